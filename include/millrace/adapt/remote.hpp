@@ -11,6 +11,7 @@
 // its last byte. A request that fails is sent again for a while (remote_options::retry). An object that is replaced
 // meanwhile is an error by name, never a mixture of two. Certificates are always verified. Proxies are those of the
 // environment.
+// With .cache everything is fetched once for all processes and runs of a machine (io/cache/cached.hpp).
 // Globs and folders need a store that lists its objects: s3:// and gs://.
 // Errors: io_error with the server's words, how often and how long it was tried; setup_error for keys and options.
 // Threads: any. One thread of its own moves the bytes; it starts with the first name that is opened.
@@ -21,6 +22,7 @@
 #error "millrace: libcurl is not installed: apt-get install libcurl4-openssl-dev"
 #endif
 #include <millrace/adapt/remote/remote_file.hpp>
+#include <millrace/io/cache/cached_storage.hpp>
 #include <millrace/io/file/storage.hpp>
 
 #include <cstdio>
@@ -98,19 +100,28 @@ class remote_interface final : public storage_interface {
 /// A storage that is far away.
 class remote_storage : public storage {
  public:
-  explicit remote_storage(std::shared_ptr<detail::remote_interface> place) : storage(place), place_(std::move(place)) {}
-
   /// Returns what it has done so far.
   remote_figures figures() const { return place_->figures(); }
+  /// Returns what its cache has done so far.
+  millrace::cache_figures cache_figures() const { return kept_ ? kept_->figures() : millrace::cache_figures(); }
 
  private:
+  friend remote_storage remote(remote_options options);
+  remote_storage(std::shared_ptr<detail::remote_interface> place, std::shared_ptr<detail::cached_storage> kept)
+      : storage(kept ? std::shared_ptr<storage_interface>(kept) : place), place_(std::move(place)),
+        kept_(std::move(kept)) {}
+
   std::shared_ptr<detail::remote_interface> place_;
+  std::shared_ptr<detail::cached_storage> kept_;   // null: there is no cache
 };
 
 /// Returns the storage of all names that begin with http://, https://, s3:// or gs://. Connects to nothing yet.
 inline remote_storage remote(remote_options options = {}) {
   detail::check_options(options);
-  return remote_storage(std::make_shared<detail::remote_interface>(std::move(options)));
+  const cache_options cache = options.cache;
+  auto place = std::make_shared<detail::remote_interface>(std::move(options));
+  auto kept = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(place, cache);
+  return {std::move(place), std::move(kept)};
 }
 
 inline std::string to_text(const remote_figures& f) {

@@ -154,6 +154,22 @@ def check_runs(report, subject, folder, urls, quick):
                        None if got == expected and "digest" in got else f"got {got}, expected {expected}")
 
 
+def check_cache(report, subject, folder, server, work):
+    """With a cache the second run asks only whether the shards are still the same."""
+    expected = subject("digest", f"{folder}/s-{{0..3}}.tar", 2, 0, 1).stdout
+    for how in ("ok", "any=9"):
+        place = work / how
+        for again in (False, True):
+            with server.lock:
+                server.requests.clear()
+            done = subject("digest", f"{server.url}/{how}/s-{{0..3}}.tar", 2, 0, 1, WEB_CACHE=place)
+            report.add(f"cache, {how}: {'again' if again else 'at first'}",
+                       None if done.stdout == expected and expected else done.stdout + done.stderr)
+        read = [asked for path, asked in server.requests
+                if path.endswith(".tar") and asked.get("Range") != "bytes=0-0"]
+        report.add(f"cache, {how}: nothing is read again", None if not read else str(read))
+
+
 @contextlib.contextmanager
 def nginx(folder, work):
     """nginx, without and with TLS."""
@@ -252,6 +268,7 @@ def main():
                 check_mixture(report, subject, folder, server, seed)
             urls = {"a good server": f"{server.url}/ok/", "a bad one": f"{server.url}/any=5/"}
             check_runs(report, subject, folder, urls, not chosen.long)
+            check_cache(report, subject, folder, server, work)
         check_store(report, subject, folder, "moto", moto(), not chosen.long)
         check_store(report, subject, folder, "rclone", rclone(work / "rclone"), not chosen.long)
         try:

@@ -64,6 +64,8 @@ class cache_folder {
   const std::string& root() const noexcept { return ledger_.root(); }
   /// Returns the length of a block.
   std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
+  /// Returns whether a block is there.
+  bool has(const cached_object& object, std::uint64_t number) const;
   /// Opens a block for reading, and notes that it is in use. Returns none if it is not there. A damaged one is removed.
   cache_block open(const cached_object& object, std::uint64_t number);
   /// Removes a block that turned out to be damaged.

@@ -3,6 +3,8 @@
 
 #include <millrace/io/cache/cache_folder.hpp>
 
+#include <unistd.h>
+
 #include <millrace/base/clock.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
@@ -29,6 +31,10 @@ MILLRACE_INLINE cache_block_head cache_folder::head_of(const cached_object& obje
   const std::uint64_t chunks = (bytes + layout_.chunk_bytes - 1) / layout_.chunk_bytes;
   return {.object = object, .number = number, .block_bytes = layout_.block_bytes, .chunk_bytes = layout_.chunk_bytes,
           .data_bytes = bytes, .checksums = std::vector<std::uint32_t>(chunks)};
+}
+
+MILLRACE_INLINE bool cache_folder::has(const cached_object& object, std::uint64_t number) const {
+  return ::access(path_of(object, number).c_str(), F_OK) == 0;
 }
 
 MILLRACE_INLINE cache_block cache_folder::open(const cached_object& object, std::uint64_t number) {

@@ -71,6 +71,8 @@ class cached_file final : public stored_file {
   std::string_view name() const noexcept override { return object_.name; }
   file_identity identity() const override { return object_.identity; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  /// Tells the storage below which blocks will be fetched from it.
+  void will_read(std::span<const byte_range> ranges) override;
 
   /// Brings a block into the cache unless it is there. Returns false if it cannot be kept.
   bool bring(std::uint64_t block);

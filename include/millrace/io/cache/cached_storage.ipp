@@ -127,6 +127,28 @@ MILLRACE_INLINE std::size_t cached_file::read_at(std::uint64_t offset_bytes, std
   return pass(offset_bytes, buffer);
 }
 
+MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) {
+  const std::uint64_t bytes = core_->folder.layout().block_bytes;
+  std::vector<byte_range> missing;
+  std::uint64_t behind = 0;   // the number behind that of the last block
+  for (const byte_range& r : ranges) {
+    if (r.offset_bytes >= object_.identity.size_bytes || r.size_bytes == 0) continue;
+    const std::uint64_t end = r.offset_bytes + std::min(r.size_bytes, object_.identity.size_bytes - r.offset_bytes);
+    for (std::uint64_t n = std::max(r.offset_bytes / bytes, behind); n * bytes < end; ++n) {
+      behind = n + 1;
+      if (core_->folder.has(object_, n)) continue;
+      if (!missing.empty() && missing.back().offset_bytes + missing.back().size_bytes == n * bytes)
+        missing.back().size_bytes += bytes;
+      else
+        missing.push_back({n * bytes, bytes});
+    }
+  }
+  if (!missing.empty() || below_) try {
+      below().will_read(missing);
+    } catch (const error&) {   // reading meets it again
+    }
+}
+
 MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t number, std::uint64_t offset_bytes,
                                                std::span<std::byte> buffer) {
   const std::uint64_t begin = number * core_->folder.layout().block_bytes;
@@ -217,6 +239,8 @@ MILLRACE_INLINE void cached_storage::fetch_ahead() {
       if (!found || found->version.empty()) continue;
       cached_file file(core_, {.name = *name, .identity = std::move(*found)});
       file.belongs_to_plan();
+      const byte_range all{};
+      file.will_read({&all, 1});
       for (std::uint64_t block = 0; block < file.blocks() && core_->plan.wait_for_room(*name); ++block) {
         if (!file.bring(block)) {
           posix_files::sleep_ns(pause_ns);

@@ -232,3 +232,22 @@ TEST_CASE("what is in a cache, and what of it is damaged") {
   CHECK(mr::contents_of_cache(p.folder.path(), false).damaged_blocks == 1);   // only heads
   CHECK(p.kept().size() == 5);
 }
+
+TEST_CASE("the storage below is told which blocks will be fetched from it, and of those that are there none") {
+  cached_place p;
+  p.below->add("far://a", 40'000);
+  const auto cache = p.cache();
+  const auto file = cache->open("far://a");
+  const auto told = [&](std::vector<mr::byte_range> ranges) {
+    p.below->told.clear();
+    file->will_read(ranges);
+    return p.below->told;
+  };
+  CHECK(told({{100, 50}, {3'000, 10}, {4'000, 200}}) == "0+8192 ");
+  CHECK(told({{0, 1}, {20'000, 1}, {39'999, 500}, {50'000, 1}}) == "0+4096 16384+4096 36864+4096 ");
+  std::byte one{};
+  CHECK(file->read_at(20'000, {&one, 1}) == 1);
+  CHECK(told({{0, 1}, {20'000, 1}}) == "0+4096 ");
+  CHECK(told({{16'500, 10}}).empty());
+  CHECK(told({{}}) == "0+16384 20480+20480 ");
+}

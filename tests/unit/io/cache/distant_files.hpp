@@ -42,6 +42,10 @@ struct distant_files final : millrace::storage_interface {
       from.read_bytes += count;
       return count;
     }
+    void will_read(std::span<const millrace::byte_range> ranges) override {
+      for (const millrace::byte_range& r : ranges)
+        from.told += std::to_string(r.offset_bytes) + "+" + std::to_string(r.size_bytes) + " ";
+    }
   };
 
   std::map<std::string, content> files{};
@@ -49,6 +53,7 @@ struct distant_files final : millrace::storage_interface {
   std::atomic<std::uint64_t> read_bytes{0}, reads{0}, opened{0};
   std::atomic<std::uint64_t> fails_from{~std::uint64_t{0}}, cut_at{~std::uint64_t{0}};
   std::size_t max_read = ~std::size_t{0};
+  std::string told{};   // ranges that will be read; of tests with one thread
   int delay_ms = 0;
 
   std::unique_ptr<millrace::stored_file> open(const std::string& name) override {

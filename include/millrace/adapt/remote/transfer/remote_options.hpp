@@ -1,6 +1,7 @@
 // Options of mr::remote().
 //
 //   mr::remote({.requests = 128, .s3 = {.region = "eu-west-1"}});
+//   mr::remote({.cache = {.folder = "/scratch/mr", .bytes = 500'000'000'000}});
 //   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.seconds = 600}});
 //
 // The defaults suit shards of 100 MB to some GB in a store of the same region.
@@ -8,6 +9,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/s3_options.hpp>
+#include <millrace/io/cache/cache_options.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +49,7 @@ struct remote_options {
   remote_hedging hedge{};
   s3_options s3{};   ///< of names that begin with s3://
   gs_options gs{};   ///< of names that begin with gs://
+  cache_options cache{};   ///< with .folder: keeps what was read on a local disk
 };
 
 }}  // namespace millrace
