@@ -97,7 +97,7 @@ void compare(std::string_view text, const char* name, const std::optional<json_v
     refusal = e.message();
   }
   slow::seen().count(ours.has_value());
-  const bool no_json = refusal.find("is not valid JSON") != std::string::npos;
+  const bool no_json = refusal.starts_with("the text is not valid JSON: ");
   if (no_json == document.has_value()) slow::found(no_json ? "refused, but JSON: " + refusal : "taken, but no JSON");
   const auto expected = value_of<T>(expected_at);
   if (ours.has_value() != expected.has_value()) slow::found(ours ? "a value where there is none" : refusal);

@@ -40,7 +40,8 @@ std::optional<std::string> bytes_of(const std::string& digits) {
 
 /// The entry of a line, by the description in keys_from.hpp; nothing if the line has to be refused.
 std::optional<entry> entry_of(std::string_view line) {
-  const auto document = slow::json_reader(line, {.any_word = true, .any_character = true}).document();
+  const auto document = slow::json_reader(line, {.any_word = true, .any_character = true, .join_surrogates = true,
+                                                 .lone_surrogates = true}).document();
   if (!document || document->what != json_value::kind::object) return std::nullopt;
   std::optional<std::string> key, key_digits, shard, shard_digits;
   bool null_key = false;
@@ -58,15 +59,16 @@ std::optional<entry> entry_of(std::string_view line) {
   if (shard_digits && !(shard = bytes_of(*shard_digits))) return std::nullopt;
   if (key_digits && !(key = bytes_of(*key_digits))) return std::nullopt;
   if (key.value_or("").empty() && !is_note) return std::nullopt;
-  const std::string name = shard.value_or("");
-  return entry(name.substr(name.rfind('/') + 1), key.value_or(""));
+  const std::string path = shard.value_or(""), name = path.substr(path.rfind('/') + 1);
+  return entry(name.empty() ? path : name, key.value_or(""));   // a folder is no shard, and not any shard
 }
 
 void check_line(std::string_view line) {
   std::optional<entry> ours;
   try {
     const mr::detail::listed_key listed = mr::detail::read_listed_key(line, {.shard = "input"});
-    ours = entry(listed.shard.substr(listed.shard.rfind('/') + 1), listed.key);
+    const std::string name = listed.shard.substr(listed.shard.rfind('/') + 1);
+    ours = entry(name.empty() ? listed.shard : name, listed.key);
   } catch (const mr::data_error&) {
   }
   slow::seen().count(ours.has_value());

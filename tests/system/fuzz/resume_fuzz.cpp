@@ -73,10 +73,12 @@ bool is_resume_point(std::string_view text) {
     for (const char* name : {"ranks", "rank"})
       if (!decimal(next(), name, narrow)) return false;
     if ((*version == 3 || *version == 5) && !decimal(next(), "held", wide)) return false;
-  } else if (at < words.size() && words[at].starts_with("shares=")) {
-    const auto shares = decimal(next(), "shares", narrow);
-    if (!shares || *shares < 2) return false;
   }
+  const auto follows = [&](const char* name) { return at < words.size() && words[at].starts_with(name); };
+  if (*version == 1 && follows("choice=") && (follows("choice=0000000000000000") || !hexadecimal(next(), "choice", 16)))
+    return false;
+  if (follows("stride=") && decimal(next(), "stride", narrow).value_or(0) == 0) return false;
+  if (*version == 1 && follows("shares=") && decimal(next(), "shares", narrow).value_or(0) < 2) return false;
   const std::size_t last = text.rfind(" crc32c=");
   if (last == std::string_view::npos) return false;
   char sum[9];
@@ -91,6 +93,8 @@ std::string whole_input(mr::rng& d) {
     if (field.name != std::string_view("version"))
       member = static_cast<T>(std::min(d.chance(0.3) ? d.bits() : d.below(100), field.most));
   });
+  if (d.chance(0.3) && p.version == mr::position::known_version) p.choice = d.bits();
+  if (d.chance(0.3)) p.stride = static_cast<std::uint32_t>(d.chance(0.5) ? d.bits() : d.below(9));
   if (d.chance(0.3)) p.share = {.digest = p.digest, .ranks = static_cast<std::uint32_t>(d.below(5))};
   return std::string(1, static_cast<char>(d.below(4))) + mr::to_text(p) + (d.chance(0.2) ? "\n" : "");
 }
@@ -136,7 +140,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   mr::rng d({.seed = seed});
   if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
-                            {" shares=2", " held=3", " times=00000000", " step=1", "=", " ", "ffffffffffffffff", "seed",
+                            {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000", " step=1", "=", " ", "ffffffffffffffff", "seed",
                              "rank", "\n"})
       .change(data, size, max_size, 1);
 }

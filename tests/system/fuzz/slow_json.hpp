@@ -27,6 +27,7 @@ class json_reader {
     bool any_word = false;        ///< a word of digits, signs, dots and e need not be a number
     bool any_character = false;   ///< control characters may stand in strings
     bool join_surrogates = false; ///< two of them are one character, and one alone is an error
+    bool lone_surrogates = false; ///< ... and one alone stands for itself
     int deepest = 64;
   };
 
@@ -153,9 +154,14 @@ class json_reader {
     unsigned unit = 0, low = 0;
     if (!digits_of_unit(unit)) return false;
     if (!rules_.join_surrogates || unit < 0xd800 || unit > 0xdfff) return append(out, unit), true;
-    if (unit >= 0xdc00 || text_.substr(at_ + 1, 2) != "\\u") return false;
-    at_ += 2;
-    if (!digits_of_unit(low) || low < 0xdc00 || low > 0xdfff) return false;
+    const std::size_t behind = at_;
+    const bool two = unit < 0xdc00 && text_.substr(at_ + 1, 2) == "\\u";
+    if (two) at_ += 2;
+    if (two && !digits_of_unit(low)) return false;
+    if (low < 0xdc00 || low > 0xdfff) {
+      at_ = behind;
+      return rules_.lone_surrogates && (append(out, unit), true);
+    }
     const unsigned code = 0x10000 + ((unit - 0xd800) << 10 | (low - 0xdc00));
     out += static_cast<char>(0xf0 + (code >> 18));
     for (const int shift : {12, 6, 0}) out += static_cast<char>(0x80 + (code >> shift & 63));
