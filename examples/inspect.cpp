@@ -6,6 +6,7 @@
 //   (progressive or arithmetic 2); ok
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --cache /scratch/mr                                    # what a cache keeps, and whether it is as written
+//   inspect --set-index set.millrace-index 'train-{000..146}.tar'  # tells of all shards in one file
 //
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
 // long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
@@ -13,6 +14,9 @@
 // (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
 // --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
+// --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
+// copied. The shards may also be names such as s3://photos/train-{000..146}.tar, where this was built with libcurl. The
+// file then knows their versions, which spares a start more questions.
 #include "command_line.hpp"
 #include "damage_search.hpp"
 
@@ -22,6 +26,10 @@
 #include <millrace/io/cache/cache_contents.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/write_set_index.hpp>
+#ifdef MILLRACE_EXAMPLE_REMOTE
+#include <millrace/adapt/remote.hpp>
+#endif
 
 #include <map>
 #include <set>
@@ -148,14 +156,35 @@ void list_cache(const std::string& folder) {
                          "Runs fetch them again; if it comes again, look at the disk");
 }
 
+/// Returns where the shards of a pattern are.
+mr::storage place_of(const std::string& pattern) {
+  if (pattern.find("://") == std::string::npos || pattern.starts_with("file:")) return {};
+#ifdef MILLRACE_EXAMPLE_REMOTE
+  return mr::remote();
+#else
+  throw mr::setup_error("this program was built without libcurl and libcrypto, and cannot read " + pattern,
+                        "Install libcurl4-openssl-dev and libssl-dev, and build it again");
+#endif
+}
+
+void write_set(const std::vector<std::string>& patterns, const std::string& path) {
+  std::string all;
+  for (const std::string& pattern : patterns) all += (all.empty() ? "" : "::") + pattern;
+  const mr::set_index_totals told = mr::write_set_index(all, path, {.storage = place_of(all)});
+  std::printf("%s: %zu shards, %llu samples, %.1f MB; %zu left out\n", mr::printable(path).c_str(), told.shards,
+              static_cast<unsigned long long>(told.samples), static_cast<double>(told.bytes) * 1e-6, told.left_out);
+}
+
 void inspect(command_line& args) {
   const std::string cache = args.text("--cache", "");
+  const std::string set = args.text("--set-index", "");
   const std::string list = args.text("--quarantine", "");
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const auto patterns = args.rest();
   if (!cache.empty() && patterns.empty()) return list_cache(cache);
   if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");
   if (threads == 0) args.refuse("--threads is 0, expected at least 1");
+  if (!set.empty()) return write_set(patterns, set);
   if (!list.empty()) return list_damage(patterns, list, threads);
   contents all;
   std::size_t shards = 0, damaged = 0;
@@ -180,6 +209,7 @@ void inspect(command_line& args) {
 
 int main(int argc, char** argv) {
   return run_program({argc, argv, "usage: inspect [--quarantine FILE.jsonl [--threads N]] SHARDS...\n"
+                                  "       inspect --set-index FILE SHARDS...\n"
                                   "       inspect --cache FOLDER\n"
                                   "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
                      inspect);

@@ -12,4 +12,5 @@
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/shard_list.hpp>
 #include <millrace/sources/shards.hpp>
+#include <millrace/sources/write_set_index.hpp>
 #include <millrace/stages/shuffle.hpp>

@@ -54,6 +54,7 @@
 #include <millrace/order/world.ipp>
 #include <millrace/io/file/abandoned_files.ipp>
 #include <millrace/io/file/append_file.ipp>
+#include <millrace/io/file/at_once.ipp>
 #include <millrace/io/file/byte_source.ipp>
 #include <millrace/io/file/file_list.ipp>
 #include <millrace/io/file/last_line.ipp>
@@ -86,8 +87,11 @@
 #include <millrace/io/index/index_format.ipp>
 #include <millrace/io/index/indexed_reader.ipp>
 #include <millrace/io/index/key_list.ipp>
+#include <millrace/io/index/known_shard.ipp>
 #include <millrace/io/index/sample_choice.ipp>
+#include <millrace/io/index/set_index.ipp>
 #include <millrace/io/index/shard_data.ipp>
+#include <millrace/io/index/shard_heads.ipp>
 #include <millrace/io/index/shard_index.ipp>
 #include <millrace/io/index/shard_index_builder.ipp>
 #include <millrace/io/index/tar_index_scan.ipp>
@@ -169,6 +173,7 @@
 #include <millrace/sources/shards.ipp>
 #include <millrace/sources/sidecar_counts.ipp>
 #include <millrace/sources/token_files.ipp>
+#include <millrace/sources/write_set_index.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>
 #include <millrace/run/flow_facts.ipp>

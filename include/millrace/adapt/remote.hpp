@@ -65,8 +65,18 @@ class remote_interface final : public storage_interface {
     if (auto known = at->found.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(known));
     return remote_file::open(std::move(at), name);
   }
+  std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) override {
+    auto at = place();
+    const std::size_t most = std::max(options_.part_bytes, remote_file::usual_front_bytes);
+    return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
+  }
+  void assume(const std::string& name, const file_identity& identity) override {
+    place()->found.put(name, std::make_shared<remote_object>(
+                                 remote_object{.name = name, .identity = identity, .is_assumed = true}));
+  }
   std::optional<file_identity> find(const std::string& name) override {
     const auto at = place();
+    if (const auto known = at->found.get(name); known && known->is_assumed) return known->identity;
     const auto object = remote_file::find(*at, name);
     at->found.put(name, object);
     return object ? object->identity : std::nullopt;

@@ -42,6 +42,9 @@ struct indexed_shards_options {
   std::string index_folder{};                                ///< folder of the index files; empty: beside each shard
   /// Where the shards are. Indexes beside them are read; others are made, and kept only with index_folder.
   millrace::storage storage{};
+  /// A file where the shards are that tells of all of them (examples/inspect --set-index), so that they need not be
+  /// asked for at the start; empty: set.millrace-index beside shards of a storage, if it is there.
+  std::string set_index{};
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
                                ///< the indexes cannot be saved
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once

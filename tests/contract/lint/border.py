@@ -109,6 +109,7 @@ OPT_IN = {
     "io/tar/shard_reader.hpp": "shard_reader event_counts",
     "io/tar/shard_writer.hpp": "named_bytes",
     "item/bytes.hpp": "block_pool",
+    "sources/write_set_index.hpp": "set_index_totals write_set_index write_set_index_options",
     "item/line.hpp": "line",
     "item/on_damage.hpp": "damage damage_options",
     "item/packed.hpp": "packed",

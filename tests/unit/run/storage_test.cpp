@@ -1,5 +1,5 @@
 // Runs over a storage of the user's own give what runs over local files give.
-#include "indexed_runs.hpp"
+#include "cellar.hpp"
 
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/lines.hpp>
@@ -20,83 +20,9 @@
 namespace mr = millrace;
 using indexed_runs::delivered;
 using indexed_runs::run;
+using namespace cellars;
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct kept_file {
-  std::string text{}, version = "1";
-};
-
-/// Files in memory, and what was asked of them.
-struct cellar {
-  std::map<std::string, kept_file> files{};
-  std::mutex mutex{};
-  std::atomic<std::uint64_t> shard_bytes{0}, finds{0}, untold_reads{0}, told_reads{0};
-  std::uint64_t cut_at = ~std::uint64_t{0};   ///< reads end there
-
-  /// Takes the files of a folder as cellar://box/NAME.
-  explicit cellar(const std::string& folder) {
-    for (const auto& f : std::filesystem::directory_iterator(folder))
-      files["cellar://box/" + f.path().filename().string()] = {.text = text_of(f.path())};
-  }
-};
-
-struct cellar_file {
-  std::shared_ptr<cellar> from;
-  std::string name;
-  kept_file content;
-  std::vector<mr::byte_range> told{};
-
-  mr::file_identity identity() const { return {.size_bytes = content.text.size(), .version = content.version}; }
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-    const std::uint64_t end = std::min<std::uint64_t>(content.text.size(), from->cut_at);
-    if (offset_bytes >= end) return 0;
-    const std::size_t count = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - offset_bytes));
-    std::memcpy(buffer.data(), content.text.data() + offset_bytes, count);
-    if (name.ends_with(".tar")) {
-      from->shard_bytes += count;
-      const bool was_told = std::any_of(told.begin(), told.end(), [&](const mr::byte_range& r) {
-        return offset_bytes >= r.offset_bytes && offset_bytes - r.offset_bytes < r.size_bytes &&
-               count <= r.size_bytes - (offset_bytes - r.offset_bytes);
-      });
-      ++(was_told ? from->told_reads : from->untold_reads);
-    }
-    return count;
-  }
-  void will_read(std::span<const mr::byte_range> ranges) { told.assign(ranges.begin(), ranges.end()); }
-};
-
-/// The least that a storage has.
-struct plain_storage {
-  std::shared_ptr<cellar> from;
-
-  std::unique_ptr<cellar_file> open(const std::string& name) const {
-    const std::lock_guard lock(from->mutex);
-    const auto found = from->files.find(name);
-    if (found == from->files.end()) return nullptr;
-    return std::make_unique<cellar_file>(cellar_file{from, name, found->second});
-  }
-};
-
-/// One that can also list names, and tell of a file without opening it.
-struct listing_storage : plain_storage {
-  std::vector<std::string> list(const std::string& prefix) const {
-    std::vector<std::string> names;
-    for (const auto& [name, file] : from->files)
-      if (name.starts_with(prefix)) names.push_back(name);
-    return names;
-  }
-  std::optional<mr::file_identity> find(const std::string& name) const {
-    ++from->finds;
-    const auto file = open(name);
-    return file ? std::optional(file->identity()) : std::nullopt;
-  }
-};
 
 /// One that notes which files will be opened, and which ones are.
 class noting_storage final : public mr::storage_interface {
@@ -128,25 +54,6 @@ class noting_storage final : public mr::storage_interface {
   std::vector<std::string> opened_{};
   std::vector<std::vector<std::string>> expected_{};
 };
-
-/// Shards in a folder without indexes, and the same ones in a storage.
-struct both_places {
-  temporary_folder folder{};
-  std::string local = indexed_runs::write_shards(folder);
-  std::shared_ptr<cellar> files = std::make_shared<cellar>(folder.path());
-
-  mr::indexed_shards_options options() const { return {.storage = listing_storage{{files}}}; }
-  static constexpr const char* remote = "cellar://box/";
-};
-
-std::string message_of(const auto& act) {
-  try {
-    act();
-  } catch (const mr::error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 }  // namespace
 
@@ -234,9 +141,7 @@ TEST_CASE("an index beside a shard of a storage spares reading the shard, and on
   in_folder.index_folder = kept.path();
   CHECK(started(in_folder) > all / 20);
   CHECK(started(in_folder) == 0);
-  (void)mr::indexed_shards(data.local);   // makes the indexes, which are then copied with the shards
-  for (const auto& f : std::filesystem::directory_iterator(data.folder.path()))
-    data.files->files["cellar://box/" + f.path().filename().string()].text = text_of(f.path());
+  data.copy_indexes();
   CHECK(started(data.options()) == 0);
   CHECK(run(data.local, {}).positions == run(data.remote, {.source = data.options()}).positions);
   auto& index = data.files->files["cellar://box/s0-0.tar.millrace-index"].text;
@@ -245,6 +150,9 @@ TEST_CASE("an index beside a shard of a storage spares reading the shard, and on
   auto& shards = data.files->files;
   REQUIRE(shards.at("cellar://box/s0-0.tar").text.size() != shards.at("cellar://box/s41-0.tar").text.size());
   index = shards.at("cellar://box/s41-0.tar.millrace-index").text;   // as is one of a shard of another size
+  CHECK(message_of([&] { (void)run(data.remote, {.source = data.options()}); })
+            .find("the index beside the shard is of another one: the shard has ") != std::string::npos);
+  shards.at("cellar://box/s0-0.tar.millrace-index").text = "no index";   // is made again at the start
   CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
 }
 
@@ -299,9 +207,7 @@ TEST_CASE("counts and lists of keys are read from a storage too") {
 TEST_CASE("a storage is told what will be read, before any of it is read") {
   for (const std::size_t window : {1, 64, 4096}) {   // of a small window single samples are read, else whole blocks
     const both_places data;
-    (void)mr::indexed_shards(data.local);
-    for (const auto& f : std::filesystem::directory_iterator(data.folder.path()))
-      data.files->files["cellar://box/" + f.path().filename().string()].text = text_of(f.path());
+    data.copy_indexes();
     const auto flow = [&] {
       return mr::indexed_shards(data.remote, data.options()) | mr::shuffle({.window = window}) |
              mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8});

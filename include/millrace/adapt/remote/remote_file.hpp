@@ -69,10 +69,11 @@ struct remote_place {
 /// An open object.
 class remote_file final : public stored_file {
  public:
-  static constexpr std::size_t front_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t usual_front_bytes = std::size_t{64} << 10;
 
   /// Asks for the front of an object. Returns null if there is none.
-  static std::unique_ptr<remote_file> open(std::shared_ptr<remote_place> place, const std::string& name) {
+  static std::unique_ptr<remote_file> open(std::shared_ptr<remote_place> place, const std::string& name,
+                                           std::size_t front_bytes = usual_front_bytes) {
     auto object = std::make_shared<remote_object>(remote_object{.name = name});
     part front = make_part(*place, object, {0, front_bytes}, part_memory::need::required);
     const abandoned_at_end guard{front, *place};

@@ -111,6 +111,12 @@ class cached_storage final : public storage_interface {
   std::optional<file_identity> find(const std::string& name) override { return core_->below->find(name); }
   std::vector<std::string> list(const std::string& prefix) override { return core_->below->list(prefix); }
 
+  void assume(const std::string& name, const file_identity& identity) override {
+    core_->below->assume(name, identity);
+  }
+  /// Indexes are about a thousandth of the data; the limit does not count them.
+  std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
+
   /// Begins to fetch the files, `ahead_files` at a time. Once threads are refused, nothing is fetched ahead.
   void expect(std::span<const std::string> names) override;
 

@@ -4,44 +4,9 @@
 #include <millrace/io/file/file_list.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/sync/started_thread.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <millrace/io/file/at_once.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// Asks for the stamps of all files. Throws the error of the first file that has one.
-MILLRACE_INLINE std::vector<std::optional<file_stamp>> find_stamps(const storage& at,
-                                                                   const std::vector<std::string>& names) {
-  constexpr std::size_t max_threads = 32;
-  std::vector<std::optional<file_stamp>> found(names.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::size_t failed = names.size();
-  std::exception_ptr why;
-  const auto ask = [&](std::size_t) {
-    for (std::size_t i = 0; (i = next.fetch_add(1)) < names.size();) try {
-        found[i] = find_stamp(at, names[i]);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (i < failed) why = std::current_exception();
-        failed = std::min(failed, i);
-      }
-  };
-  std::vector<std::thread> others;
-  try {
-    start_threads(others, std::min(names.size(), max_threads), ask);
-  } catch (...) {   // too few threads: this one does the rest
-  }
-  ask(0);
-  for (auto& t : others) t.join();
-  if (why) std::rethrow_exception(why);
-  return found;
-}
 
 MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
     : names_(std::move(names)), at_(std::move(at)) {
@@ -49,7 +14,9 @@ MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
   std::vector<file_stamp> stamps(names_.size());
   std::size_t missing = 0;
   std::string named;
-  const auto found = find_stamps(at_, names_);
+  constexpr std::size_t max_threads = 32;
+  std::vector<std::optional<file_stamp>> found(names_.size());
+  at_once(names_.size(), max_threads, [&](std::size_t i) { found[i] = find_stamp(at_, names_[i]); });
   for (std::size_t i = 0; i < names_.size(); ++i) {
     if (found[i]) stamps[i] = *found[i];
     else if (++missing <= 3) named += (named.empty() ? "'" : ", '") + printable(names_[i]) + "'";

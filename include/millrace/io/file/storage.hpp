@@ -64,6 +64,16 @@ class storage_interface {
   /// Tells which files one reader will open, in that order. A storage may fetch them ahead; most need not care. Each
   /// reader of a run calls it for itself, at the beginning of each pass.
   virtual void expect(std::span<const std::string>) {}
+  /// Opens a file of which the first `front_bytes` will be read at once. A storage may fetch them by the same request.
+  virtual std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) {
+    static_cast<void>(front_bytes);
+    return open(name);
+  }
+  /// Tells what a set index says that a file is. A storage may then open and find it without looking; reading it is an
+  /// error if it is another.
+  virtual void assume(const std::string&, const file_identity&) {}
+  /// Returns a local folder for indexes of files of this storage; empty: none.
+  virtual std::string index_folder() const { return {}; }
 };
 
 namespace detail {

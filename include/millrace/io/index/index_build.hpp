@@ -9,6 +9,8 @@
 // With heads_only, only the head of an index is read, if the head says that the index is good and the shard whole.
 // 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
 // turns out to be damaged.
+// With heads_only, one request is enough for each shard of a storage that has an index beside it. Whether the shard has
+// the size that its index tells is seen when it is opened: such a head is not `identified`.
 // If a shard has another time than its index but the same size, the index is made again with the known checksums.
 // Reading a sample that was changed in place is then an error.
 // Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
@@ -44,7 +46,7 @@ struct index_build_options {
   index_file_options files{};
   bool keep = true;              ///< writes new indexes to files; else they stay in memory
   bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
-  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight; 32 for a storage
+  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight; 64 for a storage
   int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
 };
@@ -88,8 +90,10 @@ class index_builder {
   void clean_folder_of(const std::string& kept_at);
   void keep(const std::string& kept_at, shard_index& index);
   shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
-  /// Returns the index beside a shard of a storage, or no good one; of the head alone where that is enough.
-  bool add_stored(std::size_t shard, const shard_identity& identity, loaded_index& known);
+  /// Adds the head of the index beside a shard of a storage, if it is good. Does not ask for the shard.
+  bool add_stored_head(std::size_t shard);
+  /// Takes the index beside a shard of a storage, if it is good.
+  void take_stored(std::size_t shard, const shard_identity& identity, loaded_index& known) const;
   /// Adds the index of a shard to the result, under the lock.
   void add(std::size_t shard, shard_index&& loaded, index_file_state before);
   void count(const shard_index& index, index_file_state before) noexcept;

@@ -17,6 +17,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+inline constexpr unsigned stored_at_once = 64;   // indexes of a storage that are asked for at the same time
+
+/// Returns whether there is an index in its own place.
+MILLRACE_INLINE bool is_kept(const std::string& path, const index_file_options& files) noexcept {
+  struct ::stat status {};
+  return files.keeps() && posix_files::stat_path(path.c_str(), status) == 0;
+}
+
 MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
     : shards_(shards), options_(options), terminal_(options.progress_file >= 0 && ::isatty(options.progress_file)) {
   result_.indexes.resize(shards.size());
@@ -26,7 +34,7 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.keep && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
-  const unsigned usual = options_.files.storage.is_local() ? std::min(usable_cores(), 8U) : 32U;
+  const unsigned usual = options_.files.storage.is_local() ? std::min(usable_cores(), 8U) : stored_at_once;
   std::size_t count = options_.threads > 0 ? options_.threads : usual;
   count = std::min(count, shards_.size());
   std::vector<std::thread> others;
@@ -69,6 +77,8 @@ MILLRACE_INLINE void index_builder::work() noexcept {
 MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
   const std::string& path = shards_[shard];
   const std::string kept_at = index_path(path, options_.files);
+  const bool stored = !options_.files.storage.is_local();
+  if (stored && options_.heads_only && !is_kept(kept_at, options_.files) && add_stored_head(shard)) return;
   shard_identity identity;
   try {
     identity = identify_shard(path, options_.files.storage);
@@ -89,7 +99,7 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
     if (options_.files.keeps()) known = load_index(kept_at, identity);
   } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
   }
-  if (known.state != index_file_state::good && add_stored(shard, identity, known)) return;
+  if (known.state != index_file_state::good && stored) take_stored(shard, identity, known);
   std::string why_not_kept;
   bool kept = true, cut = false;   // cut: an older index knows more samples of the damaged shard
   if (known.state != index_file_state::good) {
@@ -116,22 +126,27 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   add(shard, std::move(known.index), known.state);
 }
 
-MILLRACE_INLINE bool index_builder::add_stored(std::size_t shard, const shard_identity& identity,
-                                               loaded_index& known) {
-  if (options_.files.storage.is_local()) return false;
+MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
   try {
-    if (options_.heads_only) {
-      const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard], identity);
-      if (head.state == index_file_state::good && head.shard_is_whole) {
-        add_head(shard, head);
-        return true;
-      }
-    }
-    loaded_index stored = load_stored_index(options_.files.storage, shards_[shard], identity);
-    if (stored.state == index_file_state::good) known = std::move(stored);
+    const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
+    if (head.state != index_file_state::good || !head.shard_is_whole) return false;
+    add_head(shard, head);
+    return true;
+  } catch (const io_error&) {   // the shard itself tells as much
+    return false;
+  }
+}
+
+MILLRACE_INLINE void index_builder::take_stored(std::size_t shard, const shard_identity& identity,
+                                                loaded_index& known) const {
+  try {
+    loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
+    // A copy has another time than the shard for which the index was made.
+    if (stored.state != index_file_state::good || stored.index.identity().size_bytes != identity.size_bytes) return;
+    stored.index.identify(identity);
+    known = std::move(stored);
   } catch (const io_error&) {   // the shard itself tells as much
   }
-  return false;
 }
 
 MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded, index_file_state before) {
@@ -141,7 +156,8 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded,
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
       .shard_is_whole = index->state() == shard_index::shard_state::whole,
-      .without_end_marker = index->facts().counters.missing_end_markers > 0, .shard = index->identity()};
+      .without_end_marker = index->facts().counters.missing_end_markers > 0, .shard = index->identity(),
+      .index_bytes = sizeof(index_head) + index->columns().counts.all_bytes()};
   result_.indexes[shard] = std::move(index);
   ++done_;
   show_progress(false);
@@ -173,8 +189,6 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
                                                 block_pool& pool) const {
   const storage& at = options_.files.storage;
   const auto source = open_file(at, path);
-  const byte_range all{};
-  source->will_read({&all, 1});   // a request for each header would take longer
   shard_index index = scan_shard(*source, pool);
   if (identify_shard(path, at) != identity)
     throw io_error("the shard was changed while its index was made",
@@ -226,11 +240,23 @@ MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards,
 
 MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
                                                       index_build_options options) {
+  const auto is_same = [&head](const shard_index& index) {
+    return index.identity().size_bytes == head.shard.size_bytes && index.fingerprint() == head.fingerprint &&
+           index.samples() == head.samples;
+  };
+  const storage& at = options.files.storage;
+  if (!at.is_local() && !is_kept(index_path(shard, options.files), options.files)) try {
+      loaded_index stored = load_stored_index(at, shard, head.index_bytes);
+      if (stored.state == index_file_state::good && is_same(stored.index)) {
+        if (head.identified) stored.index.identify(head.shard);
+        return std::make_shared<shard_index>(std::move(stored.index));
+      }
+    } catch (const io_error&) {   // it is made again
+    }
   options.heads_only = false;
   options.threads = 1;
   auto found = build_indexes({&shard, 1}, options).indexes.front();
-  if (found->identity() == head.shard && found->fingerprint() == head.fingerprint && found->samples() == head.samples)
-    return found;
+  if (is_same(*found) && (!head.identified || found->identity() == head.shard)) return found;
   throw data_error("the shard was changed since this program has started: it has other samples, another size or time",
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }

@@ -103,15 +103,19 @@ struct index_summary {
   bool shard_is_whole = false;
   bool without_end_marker = false;   ///< true if a whole shard has no end marker
   shard_identity shard{};            ///< size and time for which the index was made
+  std::uint64_t index_bytes = 0;     ///< size of the file
+  bool identified = true;            ///< false: the shard was not asked for yet, and its time is not known
+  bool of_set_index = false;         ///< a set index tells it
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index beside a shard of a storage. It is good if it is sound and the shard has its size: a copy has
-/// another time. Throws io_error if it cannot be read.
-loaded_index load_stored_index(const storage& at, const std::string& shard, const shard_identity& identity);
-/// Reads the head of the index beside a shard of a storage.
-index_summary summarize_stored_index(const storage& at, const std::string& shard, const shard_identity& identity);
+/// Loads the index beside a shard of a storage, as it was made: with the size that the shard should have, and a time
+/// that means nothing. The state tells whether it is sound. `file_bytes`: how many are expected; 0: not known. Throws
+/// io_error if it cannot be read.
+loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
+/// Reads the head of the index beside a shard of a storage. A good one is not identified.
+index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
 /// Takes over the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a
 /// compressed shard. Throws io_error if the file cannot be read or written.

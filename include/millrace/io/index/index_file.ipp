@@ -138,7 +138,8 @@ MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const 
   return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
           .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
           .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
-          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity(),
+          .index_bytes = sizeof head + head.counts.all_bytes()};
 }
 
 MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
@@ -151,8 +152,10 @@ MILLRACE_INLINE index_summary summarize_index(const std::string& path, const sha
 }
 
 /// Returns a file in memory that has the front of a stored index, and the size of all of it; none if there is no index.
-MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t max_bytes) {
-  const auto file = at->open(name);
+/// `front_bytes` are asked for at once.
+MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
+                                         std::size_t max_bytes) {
+  const auto file = at->open_front(name, front_bytes);
   if (!file) return unique_fd(-1);
   constexpr std::uint64_t largest = std::uint64_t{4} << 30;
   const std::uint64_t bytes = file->identity().size_bytes;
@@ -170,30 +173,27 @@ MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& n
   return copy;
 }
 
-/// Returns the time for which an index of a shard of this size was made, so that the time does not matter.
-MILLRACE_INLINE shard_identity as_stored(const unique_fd& copy, const shard_identity& now) {
+/// Returns the shard for which an index was made.
+MILLRACE_INLINE shard_identity as_made(const unique_fd& copy) {
   index_head head;
-  const bool read = read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1)));
-  return read && head.shard_bytes == now.size_bytes ? head.identity() : now;
+  return read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1))) ? head.identity() : shard_identity();
 }
 
-MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard,
-                                               const shard_identity& identity) {
+MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes) {
+  constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // of the memory for one request
   const std::string name = shard + std::string(index_ending);
-  const unique_fd copy = copy_of_stored(at, name, ~std::size_t{0});
+  const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
+  const unique_fd copy = copy_of_stored(at, name, static_cast<std::size_t>(front), ~std::size_t{0});
   if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "there is none"};
-  loaded_index found = load_open_index(copy, name, as_stored(copy, identity));
-  if (found.state == index_file_state::good) found.index.identify(identity);
-  return found;
+  return load_open_index(copy, name, as_made(copy));
 }
 
-MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard,
-                                                     const shard_identity& identity) {
+MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
   const std::string name = shard + std::string(index_ending);
-  const unique_fd copy = copy_of_stored(at, name, sizeof(index_head));
+  const unique_fd copy = copy_of_stored(at, name, sizeof(index_head), sizeof(index_head));
   if (copy.get() == -1) return {};
-  index_summary found = summarize_open_index(copy, name, as_stored(copy, identity));
-  if (found.state == index_file_state::good) found.shard = identity;
+  index_summary found = summarize_open_index(copy, name, as_made(copy));
+  found.identified = false;
   return found;
 }
 

@@ -23,9 +23,10 @@
 
 #include <millrace/io/file/metered_file.hpp>
 #include <millrace/io/index/block_cache.hpp>
-#include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/known_shard.hpp>
 #include <millrace/io/index/sample_choice.hpp>
+#include <millrace/io/index/shard_heads.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -38,6 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
+  std::string set_index{};         ///< as in shard_heads_options
   int progress_file = -1;          ///< as in index_build_options; also gets the report of indexes not kept
   bool strict = false;             ///< makes a shard without an end marker an error
   sample_choice choice{};          ///< the samples to use; only while the data is made
@@ -127,9 +129,6 @@ class shard_data {
     indexed_reader reader;
   };
 
-  /// Throws data_error if a shard of a storage is not the one that the index was made for.
-  void check_same(std::size_t shard, const byte_source& file) const;
-
   static constexpr std::size_t block_bytes = std::size_t{256} << 10;
   static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // bytes of a sample, headers included
 
@@ -154,18 +153,12 @@ class shard_data {
   void read_by_blocks(request& asked, std::span<const wish> wishes);
   /// Tells a storage what will be read from all shards together, so that one does not wait for the other.
   void announce(request& asked, std::span<const wish> wishes, bool in_blocks);
+  /// Loads the indexes of shards of a storage that were not needed before, all at once, and opens the shards.
+  void open_together(request& asked, std::span<const wish> wishes);
 
   /// Reads a whole block. Records that cannot be read are left empty.
   void read_block(request& asked, const block_name& block, std::vector<record>& records);
   void read_now(request& asked, std::span<const wish> wishes);
-
-  struct known_shard {
-    index_summary head{};
-    std::shared_ptr<shard_index> index{};
-    std::uint64_t known_checksums = 0;   // number of checksums in the index file
-    bool damaged = false;                // it is used in spite of that, and its index is not kept
-    std::once_flag loaded{};
-  };
 
   /// Chooses samples of all shards, which loads their indexes.
   void choose(const sample_choice& choice);
@@ -179,7 +172,7 @@ class shard_data {
 
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
-  shard_index& index(std::size_t shard) const;
+  shard_index& index(std::size_t shard) const { return shards_[shard].load(names_[shard], options_.files); }
   std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
   std::unique_ptr<open_shard> take(std::size_t shard, request& asked);
 

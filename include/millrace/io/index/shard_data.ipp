@@ -4,21 +4,31 @@
 #include <millrace/io/index/shard_data.hpp>
 
 #include <millrace/base/text.hpp>
+#include <millrace/io/file/at_once.hpp>
 
 #include <numeric>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+inline constexpr std::size_t max_at_once = 64;   // indexes of a storage that are loaded at the same time
+
+/// Fills in the folder that a storage has for indexes.
+MILLRACE_INLINE shard_data_options with_index_folder(shard_data_options o) {
+  if (!o.files.keeps()) o.files.cache_folder = o.files.storage->index_folder();
+  return o;
+}
+
 MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options)
     : names_(std::move(names)),
-      options_(std::move(options)),
+      options_(with_index_folder(std::move(options))),
       shards_(names_.size()),
       idle_(names_.size()) {
   fingerprint_ = names_.size();
-  auto found = build_indexes(
-      names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file,
-               .older_of_damaged = options_.damaged_shards_at_most > 0});
+  auto found = find_shard_heads(
+      names_, {.build = {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file,
+                         .older_of_damaged = options_.damaged_shards_at_most > 0},
+               .set_index = options_.set_index});
   if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
     tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
                       " indexes cannot be kept and will be made again at the next start",
@@ -41,6 +51,8 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 }
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
+  if (!options_.files.storage.is_local())
+    at_once(names_.size(), max_at_once, [this](std::size_t shard) { static_cast<void>(index(shard)); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     chosen_.push_back(search.choose(index(i), names_[i]));
@@ -162,7 +174,10 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wan
     return w.shard() == wanted.front().shard;
   });
   std::rotate(all.begin(), middle, all.end());
-  if (!options_.files.storage.is_local()) announce(asked, all, !begins);
+  if (!options_.files.storage.is_local()) {
+    open_together(asked, all);
+    announce(asked, all, !begins);
+  }
   for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
     while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
     const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
@@ -174,6 +189,24 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wan
     give_back(shard, std::move(opened));
   }
   return asked.good;
+}
+
+MILLRACE_INLINE void shard_data::open_together(request& asked, std::span<const wish> wishes) {
+  std::vector<std::size_t> news;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const std::size_t shard = wishes[i].shard();
+    if ((i == 0 || wishes[i - 1].shard() != shard) && !shards_[shard].is_loaded()) news.push_back(shard);
+  }
+  if (news.size() < 2) return;
+  std::mutex mutex;
+  at_once(news.size(), max_at_once, [&](std::size_t i) {
+    try {
+      auto opened = take(news[i], asked.reads);
+      const std::lock_guard lock(mutex);
+      asked.ready.push_back(std::move(opened));
+    } catch (const error&) {   // reading meets it again
+    }
+  });
 }
 
 MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> wishes, bool in_blocks) {
@@ -191,7 +224,7 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
           numbers.push_back(stored_number(shard, static_cast<std::uint32_t>(n)));
     }
     if (!numbers.empty()) try {
-        auto opened = take(shard, asked.reads);
+        auto opened = take(shard, asked);
         opened->reader.announce(numbers);
         asked.ready.push_back(std::move(opened));
       } catch (const error&) {   // reading meets it again
@@ -213,18 +246,8 @@ MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::si
     : shard(shard_number),
       file(of.options_.files.storage, of.names_[shard], reads),
       reader(file, of.index(shard), pool, of.options_.reader) {
-  of.check_same(shard, file.file());
-}
-
-MILLRACE_INLINE void shard_data::check_same(std::size_t shard, const byte_source& file) const {
-  if (options_.files.storage.is_local()) return;   // as before, what is read tells
-  const file_stamp now = stamp_of(static_cast<const stored_file&>(file).identity());
-  const shard_identity& then = shards_[shard].head.shard;
-  if (now == file_stamp{then.size_bytes, then.modified_ns}) return;
-  throw data_error("the shard was replaced since this program has started: it has " + std::to_string(now.size_bytes) +
-                       " bytes or another version, expected the " + std::to_string(then.size_bytes) +
-                       " bytes of its index",
-                   "Write new shards under another name, and start again", {.stage = "index", .shard = names_[shard]});
+  if (!of.options_.files.storage.is_local())
+    of.shards_[shard].check_same(of.names_[shard], static_cast<const stored_file&>(file.file()).identity());
 }
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
@@ -330,17 +353,6 @@ MILLRACE_INLINE bool shard_data::allow_damage(std::size_t shard) {
                         (older ? ", and those that cannot be read are damaged"
                                : "; an older index would know the rest");
   return true;
-}
-
-MILLRACE_INLINE shard_index& shard_data::index(std::size_t shard) const {
-  known_shard& s = shards_[shard];
-  std::call_once(s.loaded, [&] {
-    if (s.index) return;
-    auto found = index_of(names_[shard], s.head, {.files = options_.files});
-    s.known_checksums = found->known_checksums();
-    s.index = std::move(found);
-  });
-  return *s.index;
 }
 
 MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::size_t shard, read_meter& reads) {

@@ -49,8 +49,11 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
 }
 
 MILLRACE_INLINE shard_index scan_shard(byte_source& source, block_pool& pool) {
-  auto index = detail::scan_plain_shard(source, pool);
-  return index ? std::move(*index) : detail::scan_any_shard(source, pool);
+  const byte_range all{};   // a request for each header would take longer
+  source.will_read({&all, 1});
+  if (auto index = scan_plain_shard(source, pool)) return std::move(*index);
+  source.will_read({&all, 1});
+  return scan_any_shard(source, pool);
 }
 
 }}}  // namespace millrace::detail

@@ -51,6 +51,9 @@ inline std::exception_ptr given_up(const fetch_job& job) {
 
 /// Returns the error of an object that is another one now.
 inline std::exception_ptr replaced_error(const fetch_job& job, const std::string& what) {
+  if (job.fetch->object()->is_assumed)
+    return fetch_error(job, "the object is not the one of the set index: " + printable(what, 300),
+                       "Write the set index again by inspect --set-index");
   return fetch_error(job, "the object was replaced while it was being read: " + printable(what, 300),
                      "Write new data under a new name, and start again");
 }

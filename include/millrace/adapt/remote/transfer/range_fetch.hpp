@@ -28,6 +28,7 @@ struct remote_object {
   std::string name{};
   std::optional<file_identity> identity{};   ///< set by the first answer, before any other fetch begins
   std::string redirected_to{};               ///< used by the network's thread alone
+  bool is_assumed = false;                   ///< the identity is what a set index says; no answer has told it
 };
 
 /// A range, the memory for it, and how much of it has arrived.

@@ -1,0 +1,42 @@
+// Defines what at_once.hpp declares.
+#pragma once
+
+#include <millrace/io/file/at_once.hpp>
+
+#include <millrace/sync/started_thread.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void at_once(std::size_t count, std::size_t max_threads,
+                             const std::function<void(std::size_t)>& act) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::size_t failed = count;
+  std::exception_ptr why;
+  const auto work = [&](std::size_t) {
+    for (std::size_t i = 0; (i = next.fetch_add(1)) < count;) try {
+        act(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed) why = std::current_exception();
+        failed = std::min(failed, i);
+      }
+  };
+  std::vector<std::thread> others;
+  try {
+    start_threads(others, std::max<std::size_t>(std::min(count, max_threads), 1) - 1, work);
+  } catch (...) {   // too few threads: this one does the rest
+  }
+  work(0);
+  for (auto& t : others) t.join();
+  if (why) std::rethrow_exception(why);
+}
+
+}}}  // namespace millrace::detail
