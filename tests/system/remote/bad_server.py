@@ -5,7 +5,8 @@
 #   /busy=503:2/s-0.tar      the first two requests for the file are answered 503, later ones as they should be
 #   /any=17/s-0.tar          some requests, drawn by 17 and the number of the request, get one of HEALABLE
 #
-# Handlers of requests are threads. `asked` counts requests by path.
+# Handlers of requests are threads. `asked` counts requests by path; `spans` has of each when it came,
+# when its answer began, and its path. `delay_s` passes in between.
 import contextlib
 import gzip
 import hashlib
@@ -24,6 +25,9 @@ HEALABLE = ["cut=1000", "cut=0", "reset=3000", "stall=2000", "drip=100", "busy=5
             "shifted", "elsewhere", "lying=700", "short=700", "gzip", "close", "late=0.1", "whole", "whole_range",
             "chunked", "chunked_cut", "nothing", "garbage", "too_much", "no_range", "half", "interim"]
 
+# What it need not survive: an error that says where.
+FATAL = ["replaced=0", "gone=0", "login=secret", "to=ftp", "busy=403"]
+
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -32,6 +36,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):
+        began = time.monotonic()
+        if self.server.delay_s:
+            time.sleep(self.server.delay_s)
+        with self.server.lock:
+            self.server.spans.append((began, time.monotonic(), self.path))
+        self.answer_request()
+
+    def answer_request(self):
         server = self.server
         _, how, name = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
         with server.lock:
@@ -40,6 +52,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if how.startswith("any="):
             drawn = random.Random(f"{how} {number} {self.headers.get('Range')}")
             how = drawn.choice(HEALABLE) if drawn.random() < 0.35 else "ok"
+        if how.startswith("worse="):   # some of them cannot be healed
+            drawn = random.Random(f"{how} {number} {self.headers.get('Range')}")
+            share = drawn.random()
+            how = drawn.choice(FATAL) if share < 0.02 else drawn.choice(HEALABLE) if share < 0.35 else "ok"
         kind, _, argument = how.partition("=")
         argument, _, first = argument.partition(":")
         if first and number > int(first):
@@ -273,7 +289,7 @@ def bad_server(folder):
     """A server, from when it listens until the end of the block."""
     server = Server(("127.0.0.1", 0), Handler)
     server.folder, server.lock, server.asked, server.requests = folder, threading.Lock(), {}, []
-    server.ended = threading.Event()
+    server.ended, server.spans, server.delay_s = threading.Event(), [], 0
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -3,10 +3,12 @@
 //   web_subject read URL FILE WAYS      # reads URL in these ways, a letter each, and compares it with a local file
 //   web_subject digest PATTERN THREADS RANK WORLD [BATCHES]   # the digest of a run, resumed after so many batches
 //   web_subject first URL               # the size and version of an object
+//   web_subject begin PATTERN LANES WINDOW    # the first batch of a run, of 256 samples, and no other
+//   web_subject set PATTERN FILE        # writes a set index
 //
 // MILLRACE_TEST_SEED draws the reads. Other variables: WEB_PARTS (bytes of a part), WEB_CA, WEB_HTTP2, WEB_GS,
-// WEB_CACHE (a folder), WEB_HEADER, WEB_STALL (s), WEB_BUDGET (s), WEB_MEMORY (bytes), WEB_FIGURES (prints them to
-// stderr).
+// WEB_CACHE (a folder), WEB_HEADER, WEB_STALL (s), WEB_BUDGET (s), WEB_MEMORY (bytes), WEB_REQUESTS (in flight),
+// WEB_HEDGE (the share), WEB_FIGURES (prints them to stderr).
 // Prints "equal", or an error to stderr: the exit status is 1, and 2 for an object that is not there.
 #include <millrace/adapt/remote.hpp>
 #include <millrace/millrace.hpp>
@@ -29,7 +31,7 @@ std::string variable(const char* name, const char* otherwise) {
 }
 
 mr::remote_options options() {
-  mr::remote_options o{.requests = 16,
+  mr::remote_options o{.requests = std::stoull(variable("WEB_REQUESTS", "16")),
                        .part_bytes = static_cast<std::size_t>(std::stoull(variable("WEB_PARTS", "131072"))),
                        .memory_bytes = static_cast<std::size_t>(std::stoull(variable("WEB_MEMORY", "4194304"))),
                        .ca_file = variable("WEB_CA", ""),
@@ -41,7 +43,7 @@ mr::remote_options options() {
                                  .seconds = std::stod(variable("WEB_BUDGET", "20")),
                                  .first_pause_seconds = 0.01,
                                  .longest_pause_seconds = 0.1},
-                       .hedge = {.least_seconds = 0.15}};
+                       .hedge = {.share = std::stod(variable("WEB_HEDGE", "0.05")), .least_seconds = 0.15}};
   o.cache = {.folder = variable("WEB_CACHE", ""), .keep_free_share = 0};
   o.gs.endpoint = variable("WEB_GS", "");
   if (const std::string header = variable("WEB_HEADER", ""); !header.empty())
@@ -134,14 +136,17 @@ struct ending {
   std::uint64_t digest = 0, batches = 0;
 };
 
+mr::storage place_of(const std::string& pattern) {
+  return pattern.find("://") == std::string::npos ? mr::storage() : mr::remote(options());
+}
+
+example prepare(const mr::record& r, mr::rng& rng) {
+  return {mr::integer<std::int32_t>(r["cls"]), rng.uniform()};
+}
+
 /// Runs a flow to its end, or for so many batches.
 ending run(const std::string& pattern, int threads, mr::world world, const ending& before, std::uint64_t batches) {
-  const bool is_local = pattern.find("://") == std::string::npos;
-  mr::indexed_shards_options source{.seed = 7, .show_progress = false};
-  if (!is_local) source.storage = mr::remote(options());
-  const auto prepare = [](const mr::record& r, mr::rng& rng) {
-    return example{mr::integer<std::int32_t>(r["cls"]), rng.uniform()};
-  };
+  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .show_progress = false};
   auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = 64}) | mr::map(prepare) |
               mr::batch<&example::label, &example::drawn>({.size = 24});
   mr::session run{std::move(flow), {.epochs = 2, .threads = threads, .announce = false, .world = world,
@@ -166,6 +171,22 @@ int digest(int count, char** arguments) {
   return 0;
 }
 
+int begin(const std::string& pattern, std::size_t lanes, std::size_t window) {
+  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .show_progress = false};
+  auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = window}) | mr::map(prepare) |
+              mr::batch<&example::label>({.size = 256});
+  for (auto& b : mr::session{std::move(flow),
+                             {.epochs = 1, .epoch_batches = 1, .threads = 2, .announce = false, .lanes = lanes}})
+    std::printf("%zu samples, digest %016llx\n", b.size(), static_cast<unsigned long long>(b.position().digest));
+  return 0;
+}
+
+int write_set(const std::string& pattern, const std::string& file) {
+  const auto told = mr::write_set_index(pattern, file, {.storage = place_of(pattern), .show_progress = false});
+  std::printf("%zu shards\n", told.shards);
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -173,13 +194,15 @@ int main(int count, char** arguments) {
     const std::string what = count > 2 ? arguments[1] : "";
     if (what == "read" && count == 5) return read(arguments[2], arguments[3], arguments[4]);
     if (what == "digest" && count >= 6) return digest(count, arguments);
+    if (what == "begin" && count == 5) return begin(arguments[2], std::stoull(arguments[3]), std::stoull(arguments[4]));
+    if (what == "set" && count == 4) return write_set(arguments[2], arguments[3]);
     if (what == "first" && count == 3) {
       const auto found = mr::remote(options())->find(arguments[2]);
       if (!found) return 2;
       std::printf("%llu %s\n", static_cast<unsigned long long>(found->size_bytes), found->version.c_str());
       return 0;
     }
-    std::fprintf(stderr, "usage: web_subject read|digest|first ...\n");
+    std::fprintf(stderr, "usage: web_subject read|digest|begin|set|first ...\n");
   } catch (const differing& wrong) {
     std::fprintf(stderr, "WRONG: %s\n", wrong.what());
     return 3;

@@ -1,0 +1,78 @@
+# A server before another one, whose answers it spoils on command as bad_server.py does: for what other servers say,
+# signatures and all.
+#
+#   with bad_front(folder, endpoint) as front: front.url, front.mood = "any=17"
+#
+# `folder` has the files that the server behind has: the last parts of their paths are the same.
+import contextlib
+import http.client
+import pathlib
+import threading
+import urllib.parse
+
+from bad_server import FATAL, HEALABLE, Handler, Server
+import random
+
+
+class Front(Handler):
+    """Answers as the server behind does, or worse."""
+
+    def answer_request(self):
+        server = self.server
+        with server.lock:
+            number = server.asked[self.path] = server.asked.get(self.path, 0) + 1
+        drawn = random.Random(f"{server.mood} {self.path} {number} {self.headers.get('Range')}")
+        share = drawn.random()
+        kinds = FATAL if share < 0.02 and server.mood.startswith("worse") else HEALABLE if share < 0.35 else ["ok"]
+        kind, _, argument = drawn.choice(kinds).partition("=")
+        status, headers, body = self.behind()
+        path = pathlib.Path(server.folder) / urllib.parse.unquote(self.path.partition("?")[0]).lstrip("/")
+        parts = path.relative_to(server.folder).parts
+        files = [pathlib.Path(server.folder, *parts[i:]) for i in range(len(parts))]
+        file = next((one for one in files if one.is_file()), None)
+        if kind == "ok" or status not in (200, 206) or not file or "Range" not in self.headers:
+            return self.pass_on(status, headers, body)
+        self.data = file.read_bytes()
+        self.etag = headers.get("ETag")
+        if kind == "replaced":
+            self.data, self.etag = bytes(255 - b for b in self.data), '"another"'
+        if kind == "gone":
+            return self.refuse(404, b"", {})
+        return getattr(self, "answer_" + kind, self.answer_ok)(argument)
+
+    def behind(self):
+        """The answer of the server behind, to the same question with the same signature."""
+        there = http.client.HTTPConnection(self.server.behind, timeout=30)
+        there.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            there.putheader(name, value)
+        there.endheaders()
+        got = there.getresponse()
+        return got.status, got.headers, got.read()   # their names may have any case
+
+    def pass_on(self, status, headers, body):
+        self.send_response(status)
+        for name in ("Content-Range", "ETag", "Last-Modified", "Content-Type", "x-amz-bucket-region"):
+            if headers[name]:
+                self.send_header(name, headers[name])
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def bad_front(folder, endpoint):
+    """A server, from when it listens until the end of the block."""
+    server = Server(("127.0.0.1", 0), Front)
+    server.folder, server.lock, server.asked, server.requests = folder, threading.Lock(), {}, []
+    server.ended, server.spans, server.delay_s = threading.Event(), [], 0
+    server.mood, server.behind = "any=0", urllib.parse.urlsplit(endpoint).netloc
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.ended.set()
+        server.shutdown()
+        server.server_close()
