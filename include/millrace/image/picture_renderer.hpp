@@ -8,7 +8,8 @@
 // Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are
 // resized as soon as they are complete. libjpeg decodes each refused file from the start. It alone decides between
 // pixels, warning and error. The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop.
-// So both see the same damage.
+// So both see the same damage, but for damage in restart intervals that the crop leaves out: the built-in decoder does
+// not look at them.
 // Pictures of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
 // Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
 // made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,

@@ -10,6 +10,7 @@
 // smaller picture. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
+#include <millrace/image/baseline/jpeg_entry.hpp>
 #include <millrace/image/baseline/jpeg_planes.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 
@@ -38,6 +39,7 @@ struct jpeg_planes_request {
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};   ///< empty unless refusal is none
+  entry_origin entries = entry_origin::none;   ///< those that left MCUs out
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };
