@@ -101,6 +101,7 @@
 #include <millrace/image/png/png_pixels.ipp>
 #include <millrace/image/png/png_rows.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
+#include <millrace/image/jpeg_entries.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/label_map.ipp>

@@ -82,6 +82,7 @@ OPT_IN = {
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
     "image/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
+    "image/jpeg_entries.hpp": "jpeg_entries",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg_options.hpp": "jpeg_options picture_decoder",
     "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",

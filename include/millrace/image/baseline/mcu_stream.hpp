@@ -1,4 +1,4 @@
-// Goes through the MCUs of a JPEG's scan, segment by segment: intervals, markers, DC predictors, and the end of the data.
+// Goes through the MCUs of a JPEG's scan, segment by segment: intervals, markers, DC predictors, the end of the data.
 //
 //   mr::detail::mcu_stream m;
 //   if (const auto why = m.read_header(bytes, store); why != mr::detail::jpeg_refusal::none) return why;
@@ -9,9 +9,8 @@
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
 //
-// A stream may go on at an entry (jpeg_entry.hpp). Nothing before it is looked at. If an entry is wrong, then the samples
-// are wrong, or the stream ends as for a damaged file. Memory stays safe, and the time stays bounded by the MCUs asked
-// for.
+// A stream may go on at an entry (jpeg_entry.hpp). Nothing before it is looked at. If an entry is wrong, then the
+// samples are wrong, or the stream ends as for a damaged file. Memory stays safe. The time stays bounded by the MCUs.
 // Lifetime: the file outlives its use. Threads: one at a time.
 #pragma once
 
@@ -107,8 +106,8 @@ class mcu_stream {
     return true;
   }
 
-  /// Says that no MCU is decoded that begins at this offset of the file or behind it, until the next call. So fewer bytes
-  /// are copied.
+  /// Says that no MCU is decoded that begins at this offset of the file or behind it, until the next call. So fewer
+  /// bytes are copied.
   void limit(std::size_t offset_bytes) noexcept {
     constexpr std::size_t looked_ahead_bytes = 8;
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - looked_ahead_bytes) + looked_ahead_bytes);
@@ -156,8 +155,8 @@ class mcu_stream {
     left_in_interval_ = header_.restart_interval;
   }
 
-  /// Returns whether blocks took bits beyond the end of the data, or beyond the limit. Without a marker the last 16 bytes
-  /// of a file do not count: libjpeg may read some bytes more than it needs.
+  /// Returns whether blocks took bits beyond the end of the data, or beyond the limit. Without a marker the last 16
+  /// bytes of a file do not count: libjpeg may read some bytes more than it needs.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());

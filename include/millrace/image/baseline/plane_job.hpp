@@ -8,8 +8,8 @@
 //   const mr::detail::jpeg_planes_result& got = job.result();
 //
 // The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
-// stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not look
-// at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
+// stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not
+// look at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
 // The job refuses a picture where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
 // impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
 // marker, are such cases, too. Damage below the last wanted row of MCUs, and damage that is not looked at, is not
@@ -20,6 +20,7 @@
 #include <millrace/image/baseline/block_loops.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
 #include <millrace/image/baseline/mcu_stream.hpp>
+#include <millrace/image/baseline/packed_entries.hpp>
 #include <millrace/image/baseline/plane_region.hpp>
 #include <millrace/image/baseline/reduced_dct_avx2.hpp>
 
@@ -96,12 +97,19 @@ class plane_job {
     result_.planes = lay_out_planes(header, region_, ask.eighths, plane_memory_);
     stream_.begin_scan();
     row_ = column_ = 0;
-    may_leave_out_ = header.restart_interval > 0;
+    has_entries_ = !ask.entries.empty() &&
+                   entries_.open(ask.entries, {.file_bytes = ask.bytes.size(),
+                                               .data_offset_bytes = header.data_offset_bytes,
+                                               .mcus = std::int64_t{region_.columns} * region_.rows});
+    result_.entries_refused = !ask.entries.empty() && !has_entries_;
+    may_leave_out_ = has_entries_ || header.restart_interval > 0;
     return jpeg_refusal::none;
   }
 
   void refuse(jpeg_refusal why) noexcept {
-    result_ = {why, {}};
+    result_.refusal = why;
+    result_.planes = {};
+    result_.entries = entry_origin::none;
     finished_ = true;
   }
 
@@ -133,28 +141,53 @@ class plane_job {
     return row_ >= region_.first_row && column_ >= region_.first_column && column_ < region_.end_column;
   }
 
-  /// Goes to the last entry at or before the next wanted MCU, if it lies ahead. Returns false if the job has ended: no MCU
-  /// is wanted any more, or the file is damaged.
-  bool leave_out() noexcept {
+  /// Goes to the last entry at or before the next wanted MCU, if it lies ahead. Returns false if the job has ended: no
+  /// MCU is wanted any more, or the file is damaged.
+  [[gnu::noinline]] bool leave_out() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
       // Where nothing was left out, damage is seen as in a file without entries.
-      if (result_.entries == entry_origin::none) return true;
+      if (!has_entries_ && result_.entries == entry_origin::none) return true;
+      if (has_entries_) result_.entries = entry_origin::packed;
       finish();
       return false;
     }
-    const std::int64_t wanted = std::int64_t{row} * region_.columns + region_.first_column;
+    const bool whole = has_entries_ ? enter_packed(row) : enter_interval(row);
+    if (!whole) refuse(jpeg_refusal::damaged);
+    return whole;
+  }
+
+  /// Goes to the last packed entry before the wanted MCUs of a row, if it lies ahead.
+  bool enter_packed(int row) noexcept {
+    const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
+    const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
+    // Rows that are wanted as a whole follow each other without a call.
+    const bool whole_rows = region_.width() == region_.columns;
+    const std::int64_t end = whole_rows ? std::int64_t{region_.end_row} * region_.columns
+                                        : begin_of_row + region_.end_column;
+    const std::int64_t behind = (end + every - 1) / every;
     jpeg_entry entry;
+    const bool ahead = number * every > std::int64_t{row_} * region_.columns + column_;
+    if (ahead) entry = entries_.at(number);
+    const bool is_last = behind > entries_.last();
+    stream_.limit(is_last ? stream_.file().size() : static_cast<std::size_t>(entries_.position_bits(behind) / 8));
+    return !ahead || enter(entry, entry_origin::packed);
+  }
+
+  /// Goes to the restart interval of the first wanted MCU of a row, if it is a later one.
+  bool enter_interval(int row) noexcept {
+    const std::int64_t wanted = std::int64_t{row} * region_.columns + region_.first_column;
     const auto number = static_cast<unsigned>(wanted / stream_.header().restart_interval);
     if (number == stream_.interval()) return true;
-    if (!stream_.find_interval(number, entry) || !stream_.enter(entry)) {
-      refuse(jpeg_refusal::damaged);
-      return false;
-    }
+    jpeg_entry entry;
+    return stream_.find_interval(number, entry) && enter(entry, entry_origin::restart_markers);
+  }
+
+  bool enter(const jpeg_entry& entry, entry_origin origin) noexcept {
     row_ = static_cast<int>(entry.mcu / region_.columns);
     column_ = static_cast<int>(entry.mcu % region_.columns);
-    result_.entries = entry_origin::restart_markers;
-    return true;
+    result_.entries = origin;
+    return stream_.enter(entry);
   }
 
   /// Stores the samples of a segment.
@@ -198,7 +231,9 @@ class plane_job {
   byte_memory plane_memory_;
   int row_ = 0, column_ = 0;      // position of the segment's first MCU
   std::size_t mcus_ = 0;          // MCUs of the segment
-  bool may_leave_out_ = false;    // there are entries
+  packed_entries entries_;
+  bool has_entries_ = false;      // packed ones
+  bool may_leave_out_ = false;    // there are entries of any kind
   bool finished_ = true;
   jpeg_planes_result result_;
 };

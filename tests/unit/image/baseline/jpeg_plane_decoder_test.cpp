@@ -3,47 +3,19 @@
 
 #include "../coded_files.hpp"
 #include "../drawn_files.hpp"
+#include "../drawn_requests.hpp"
 #include "../photographs.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <memory>
 #include <set>
 
 namespace mr = millrace;
-using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::seed_of_run;
+using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::exact_request, slow::random_region,
+    slow::seed_of_run;
 
 namespace {
-
-/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
-struct exact_request {
-  std::unique_ptr<std::byte[]> memory;
-  mr::detail::jpeg_planes_request ask;
-
-  exact_request(std::span<const std::byte> file, mr::detail::jpeg_planes_request a)
-      : memory(new std::byte[file.size()]), ask(a) {
-    if (!file.empty()) std::memcpy(memory.get(), file.data(), file.size());
-    ask.bytes = {memory.get(), file.size()};
-  }
-};
-
-mr::detail::jpeg_planes_request random_region(mr::rng& d, std::size_t width, std::size_t height) {
-  mr::detail::jpeg_planes_request ask;
-  ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
-  if (d.chance(0.3)) return ask;
-  const auto scale = static_cast<std::size_t>(ask.eighths);
-  width = (width * scale + 7) / 8;
-  height = (height * scale + 7) / 8;
-  ask.left = d.below(width);
-  ask.top = d.below(height);
-  ask.right = ask.left + 1 + d.below(width - ask.left);
-  ask.bottom = ask.top + 1 + d.below(height - ask.top);
-  return ask;
-}
-mr::detail::jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
-  return random_region(d, f.width, f.height);
-}
 
 /// What a run has met, each kind once.
 struct kinds_seen {
