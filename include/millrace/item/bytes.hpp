@@ -68,9 +68,9 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entries at the first aligned offset from `at` on; there have to be entries_table_bytes() of room.
-/// `rows` are in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the
-/// offset behind the table.
+/// Writes the table of entries at the first aligned offset from `at` on, in a room of entries_table_bytes(). `rows` are
+/// in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset behind
+/// the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
 /// Returns the entries of the field with exactly these bytes.
@@ -200,8 +200,8 @@ class bytes {
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
-  /// Returns the entry points that were stored for this field: places where its decoder may start, in the format of
-  /// whoever made them. Empty unless the record came with some; a part or a copy of a field has none. They were checked
+  /// Returns the entry points that were stored for this field: places where its decoder may start, in the format that
+  /// their maker chose. Empty unless the record came with some; a part or a copy of a field has none. They were checked
   /// against the bytes. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || block_.get()->entries_table == 0) return {};

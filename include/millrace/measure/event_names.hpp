@@ -1,4 +1,5 @@
-// The names of the event counts for rendered JPEGs (measure/event_counts.hpp): image/ counts them, report/ reads them.
+// The names of event counts (measure/event_counts.hpp) that report/ reads. image/ counts rendered JPEGs, io/ counts
+// entry points.
 //
 //   s.count(mr::detail::event_names::own_alone);
 //
@@ -21,6 +22,8 @@ inline constexpr char progressive[] = "progressive JPEGs";
 inline constexpr char damaged[] = "damaged JPEGs accepted";
 inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
+inline constexpr char with_entries[] = "fields read with entry points";
+inline constexpr char entries_refused[] = "entry points refused";   // another payload's, or damaged
 inline constexpr char pixels[] = "pixels of JPEGs";          // in the stored size, before any scaling
 
 }}}}  // namespace millrace::detail::event_names
