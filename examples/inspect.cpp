@@ -24,6 +24,7 @@
 
 #include <millrace/base/machine.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
+#include <millrace/image/jpeg_entries.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/io/cache/cache_contents.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
@@ -152,7 +153,8 @@ void list_damage(const std::vector<std::string>& patterns, const std::string& li
                          "Leave the samples out by .without = mr::keys_from() of that file; copy such shards again");
 }
 
-void make_entries(const std::vector<std::string>& patterns, const mr::entry_points_options& o, unsigned mcus) {
+void make_entries(const std::vector<std::string>& patterns, const mr::entry_points_options& o,
+                  std::size_t mcus) {
   std::vector<std::string> shards;
   for (const auto& pattern : patterns)
     for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
@@ -160,7 +162,8 @@ void make_entries(const std::vector<std::string>& patterns, const mr::entry_poin
   const mr::entry_points all = mr::make_entry_points(
       shards,
       [mcus](std::string_view field, std::span<const std::byte> payload) {
-        return is_jpeg(field) ? mr::jpeg_entries(payload, {.every_mcus = mcus}) : std::vector<std::byte>();
+        thread_local mr::scratch memory;
+        return is_jpeg(field) ? mr::jpeg_entries(payload, {.every_mcus = mcus}, memory) : std::vector<std::byte>();
       },
       o);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
@@ -196,7 +199,7 @@ void inspect(command_line& args) {
   const std::string list = args.text("--quarantine", "");
   const std::string indexes = args.text("--indexes", "");
   const bool entries = args.flag("--entries");
-  const auto mcus = args.number("--mcus", 4U);
+  const auto mcus = args.number("--mcus", std::size_t{4});
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const auto patterns = args.rest();
   if (!cache.empty() && patterns.empty()) return list_cache(cache);

@@ -22,8 +22,8 @@ inline constexpr char progressive[] = "progressive JPEGs";
 inline constexpr char damaged[] = "damaged JPEGs accepted";
 inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
-inline constexpr char with_entries[] = "fields read with entry points";
-inline constexpr char entries_refused[] = "entry points refused";   // another payload's, or damaged
+inline constexpr char fields_with_entries[] = "fields read with entry points";
+inline constexpr char fields_refused[] = "fields whose entry points are not theirs, or damaged";
 inline constexpr char pixels[] = "pixels of JPEGs";          // in the stored size, before any scaling
 
 }}}}  // namespace millrace::detail::event_names
