@@ -17,8 +17,7 @@
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
 // --entries reads all payloads on all cores, or on so many --threads, and writes the entry points of JPEGs into the
 // indexes beside the shards, or into those in --indexes FOLDER: one every 4 MCUs, or every so many --mcus. The decoder
-// then leaves out what a crop does not show. Shards that have entry points are left alone. The line of a shard with entry
-// points says so.
+// then leaves out what a crop does not show. Shards that have entry points are left alone, and their lines say so.
 #include "command_line.hpp"
 #include "damage_search.hpp"
 
@@ -231,7 +230,8 @@ void inspect(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: inspect [--quarantine FILE.jsonl [--threads N]] [--indexes FOLDER] SHARDS...\n"
+  return run_program({argc, argv, "usage: inspect [--indexes FOLDER] SHARDS...\n"
+                                  "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
                                   "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"
                                   "       inspect --cache FOLDER\n"
                                   "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},

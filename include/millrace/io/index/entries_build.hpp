@@ -1,11 +1,12 @@
 // Makes the entry points of all payloads of a shard, on several threads.
 //
-//   mr::detail::made_entries made = mr::detail::make_entries(
-//       {.storage = {}, .shard = "train-000.tar", .make = make, .threads = 4}, index);   // index.entries() has the table
+//   const mr::storage local;
+//   const mr::detail::entries_job job{.storage = local, .shard = shard, .make = make, .threads = 4};
+//   mr::detail::made_entries made = mr::detail::make_entries(job, index);   // index.entries() says where each will lie
 //   mr::detail::keep_index(path, index, &made.pieces);
 //
 // All payloads are read, so that the index also learns all checksums. A sample that cannot be read, or that is not what
-// its checksum says, has no entries, and is counted. Entries longer than their payload are left out: they would not pay.
+// its checksum says, has no entries, and is counted. Entries longer than their payload are left out: they do not pay.
 // So are those behind the first 4 GiB of a shard.
 // Memory: all entries of the shard until they are kept, and a few samples for each thread.
 // Errors: io_error if the shard cannot be read; whatever `make` throws. Threads: starts its own and waits for them;

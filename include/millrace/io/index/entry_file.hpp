@@ -5,8 +5,8 @@
 //   mr::detail::entry_file entries({.storage = place, .name = name, .shard = 7}, meter, cache);
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
-// A local file is read as it is: the system keeps what lies beside. Of a file in a storage, chunks of 256 KiB are read
-// and kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set share
+// A local file is read as it is: the system keeps what lies beside. A file in a storage is read in chunks of 256 KiB,
+// which are kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set share
 // one limit. Beyond it, the chunk that was used least recently is dropped.
 // Errors: io_error if the file cannot be opened or read. Threads: a file by one at a time; a cache by any number.
 // Lifetime: meter and cache outlive the file.

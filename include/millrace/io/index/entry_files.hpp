@@ -22,14 +22,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Whose entry points are to be opened.
+/// The shard whose entry points are to be opened.
 struct entries_of_shard {
   const index_file_options& files;
   const std::string& shard;
   std::uint64_t number = 0;   ///< in the data set
 };
 
-/// What a reader has counted up to the last call of count().
+/// The counts of a reader at the last call of count().
 struct told_entries {
   std::uint64_t with_entries = 0, refused = 0;
 };

@@ -15,8 +15,8 @@
 // every flipped bit is detected. An index may be removed at any time.
 // Many processes may call keep_index() at once. Each one locks the file, takes over its checksums and its entry points,
 // and replaces the file in one step. Entry points are taken over if all members lie where they did. Reading finds out
-// whether a payload is still the one that they were made for. On a file system without locks, checksums that two processes write at the same moment may be
-// lost; they are learned again later.
+// whether a payload is still the one that they were made for. On a file system without locks, checksums that two
+// processes write at the same moment may be lost; they are learned again later.
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
 #pragma once
 
