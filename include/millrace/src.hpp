@@ -81,6 +81,9 @@
 #include <millrace/io/tar/tar_reader.ipp>
 #include <millrace/io/tar/wanted_fields.ipp>
 #include <millrace/io/index/block_cache.ipp>
+#include <millrace/io/index/entries_build.ipp>
+#include <millrace/io/index/entry_file.ipp>
+#include <millrace/io/index/entry_files.ipp>
 #include <millrace/io/index/index_build.ipp>
 #include <millrace/io/index/index_file.ipp>
 #include <millrace/io/index/index_format.ipp>
@@ -101,6 +104,7 @@
 #include <millrace/image/png/png_pixels.ipp>
 #include <millrace/image/png/png_rows.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
+#include <millrace/image/jpeg_entries.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/label_map.ipp>
@@ -158,6 +162,7 @@
 #include <millrace/tune/tuning.ipp>
 #include <millrace/tune/tuning_search.ipp>
 #include <millrace/sources/brace_expansion.ipp>
+#include <millrace/sources/entry_points.ipp>
 #include <millrace/sources/indexed_shards.ipp>
 #include <millrace/sources/json_objects.ipp>
 #include <millrace/sources/keys_from.ipp>

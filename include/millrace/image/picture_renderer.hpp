@@ -8,7 +8,8 @@
 // Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are
 // resized as soon as they are complete. libjpeg decodes each refused file from the start. It alone decides between
 // pixels, warning and error. The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop.
-// So both see the same damage.
+// So both see the same damage, but for damage in restart intervals that the crop leaves out: the built-in decoder does
+// not look at them.
 // Pictures of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
 // Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
 // made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
@@ -42,20 +43,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class picture_renderer {
  public:
   void render(std::span<const picture_job> jobs, scratch& s) {
-    refusal_.assign(jobs.size(), jpeg_refusal::none);
+    done_.assign(jobs.size(), {});
     const jpeg_counts before = libjpeg_.counts();
     decode_own(jobs, s);
     std::size_t own = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (refusal_[i] == jpeg_refusal::none) ++own;
-      else decode_other(jobs[i], refusal_[i], s);
+      if (done_[i].refusal == jpeg_refusal::none) ++own;
+      else decode_other(jobs[i], done_[i].refusal, s);
     }
     // Events are counted only after success, because the caller may render the same pictures again after an error.
     own_pictures_ += own;
     s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
-    std::uint64_t smaller = 0, bytes = 0, pixels = 0;
+    std::uint64_t smaller = 0, bytes = 0, pixels = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (refusal_[i] != jpeg_refusal::none) s.count(count_name(refusal_[i]));
+      if (done_[i].refusal != jpeg_refusal::none) s.count(count_name(done_[i].refusal));
+      by_entries += done_[i].entries == entry_origin::packed ? 1 : 0;
+      by_restarts += done_[i].entries == entry_origin::restart_markers ? 1 : 0;
+      entries_refused += done_[i].entries_refused ? 1 : 0;
       if (jobs[i].eighths != 8) ++smaller;
       bytes += jobs[i].data->size();
       pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
@@ -63,6 +67,9 @@ class picture_renderer {
     s.count(event_names::bytes, bytes);
     s.count(event_names::pixels, pixels);
     s.count(event_names::smaller, smaller);
+    s.count(event_names::by_entries, by_entries);
+    s.count(event_names::by_restarts, by_restarts);
+    s.count(event_names::entries_refused, entries_refused);
     s.count(event_names::shared, shared_);
     const jpeg_counts now = libjpeg_.counts();
     s.count(event_names::progressive, now.progressive - before.progressive);
@@ -77,6 +84,13 @@ class picture_renderer {
   }
 
  private:
+  /// What the built-in decoder did with a job; refusal `none`: it has been rendered.
+  struct own_result {
+    jpeg_refusal refusal = jpeg_refusal::none;
+    entry_origin entries = entry_origin::none;
+    bool entries_refused = false;
+  };
+
   /// Returns the reason for not asking the built-in decoder; `none` if it is asked.
   jpeg_refusal unasked(const picture_job& job) const noexcept {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
@@ -99,7 +113,7 @@ class picture_renderer {
     // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
     // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
-            .eighths = static_cast<int>(job.eighths)};
+            .eighths = static_cast<int>(job.eighths), .entries = job.data->entries()};
   }
 
   void start(const picture_job& job) {
@@ -109,8 +123,8 @@ class picture_renderer {
   void decode_own(std::span<const picture_job> jobs, scratch& s) {
     requests_.begin(jobs.size());
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      refusal_[i] = unasked(jobs[i]);
-      if (refusal_[i] != jpeg_refusal::none) continue;
+      done_[i].refusal = unasked(jobs[i]);
+      if (done_[i].refusal != jpeg_refusal::none) continue;
       requests_.add(i, request_of(jobs[i]), decoded_size(jobs[i]));
     }
     requests_.close();
@@ -118,7 +132,7 @@ class picture_renderer {
     planes_.decode_each(requests_.asked(), [&](std::size_t n, const jpeg_planes_result& got) {
       std::size_t taken = 0;
       requests_.for_each_job(n, [&](std::size_t i) {
-        take(jobs[i], got, refusal_[i], s);
+        take(jobs[i], got, done_[i], s);
         shared_ += got && taken++ > 0 ? 1 : 0;
       });
     });
@@ -126,12 +140,13 @@ class picture_renderer {
     for (std::size_t n = 0; n < requests_.asked().size(); ++n)
       if (requests_.is_joined(n))
         requests_.for_each_job(n, [&](std::size_t i) {
-          if (refusal_[i] != jpeg_refusal::none) take(jobs[i], planes_.decode(request_of(jobs[i])), refusal_[i], s);
+          if (done_[i].refusal != jpeg_refusal::none)
+            take(jobs[i], planes_.decode(request_of(jobs[i])), done_[i], s);
         });
   }
 
-  void take(const picture_job& job, const jpeg_planes_result& got, jpeg_refusal& refusal, scratch& s) {
-    refusal = got.refusal;
+  void take(const picture_job& job, const jpeg_planes_result& got, own_result& done, scratch& s) {
+    done = {.refusal = got.refusal, .entries = got.entries, .entries_refused = got.entries_refused};
     if (!got) return;
     start(job);
     resizer_.render(got.planes);
@@ -171,7 +186,7 @@ class picture_renderer {
   plane_resizer resizer_;
   row_finisher finisher_;
   shared_requests requests_;
-  std::vector<jpeg_refusal> refusal_;   // of each job; none: it has been rendered
+  std::vector<own_result> done_;   // of each job
   std::uint64_t own_pictures_ = 0, shared_ = 0;
 };
 

@@ -103,11 +103,12 @@ class shared_requests {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time, in pixels that are skipped. All rows down to the last one are gone through. Blocks of
-  /// the box are transformed and stored as well, which takes three times as long again.
+  /// Estimates the decoding time, in pixels that are skipped. All rows down to the last one are gone through, unless
+  /// there are entries. Blocks of the box are transformed and stored as well, which takes three times as long again.
   static std::uint64_t time_of(const jpeg_planes_request& ask, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(ask.bottom, size.height), right = std::min(ask.right, size.width);
-    return bottom * size.width + 3 * (bottom - ask.top) * (right - ask.left);
+    const std::uint64_t box = (bottom - ask.top) * (right - ask.left);
+    return (ask.entries.empty() ? bottom * size.width : box) + 3 * box;
   }
 
   void put(const jpeg_planes_request& ask, const file& of, std::size_t job) {

@@ -60,18 +60,21 @@ namespace pictures_with_words {
 namespace some_samples {
 #include "recipe_13.hpp"
 }
-namespace damaged_samples {
+namespace entry_points {
 #include "recipe_14.hpp"
 }
-namespace erased_and_mixed_rows {
+namespace damaged_samples {
 #include "recipe_15.hpp"
 }
-namespace ctrl_c {
+namespace erased_and_mixed_rows {
 #include "recipe_16.hpp"
 }
-namespace own_file {
+namespace ctrl_c {
 #include "recipe_17.hpp"
+}
+namespace own_file {
 #include "recipe_18.hpp"
+#include "recipe_19.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
@@ -100,6 +103,7 @@ int main() {
   (void)some_samples::training();
   (void)some_samples::validation();
   (void)some_samples::balanced({}, 1);
+  (void)entry_points::flow_with_entries();
   damaged_samples::train(model);
   own_file::for_each_batch("", 1, [](const own_file::rows&) {});
   return ctrl_c::train(model, "");
