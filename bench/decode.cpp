@@ -8,15 +8,12 @@
 // the difference is that of its pixels from exact ones. All variants take turns on groups of eight pictures; counted is
 // the CPU time of this thread. Neighbours slow whatever runs at their moment, so ratios are those of the least times:
 // each group's least of all rounds, added up. The median of the rounds is printed beside it.
-// Entry points (--only "entry points"): planes of the same crops, and rows as a batch does, of the files as they are,
-// with entries beside them, and with restart markers in them (the same coefficients and codes).
+#include "crop_tasks.hpp"
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg_entries.hpp>
 #include <millrace/image/libjpeg/libjpeg.hpp>
-#include <millrace/item/record_builder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>
@@ -26,38 +23,10 @@
 #include <memory>
 
 namespace mr = millrace;
+using bench::cold_rows, bench::crop_task, bench::make_tasks, bench::planned, bench::render_all, bench::side,
+    bench::take_turns, bench::variant;
 
 namespace {
-
-constexpr std::size_t side = 224, row_bytes = side * side * 3;
-
-struct crop_task {
-  mr::bytes file;
-  mr::detail::jpeg_planes_request ask;
-  mr::crop_box box;
-};
-
-std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most) {
-  std::vector<crop_task> tasks;
-  mr::block_pool pool;
-  for (const auto& name : set.names) {
-    mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
-    while (auto record = reader.next()) {
-      if (tasks.size() == most) return tasks;
-      crop_task t{(*record)["jpg"], {}, {}};
-      const auto header = mr::read_jpeg_header(t.file);
-      mr::rng random({.seed = 3, .sample = tasks.size()});
-      const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
-      t.box = box;
-      constexpr std::size_t margin = 2;
-      t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
-               .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
-               .bottom = box.top + box.height + margin};
-      tasks.push_back(t);
-    }
-  }
-  return tasks;
-}
 
 /// Ends the program on an error: the files are the benchmark's own.
 class turbo {
@@ -182,46 +151,6 @@ class plain_resize {
   std::vector<float> lines_, row_;
 };
 
-/// Rows that have left the caches when they are written again, in memory as a session's slots have it.
-class cold_rows {
- public:
-  std::span<std::uint8_t> next() noexcept {
-    at_ = (at_ + 1) % count;
-    return {static_cast<std::uint8_t*>(memory_.get()) + at_ * row_bytes, row_bytes};
-  }
-
- private:
-  struct freed {
-    void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
-  };
-  static constexpr std::size_t count = 1'024;
-  std::unique_ptr<void, freed> memory_{mr::detail::allocate_slot(count * row_bytes)};
-  std::size_t at_ = 0;
-};
-
-mr::picture planned(const crop_task& t, const mr::jpeg_options& options,
-                    mr::resize_filter filter = mr::resize_filter::bilinear) {
-  return mr::jpeg(t.file, options).crop(t.box).filter(filter).resize(side, side);
-}
-
-/// `group` pictures at once, from their headers on.
-void render_all(std::span<const crop_task> tasks, std::size_t group, const mr::jpeg_options& options,
-                mr::resize_filter filter, cold_rows& ring, mr::scratch& s) {
-  std::vector<mr::picture> pictures;
-  std::array<const mr::picture*, mr::picture::together> items;
-  std::array<std::span<std::uint8_t>, mr::picture::together> rows;
-  pictures.reserve(group);
-  for (std::size_t i = 0; i + group <= tasks.size(); i += group) {
-    pictures.clear();
-    for (std::size_t k = 0; k < group; ++k) {
-      items[k] = &pictures.emplace_back(planned(tasks[i + k], options, filter));
-      rows[k] = ring.next();
-    }
-    if (group == 1) pictures[0].render(rows[0], s);
-    else mr::picture::render_together(std::span(items).first(group), std::span(rows).first(group), s);
-  }
-}
-
 /// Of `fast` pixels from exact ones, in levels.
 struct level_difference {
   double mean = 0, largest = 0;
@@ -241,36 +170,6 @@ level_difference difference_of_fast(const std::vector<crop_task>& tasks, mr::scr
   }
   d.mean /= static_cast<double>(samples);
   return d;
-}
-
-/// What takes turns: tasks [begin, end) are given.
-struct variant {
-  const char* name;
-  std::function<void(std::size_t begin, std::size_t end)> run;
-  std::vector<double> us{};      // for a picture, of each round
-  std::vector<double> least{};   // CPU time of each group
-  double least_us = 0;           // for a picture, of the groups' least times
-};
-
-constexpr std::size_t group_size = 8;
-
-void take_turns(std::span<variant> variants, std::size_t pictures, int rounds) {
-  const std::size_t groups = pictures / group_size;
-  for (auto& v : variants) v.least.assign(groups, 1e9);
-  for (int round = 0; round < rounds; ++round) {
-    for (auto& v : variants) v.us.push_back(0);
-    for (std::size_t g = 0; g < groups; ++g)
-      for (std::size_t i = 0; i < variants.size(); ++i) {
-        variant& v = variants[(i + g + static_cast<std::size_t>(round)) % variants.size()];
-        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-        v.run(g * group_size, (g + 1) * group_size);
-        const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-        v.us.back() += spent * 1e6 / static_cast<double>(groups * group_size);
-        v.least[g] = std::min(v.least[g], spent);
-      }
-  }
-  for (auto& v : variants)
-    for (const double spent : v.least) v.least_us += spent * 1e6 / static_cast<double>(groups * group_size);
 }
 
 void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
@@ -352,112 +251,6 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
              bench::at_most(0));
 }
 
-/// The same coefficients with a restart marker behind every `interval` MCUs.
-std::vector<std::byte> with_restarts(std::span<const std::byte> file, unsigned interval) {
-  jpeg_error_mgr messages{};
-  jpeg_decompress_struct from{};
-  from.err = jpeg_std_error(&messages);
-  jpeg_create_decompress(&from);
-  jpeg_mem_src(&from, reinterpret_cast<const unsigned char*>(file.data()), file.size());
-  jpeg_read_header(&from, 1);
-  jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&from);
-  jpeg_compress_struct to{};
-  to.err = &messages;
-  jpeg_create_compress(&to);
-  unsigned char* memory = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&to, &memory, &size);
-  jpeg_copy_critical_parameters(&from, &to);   // and the codes of T.81 annex K, which the sets' files have
-  to.restart_interval = interval;
-  jpeg_write_coefficients(&to, coefficients);
-  jpeg_finish_compress(&to);
-  jpeg_destroy_compress(&to);
-  jpeg_finish_decompress(&from);
-  jpeg_destroy_decompress(&from);
-  const auto* begin = reinterpret_cast<const std::byte*>(memory);
-  std::vector<std::byte> made(begin, begin + size);
-  std::free(memory);
-  return made;
-}
-
-/// The tasks with other files, or with entries, each in a record.
-std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned restarts, std::size_t every_mcus,
-                               mr::block_pool& pool, double& more_bytes) {
-  std::vector<crop_task> made;
-  double before = 0, after = 0;
-  mr::record_builder build(pool);
-  for (const crop_task& t : tasks) {
-    build.begin("set", "picture", 0);
-    const std::span<const std::byte> plain = t.file;
-    const auto marked = restarts > 0 ? with_restarts(plain, restarts)
-                                     : std::vector<std::byte>(plain.begin(), plain.end());
-    const auto field = build.add_field("jpg", marked.size());
-    std::copy(marked.begin(), marked.end(), field.begin());
-    const auto entries = every_mcus > 0 ? mr::jpeg_entries(marked, {.every_mcus = every_mcus})
-                                        : std::vector<std::byte>();
-    build.set_entries(entries);
-    made.push_back({build.finish()["jpg"], t.ask, t.box});
-    made.back().ask.bytes = made.back().file;
-    made.back().ask.entries = made.back().file.entries();
-    before += static_cast<double>(plain.size());
-    after += static_cast<double>(marked.size() + entries.size());
-  }
-  more_bytes = 100 * (after / before - 1);
-  return made;
-}
-
-void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& recipe) {
-  const auto set = bench::make_photo_set(recipe);
-  mr::block_pool pool;
-  double more = 0;
-  const auto tasks = changed(make_tasks(set, run.quick() ? 256 : 1'024), 0, 0, pool, more);
-  const auto mcus_per_row = static_cast<unsigned>((recipe.width + 15) / 16);
-  struct way {
-    const char* name;
-    unsigned restarts;
-    std::size_t every;
-  };
-  const way ways[] = {{"as it is", 0, 0},  {"restarts of 4", 4, 0}, {"restarts of 8", 8, 0},
-                      {"a restart a row", mcus_per_row, 0}, {"entries of 4", 0, 4}, {"entries of 8", 0, 8}};
-  std::vector<std::vector<crop_task>> all;
-  std::vector<std::vector<mr::detail::jpeg_planes_request>> asked;
-  const std::string name = recipe.name;
-  for (const way& w : ways) {
-    const auto begin = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    all.push_back(changed(tasks, w.restarts, w.every, pool, more));
-    const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
-    asked.emplace_back();
-    for (const auto& t : all.back()) asked.back().push_back(t.ask);
-    run.result(name + ": " + w.name + ", more bytes", more, "%");
-    if (w.every == 4) run.result(name + ": made in", spent * 1e6 / static_cast<double>(tasks.size()), "us");
-  }
-  mr::detail::jpeg_plane_decoder own;
-  cold_rows ring;
-  mr::scratch memory;
-  std::size_t refused = 0;
-  std::vector<variant> variants;
-  for (std::size_t w = 0; w < std::size(ways); ++w)
-    variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
-      own.decode_each(std::span(asked[w]).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
-    }});
-  for (std::size_t w = 0; w < std::size(ways); ++w)
-    variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
-      render_all(std::span(all[w]).subspan(i, end - i), mr::picture::together, {}, mr::resize_filter::bilinear, ring,
-                 memory);
-    }});
-  take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
-  for (std::size_t v = 0; v < variants.size(); ++v) {
-    const bool planes = v < std::size(ways);
-    const std::string what = name + ": " + (planes ? "planes, " : "rows, ") + variants[v].name;
-    run.result(what, variants[v].least_us, "us");
-    const double plain = variants[planes ? 0 : std::size(ways)].least_us;
-    run.result(what + ", of as it is", 100 * variants[v].least_us / plain, "%");
-    std::printf("  %-36s %7.1f   %s\n", what.c_str(), variants[v].least_us,
-                bench::spread(variants[v].us, "%.1f").c_str());
-  }
-  run.result(name + ": refused by the built-in decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -466,8 +259,6 @@ int main(int argc, char** argv) {
     for (const auto& recipe : bench::photo_sets)
       if (run.wants(recipe.name)) measure(run, recipe);
     if (run.wants(bench::large_photo_set.name)) measure(run, bench::large_photo_set);
-    for (const auto& recipe : bench::photo_sets)
-      if (run.wants("entry points")) measure_entry_points(run, recipe);
     return run.finish();
   });
 }

@@ -151,7 +151,7 @@ class pair_check {
 
   /// The right entries change nothing. Wrong ones may give other samples, and leave nothing behind.
   void by_entries(std::size_t i) {
-    const auto right = bench_.walk.run(bytes_[i], {.every_mcus = every_mcus_[i], .most_per_thousand = 1'000'000,
+    const auto right = bench_.walk.run(bytes_[i], {.every_mcus = every_mcus_[i], .max_per_thousand = 1'000'000,
                                                    .fewest_entries = 1});
     if (right.empty()) return;
     auto& decoder = choice_.one_in(8) ? bench_.portable : bench_.best;
