@@ -1,8 +1,8 @@
 // entries: JPEG crops by entry points, in the file as restart markers or beside it, against the files as they are
 //
 // Planes of random resized crops, and rows of a batch, by the built-in decoder. Restart markers are put into the files
-// with the same coefficients and codes. Variants take turns on groups of eight pictures. Counted is the CPU time of this
-// thread: each group's least of all rounds, added up.
+// with the same coefficients and codes. Variants take turns on groups of eight pictures. Counted is the CPU time of
+// this thread: each group's least of all rounds, added up.
 #include "crop_tasks.hpp"
 #include "harness.hpp"
 #include "photo_sets.hpp"
@@ -55,6 +55,7 @@ std::vector<std::byte> with_restarts(std::span<const std::byte> file, unsigned i
 std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned restarts, std::size_t every_mcus,
                                mr::block_pool& pool, double& more_bytes) {
   std::vector<crop_task> made;
+  mr::scratch s;
   double before = 0, after = 0;
   mr::record_builder build(pool);
   for (const crop_task& t : tasks) {
@@ -64,7 +65,7 @@ std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned res
                                      : std::vector<std::byte>(plain.begin(), plain.end());
     const auto field = build.add_field("jpg", marked.size());
     std::copy(marked.begin(), marked.end(), field.begin());
-    const auto entries = every_mcus > 0 ? mr::jpeg_entries(marked, {.every_mcus = every_mcus})
+    const auto entries = every_mcus > 0 ? mr::jpeg_entries(marked, {.every_mcus = every_mcus}, s)
                                         : std::vector<std::byte>();
     build.set_entries(entries);
     made.push_back({build.finish()["jpg"], t.ask, t.box});
