@@ -5,8 +5,8 @@
 //   std::printf("%zu bytes for a file of %zu\n", entries.size(), file.size()); // at most 3.5 %
 //
 // The bytes are opaque: they have a version, and hold where every few MCUs begin in the file and what their DC values
-// are relative to. They belong to this file alone; with a file of another size they are refused. Whoever keeps them
-// checks that neither the file nor they have changed: wrong ones give wrong pixels. An index of shards does both.
+// are relative to. They belong to this file alone; with a file of another size they are refused. Wrong ones give wrong
+// pixels: keep a checksum of file and entries with them, as an index of shards does.
 // They never change pixels and hide no damage: a file that is damaged anywhere has none. Empty too for files that
 // libjpeg decodes, for small pictures, and for files with restart markers that are dense enough.
 // Errors: std::bad_alloc. Threads: any; each has a scratch of its own.

@@ -84,7 +84,7 @@ class picture_renderer {
   }
 
  private:
-  /// What the built-in decoder did with a job; refusal `none`: it has been rendered.
+  /// Says what the built-in decoder did with a job. It has been rendered if the refusal is `none`.
   struct own_result {
     jpeg_refusal refusal = jpeg_refusal::none;
     entry_origin entries = entry_origin::none;
@@ -146,7 +146,7 @@ class picture_renderer {
   }
 
   void take(const picture_job& job, const jpeg_planes_result& got, own_result& done, scratch& s) {
-    done = {.refusal = got.refusal, .entries = got.entries, .entries_refused = got.entries_refused};
+    done = own_result{.refusal = got.refusal, .entries = got.entries, .entries_refused = got.entries_refused};
     if (!got) return;
     start(job);
     resizer_.render(got.planes);

@@ -19,7 +19,9 @@ namespace slow {
 namespace mr = millrace;
 
 struct fuzz_input {
-  enum knob_name : std::size_t { mode, crops, plans = crops + 8, first_size = plans + 4, knobs = first_size + 2 };
+  enum knob_name : std::size_t {
+    mode, crops, plans = crops + 8, entries = plans + 4, first_size = entries + 2, knobs = first_size + 2
+  };
 
   std::array<std::uint8_t, knobs> knob{};
   std::array<std::vector<std::byte>, 2> file{};
@@ -60,6 +62,9 @@ struct fuzz_input {
 
   /// Most files are decoded at their own size.
   int eighths(std::size_t i) const { return 1 << std::min(knob[plans + 2 * i] >> 5, 3); }
+
+  /// MCUs between entry points.
+  std::size_t every_mcus(std::size_t i) const { return 1 + knob[entries + i] % 12U; }
 
   std::uint64_t plan(std::size_t i) const { return std::uint64_t{knob[plans + 2 * i]} << 8 | knob[plans + 2 * i + 1]; }
 };

@@ -25,7 +25,7 @@ struct exact_entries {
 
 /// Entries wherever they fit, even if they are larger than the file.
 std::vector<std::byte> dense_entries(std::span<const std::byte> file, std::size_t every, mr::detail::entry_walk& walk) {
-  return walk.run(file, {.every_mcus = every, .most_per_thousand = 1'000'000, .fewest_entries = 1});
+  return walk.run(file, {.every_mcus = every, .max_per_thousand = 1'000'000, .fewest_entries = 1});
 }
 
 /// Bytes that are not these entries, and may be no entries at all.
@@ -48,7 +48,8 @@ std::vector<std::byte> wrong(std::vector<std::byte> entries, mr::rng& d) {
   return entries;
 }
 
-drawn_file photo_file(std::size_t height, std::size_t width, const slow::file_recipe& recipe, std::size_t channels = 3) {
+drawn_file photo_file(std::size_t height, std::size_t width, const slow::file_recipe& recipe,
+                      std::size_t channels = 3) {
   return {recipe, height, width, channels, slow::make_file(slow::photo(height, width, channels, 3), recipe)};
 }
 
@@ -152,7 +153,8 @@ TEST_CASE("values at the ends of what the layout holds come back") {
   const std::vector<jpeg_entry> entries{{.mcu = 1, .offset_bytes = 600, .bit = 7, .dc = {-32'767, 32'767, 0}},
                                         {.mcu = 2, .offset_bytes = 600, .bit = 7, .dc = {32'767, 32'767, 0}},
                                         {.mcu = 3, .offset_bytes = 400'000'000, .bit = 0, .dc = {0, -32'767, 0}}};
-  const mr::detail::packed_entries_file of{.file_bytes = 4'294'967'295, .data_offset_bytes = 500, .mcus = 4, .every = 1};
+  const mr::detail::packed_entries_file of{.file_bytes = 4'294'967'295, .data_offset_bytes = 500, .mcus = 4,
+                                           .every = 1};
   const exact_entries bytes(pack_entries(entries, of));
   mr::detail::packed_entries p;
   REQUIRE(p.open(bytes.view, of));
@@ -235,7 +237,8 @@ TEST_CASE("entries of a file of another size, version or number of MCUs are refu
     CAPTURE(at);
     expect_refused(changed);
   }
-  for (std::size_t size = 1; size < right.size(); size += 7) expect_refused({right.begin(), right.begin() + std::ptrdiff_t(size)});
+  for (std::size_t size = 1; size < right.size(); size += 7)
+    expect_refused({right.begin(), right.begin() + static_cast<std::ptrdiff_t>(size)});
   CHECK(!decoder.decode({.bytes = file.bytes, .left = 150, .top = 100, .entries = right}).entries_refused);
   CHECK(!decoder.decode({.bytes = file.bytes, .left = 150, .top = 100}).entries_refused);
 }

@@ -104,10 +104,18 @@ TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where th
   CHECK(pictures > files);
 }
 
-TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it first") {
+TEST_CASE("of damage that is not left out nobody can tell whether the built-in decoder saw it first") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
-  std::size_t errors = 0, pictures = 0, accepted = 0;
+  mr::detail::event_counts counts;
+  s.count_into(counts);
+  const auto left_out = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& c : counts.counts())
+      if (c.what == std::string_view(mr::detail::event_names::by_restarts)) sum = c.times;
+    return sum;
+  };
+  std::size_t errors = 0, pictures = 0, accepted = 0, unseen = 0;
   const std::size_t files = slow::count_of("MILLRACE_TEST_DAMAGED", 1'500);
   for (std::size_t i = 0; i < files; ++i) {
     const auto good = draw_any_file(d, 80);
@@ -118,10 +126,17 @@ TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it
       const mr::jpeg_options either{.quality = quality, .accept_damaged = accepts, .max_pixels = 100'000};
       mr::jpeg_options turbo = either;
       turbo.decoder = picture_decoder::libjpeg;
+      const auto before = left_out();
       const auto expected = outcome_of(file, turbo, plan, s), got = outcome_of(file, either, plan, s);
       CAPTURE(i);
       CAPTURE(accepts);
       INFO(slow::describe(good));
+      if (left_out() > before && expected.warnings > 0) {   // in restart intervals that the crop does not touch
+        REQUIRE(got.error.empty());
+        REQUIRE((!expected.error.empty() || same(got.pixels, expected.pixels)));
+        ++unseen;
+        continue;
+      }
       REQUIRE(got.error == expected.error);
       REQUIRE(got == expected);
       errors += !expected.error.empty();
@@ -132,6 +147,8 @@ TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it
   CHECK(errors > files / 4);
   CHECK(pictures > files / 8);
   CHECK(accepted > files / 8);
+  CHECK(unseen > 0);
+  CHECK(unseen < files / 8);
 }
 
 namespace {

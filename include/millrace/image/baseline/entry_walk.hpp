@@ -25,9 +25,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// How many entries a file gets.
 struct entry_walk_options {
-  /// MCUs of six blocks between entries. Of smaller MCUs, there are proportionally more between entries.
+  /// MCUs of six blocks between entries. Smaller MCUs have proportionally more of them between entries.
   std::size_t every_mcus = 4;
-  std::size_t most_per_thousand = 35;   ///< bytes, of the file's; there are half as many entries where this is too little
+  std::size_t max_per_thousand = 35;   ///< bytes of the file's; half as many entries where that is too little
   std::ptrdiff_t fewest_entries = 8;    ///< with fewer of them there are none
 };
 
@@ -41,7 +41,7 @@ class entry_walk {
     const std::int64_t mcus = std::int64_t{whole.columns} * whole.rows;
     const std::size_t blocks = stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 / blocks < static_cast<std::size_t>(mcus)) return {};
-    const auto every = static_cast<std::int64_t>(std::min(options.every_mcus, most_between) *
+    const auto every = static_cast<std::int64_t>(std::min(options.every_mcus, max_between) *
                                                  max_mcu_blocks / blocks);
     if (every < 1 || (header.restart_interval > 0 && header.restart_interval <= 2 * every)) return {};
     if ((mcus - 1) / every < options.fewest_entries || !list(mcus, every)) return {};
@@ -51,13 +51,13 @@ class entry_walk {
       if (std::ssize(found_) < options.fewest_entries) break;
       of.every = static_cast<unsigned>(between);
       auto packed = pack_entries(found_, of);
-      if (packed.size() * 1'000 <= file.size() * options.most_per_thousand) return packed;
+      if (packed.size() * 1'000 <= file.size() * options.max_per_thousand) return packed;
     }
     return {};
   }
 
  private:
-  static constexpr std::size_t most_between = 255;
+  static constexpr std::size_t max_between = 255;
 
   /// Lists the entries of all MCUs whose number is a multiple of `every`, but not 0. Returns false for a damaged file.
   bool list(std::int64_t mcus, std::int64_t every) {
@@ -82,7 +82,7 @@ class entry_walk {
 
   void begin_counting() noexcept {
     counted_ = stream_.copied().begin_of_interval();
-    stuffed_bytes_ = 0;
+    stuffed_bytes_ = {};
   }
 
   /// Each 0xff among the copied bytes stands for two bytes of the file.

@@ -87,7 +87,7 @@ class mcu_stream {
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
-    entry = {.mcu = std::int64_t{number} * header_.restart_interval};
+    entry = jpeg_entry{.mcu = std::int64_t{number} * header_.restart_interval};
     if (begin != nullptr) entry.offset_bytes = static_cast<std::size_t>(begin - file_.data());
     return begin != nullptr;
   }

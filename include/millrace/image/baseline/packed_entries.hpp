@@ -7,10 +7,10 @@
 //
 // Layout, in little-endian order: u8 version (1); u8 MCUs between entries; u32 size of the file in bytes; four u8
 // widths in bits, of distances and of the predictors of three components; u16 least distance; three i16 least
-// predictors; then the distances, and from the next byte on the predictors of all components of an entry side by side. Fields are packed
-// from the lowest bit on, and hold what is more than the least value. A distance is the number of bits in the file,
-// stuffed ones too, since the entry before; the first one's is from the end of the headers. There is an entry for each
-// `every`th MCU but MCU 0, so that the number of entries is not stored.
+// predictors; then the distances, and from the next byte on the predictors of all components of an entry side by side.
+// Fields are packed from the lowest bit on, and hold what is more than the least value. A distance is the number of
+// bits in the file, stuffed ones too, since the entry before; the first one's is from the end of the headers. There is
+// an entry for each `every`th MCU but MCU 0, so that the number of entries is not stored.
 // Errors: none. Other bytes than those of pack_entries() are refused, or give entries that may lie anywhere.
 // Lifetime: packed_entries points into the bytes. Threads: one at a time. Needs a little-endian machine.
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// What a file and its entries have to agree on.
+/// Holds what a file and its entries have to agree on.
 struct packed_entries_file {
   std::size_t file_bytes = 0, data_offset_bytes = 0;
   std::int64_t mcus = 0;
@@ -129,8 +129,8 @@ class packed_entries {
 /// Returns no bytes if the file is larger than 4 GiB, or a value is beyond what the layout holds.
 inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, const packed_entries_file& of) {
   using layout = packed_entries_layout;
-  constexpr std::uint64_t most_in_u32 = std::numeric_limits<std::uint32_t>::max();
-  if (entries.empty() || of.file_bytes > most_in_u32 || of.every < 1 || of.every > 255) return {};
+  constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();
+  if (entries.empty() || of.file_bytes > max_u32 || of.every < 1 || of.every > 255) return {};
   std::array<std::int64_t, layout::fields> least, most;
   least.fill(std::numeric_limits<std::int64_t>::max());
   most.fill(std::numeric_limits<std::int64_t>::min());

@@ -218,7 +218,8 @@ TEST_CASE("markers are found wherever they lie, and stuffed bytes are none") {
     for (std::size_t k = 0; k < size; ++k)
       memory[k] = static_cast<std::uint8_t>(d.chance(0.1) ? 255 : d.chance(0.8) ? 0 : d.below(256));
     std::size_t expected = 0;
-    while (expected < size && !(expected + 1 < size && memory[expected] == 255 && memory[expected + 1] != 0)) ++expected;
+    const auto is_marker = [&](std::size_t k) { return k + 1 < size && memory[k] == 255 && memory[k + 1] != 0; };
+    while (expected < size && !is_marker(expected)) ++expected;
     CHECK(mr::detail::find_marker(memory.get(), memory.get() + size) == memory.get() + expected);
   }
 }
