@@ -32,13 +32,13 @@ if [ ! -f "$root/bench/$name.cpp" ]; then
 fi
 shift
 # What belongs to pictures is measured by three programs.
-then=
-case "$*" in '' | --quick) [ "$name" != pictures ] || then='colors views' ;; esac
+also=
+case "$*" in '' | --quick) [ "$name" != pictures ] || also='colors views' ;; esac
 
 install_packages bench
 configure build/bench --buildtype=release -Dwerror=false \
   -Dexamples=disabled -Dtests=disabled -Dbench=enabled -Dcuda=auto
-for each in $name $then; do
+for each in $name $also; do
   say "building bench_$each (build/bench)"
   build build/bench "bench/bench_$each"
 done
@@ -54,7 +54,7 @@ if grep -q '^#include "photo_sets.hpp"' "$root/bench/$name.cpp"; then
     [ -n "$(find -L "$MILLRACE_BENCH_DATA/photos" \( -name '*.jpg' -o -name '*.jpeg' \) 2>/dev/null | head -n 1)" ] ||
     exit 1
 fi
-for each in $then; do
+for each in $also; do
   say "running bench_$each $*"
   "$root/build/bench/bench/bench_$each" "$@"
 done
