@@ -121,11 +121,13 @@
 #include <millrace/image/pnm.ipp>
 #include <millrace/image/pnm_header.ipp>
 #include <millrace/image/any_picture.ipp>
+#include <millrace/image/rgba_picture.ipp>
 #include <millrace/image/row_finisher.ipp>
 #include <millrace/image/pixel_rows.ipp>
 #include <millrace/image/png.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/png_labels.ipp>
+#include <millrace/image/ragged_picture.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/image/random_erase.ipp>
 #include <millrace/device/host.ipp>
