@@ -99,7 +99,7 @@ class raw_reader : escaping_decompressor {
     info_.scale_num = static_cast<unsigned>(eighths_);
     info_.scale_denom = 8;
     if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
-    if (jpeg_has_multiple_scans(&info_)) return false;   // not what the built-in decoder takes
+    if (jpeg_has_multiple_scans(&info_) && !info_.progressive_mode) return false;   // no built-in decoder takes it
     jpeg_start_decompress(&info_);
     return true;
   }

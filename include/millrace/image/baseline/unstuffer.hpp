@@ -64,6 +64,8 @@ class unstuffer {
   bool ended() const noexcept { return ended_; }
   /// Returns whether the interval ended with a marker, and not with the file.
   bool at_marker() const noexcept { return at_marker_; }
+  /// Returns where in the file the copying stands: at the marker, if the interval ended with one.
+  const std::uint8_t* position() const noexcept { return from_; }
 
   /// Copies until end() - from >= bytes, or until the interval ends.
   void reach(const std::uint8_t* from, std::size_t bytes) noexcept {
