@@ -3,7 +3,7 @@
 //
 //   inspect 'train-{000..007}.tar' val/
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
-//   (progressive or arithmetic 2); ok
+//   (sampling 2); ok
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --cache /scratch/mr                                    # what a cache keeps, and whether it is as written
 //

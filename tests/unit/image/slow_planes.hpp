@@ -20,6 +20,7 @@ struct file_recipe {
   unsigned restart_interval = 0;         ///< MCUs
   bool optimize_tables = false;
   bool progressive = false;
+  std::vector<jpeg_scan_info> scans{};   ///< of a progressive file; none: libjpeg's own
 };
 
 /// As encode_jpeg of the library, with what only tests want.
@@ -44,6 +45,10 @@ inline std::vector<std::byte> make_file(const mr::image& pixels, const file_reci
   info.optimize_coding = recipe.optimize_tables;
   info.restart_interval = recipe.restart_interval;
   if (recipe.progressive) jpeg_simple_progression(&info);
+  if (!recipe.scans.empty()) {
+    info.scan_info = recipe.scans.data();
+    info.num_scans = static_cast<int>(recipe.scans.size());
+  }
   jpeg_start_compress(&info, 1);
   while (info.next_scanline < info.image_height) {
     auto* row = const_cast<JSAMPROW>(pixels.data() + info.next_scanline * width * channels);

@@ -1,10 +1,10 @@
 // A set of a block's coefficients in one word, and the operations that refinement scans do with it.
 //
-//   using sets = mr::detail::portable_sets;                       // or bmi2_sets, with the same results
-//   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);// coefficients 1 to 63
-//   auto place = sets::nth(zeros, 4);                             // the set of its fifth one alone; empty: there is none
-//   unsigned k = mr::detail::first_of(place);                     // 5
-//   auto wanted = sets::spread(0b10, mr::detail::before(zeros, place));   // the last but one of the coefficients 1 to 4
+//   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
+//   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
+//   auto place = sets::nth(zeros, 4);                                   // its fifth one alone; empty: there is none
+//   unsigned k = mr::detail::first_of(place);                           // 5
+//   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
 //
 // Coefficient k is bit 63 - k, so that bits of the stream and coefficients have the same order.
 // Threads: pure functions.

@@ -25,6 +25,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The blocks of a component, without those that fill MCUs up.
+struct component_size {
+  std::size_t columns, rows;
+
+  component_size(const scan_header& h, std::size_t c) noexcept
+      : columns(blocks(h.width * h.component[c].horizontal, h.component[0].horizontal)),
+        rows(blocks(h.height * h.component[c].vertical, h.component[0].vertical)) {}
+
+ private:
+  static std::size_t blocks(int samples, int of_luma) noexcept {
+    return static_cast<std::size_t>((samples + 8 * of_luma - 1) / (8 * of_luma));
+  }
+};
+
 /// A row of pairs of blocks within the region.
 struct stored_row {
   std::size_t component, row;   // of the region
@@ -87,6 +101,18 @@ class coefficient_store {
       for (std::size_t row = 0; row < l.rows; ++row)
         use(stored_row{c, row, l.row_pairs(),
                        coefficients() + (l.first_pair + row * l.row_pairs()) * block_pair_coefficients});
+    }
+  }
+
+  /// Empties the blocks that fill MCUs up. Scans of one component leave them out, so their bits may be incomplete.
+  void clear_filling(const scan_header& h) noexcept {
+    for (std::size_t c = 0; c < components_; ++c) {
+      const layout& l = layout_[c];
+      const component_size size(h, c);
+      for (std::size_t row = l.first_row; row < l.first_row + l.rows; ++row)
+        for (std::size_t column = row < size.rows ? std::max(size.columns, l.first_column) : l.first_column;
+             column < l.first_column + l.stored_columns; ++column)
+          for (std::size_t y = 0; y < 8; ++y) std::fill_n(block(c, row, column) + 16 * y, 8, std::int16_t{0});
     }
   }
 

@@ -26,19 +26,16 @@ struct scan_grid {
 
   scan_grid() = default;
   scan_grid(const scan_header& h, const progressive_scan& scan) noexcept {
-    const int wide = h.component[0].horizontal, high = h.component[0].vertical;
-    const auto ceiling = [](int dividend, int divisor) {
-      return static_cast<std::size_t>((dividend + divisor - 1) / divisor);
-    };
     if (scan.components == 1) {
-      const scan_component& only = h.component[scan.component[0]];
-      columns = ceiling(h.width * only.horizontal, 8 * wide);
-      rows = ceiling(h.height * only.vertical, 8 * high);
+      const component_size only(h, scan.component[0]);
+      columns = only.columns;
+      rows = only.rows;
       across[0] = down[0] = 1;
       return;
     }
-    columns = ceiling(h.width, 8 * wide);
-    rows = ceiling(h.height, 8 * high);
+    const mcu_region all(h, {});
+    columns = static_cast<std::size_t>(all.columns);
+    rows = static_cast<std::size_t>(all.rows);
     for (std::size_t i = 0; i < scan.components; ++i) {
       across[i] = static_cast<std::size_t>(h.component[scan.component[i]].horizontal);
       down[i] = static_cast<std::size_t>(h.component[scan.component[i]].vertical);

@@ -161,6 +161,7 @@ class progressive_decoder {
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       quantiser[c] = dequantiser(header_.component[c].quantiser);
     bool tame = true;
+    store_.clear_filling(header_);
     store_.for_each_row([&](const stored_row& r) {
       const auto side = static_cast<std::size_t>(block_side(header_, r.component, ask.eighths));
       const auto inverse_dct = tools_.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];

@@ -3,7 +3,7 @@
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
 //   for (auto step = reader.next(2, scan); step.what == reader.found_scan; step = reader.next(behind_data, scan))
-//     decode(scan);                                                          // its data begin at scan.data_offset_bytes
+//     decode(scan);                                                          // its data: at scan.data_offset_bytes
 //   if (!reader.refined()) return mr::detail::jpeg_refusal::unrefined;       // libjpeg's turn: it smooths
 //
 // Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. A coefficient's
@@ -74,6 +74,15 @@ class progressive_reader : private scan_header_reader {
       ++scans_;
       return {found_scan};
     }
+  }
+
+  /// Returns the offset of the marker behind a scan's data, or the file's size.
+  static std::size_t end_of_data(std::span<const std::uint8_t> file, std::size_t at) noexcept {
+    for (; at + 1 < file.size(); ++at) {
+      const bool restarts = file[at + 1] >= 0xd0 && file[at + 1] <= 0xd7;
+      if (file[at] == 0xff && file[at + 1] != 0 && !restarts) return at;
+    }
+    return file.size();
   }
 
   int scans() const noexcept { return scans_; }
@@ -147,5 +156,18 @@ class progressive_reader : private scan_header_reader {
   std::array<std::array<std::int8_t, 64>, 3> lowest_bit_;   // that has been sent, of each coefficient
   int scans_ = 0;
 };
+
+/// Returns why libjpeg has to decode a progressive file, judged by the markers of all its scans.
+inline jpeg_refusal read_progressive_headers(std::span<const std::byte> bytes) {
+  const std::span file(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  scan_header header;
+  progressive_reader reader(file, header);
+  progressive_scan scan;
+  for (std::size_t at = 2;; at = progressive_reader::end_of_data(file, scan.data_offset_bytes)) {
+    const auto [what, why] = reader.next(at, scan);
+    if (what == progressive_reader::refused) return why;
+    if (what == progressive_reader::found_end) return reader.refined() ? jpeg_refusal::none : jpeg_refusal::unrefined;
+  }
+}
 
 }}}  // namespace millrace::detail
