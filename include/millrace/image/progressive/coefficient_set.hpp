@@ -2,7 +2,7 @@
 //
 //   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
-//   auto place = sets::nth(zeros, 4);                                   // its fifth one alone; empty: there is none
+//   auto place = sets::nth_last(zeros, 58);                             // the set of coefficient 5 alone
 //   unsigned k = mr::detail::first_of(place);                           // 5
 //   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
 //
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 using coefficient_set = std::uint64_t;
 
 constexpr coefficient_set set_of(unsigned k) noexcept { return coefficient_set{1} << 63 >> k; }
-/// Returns the number of the first coefficient; the set is not empty.
+/// Returns the number of the first coefficient; 64 for an empty set.
 [[gnu::always_inline]] inline unsigned first_of(coefficient_set set) noexcept {
   return static_cast<unsigned>(std::countl_zero(set));
 }
@@ -31,18 +31,16 @@ constexpr coefficient_set set_of(unsigned k) noexcept { return coefficient_set{1
 constexpr coefficient_set before(coefficient_set set, coefficient_set place) noexcept {
   return set & (coefficient_set{0} - (place << 1));
 }
-/// Returns the members behind `place`, a set of one coefficient.
-constexpr coefficient_set behind(coefficient_set set, coefficient_set place) noexcept { return set & (place - 1); }
 /// Returns the coefficients from `first` to `last`.
 constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
   return ~coefficient_set{0} >> first & ~coefficient_set{0} << (63 - last);
 }
 
 struct portable_sets {
-  /// Returns the set of the n-th member alone, counted from 0; an empty set if there are no more than n.
-  [[gnu::always_inline]] static coefficient_set nth(coefficient_set set, unsigned n) noexcept {
-    for (; n > 0 && set != 0; --n) set &= ~set_of(first_of(set));
-    return set == 0 ? 0 : set_of(first_of(set));
+  /// Returns the set of the n-th member from the end alone, counted from 0. There are more than n.
+  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+    for (; n > 0; --n) set &= set - 1;
+    return set & (coefficient_set{0} - set);
   }
   /// Returns the members whose bit is set; `bits` has one for each member, that of the last one lowest.
   [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
@@ -55,9 +53,8 @@ struct portable_sets {
 
 #ifdef __x86_64__
 struct bmi2_sets {
-  [[gnu::always_inline]] static coefficient_set nth(coefficient_set set, unsigned n) noexcept {
-    const unsigned size = size_of(set);
-    return n < size ? deposited(std::uint64_t{1} << (size - 1 - n), set) : 0;
+  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+    return deposited(std::uint64_t{1} << n, set);
   }
   [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
     return deposited(bits, set);

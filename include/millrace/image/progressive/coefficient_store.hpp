@@ -8,7 +8,7 @@
 //   store.leave_zeros();                                          // says that it has
 //
 // Rows and columns are those of a component's blocks in the whole picture, filled up to whole MCUs.
-// Memory: 128 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is given back when the next
+// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is given back when the next
 // smaller picture comes.
 // Errors: std::bad_alloc. Threads: one job's own.
 #pragma once
@@ -66,7 +66,7 @@ class coefficient_store {
       blocks += l.columns * static_cast<std::size_t>(region.rows) * down;
       pairs += l.rows * l.row_pairs();
     }
-    make_room(blocks, pairs * block_pair_coefficients);
+    make_room(blocks, pairs * pair_coefficients);
   }
 
   bool is_stored(std::size_t c, std::size_t row, std::size_t column) const noexcept {
@@ -89,7 +89,7 @@ class coefficient_store {
     const layout& l = layout_[c];
     block_run r{.sets = sets_.data() + l.first_set + row * l.columns + from, .count = to - from};
     if (!is_stored(c, row, from)) return r;
-    r.pairs = coefficients() + (l.first_pair + (row - l.first_row) * l.row_pairs()) * block_pair_coefficients;
+    r.pairs = coefficients() + (l.first_pair + (row - l.first_row) * l.row_pairs()) * pair_coefficients;
     r.first = from - l.first_column;
     return r;
   }
@@ -100,7 +100,7 @@ class coefficient_store {
       const layout& l = layout_[c];
       for (std::size_t row = 0; row < l.rows; ++row)
         use(stored_row{c, row, l.row_pairs(),
-                       coefficients() + (l.first_pair + row * l.row_pairs()) * block_pair_coefficients});
+                       coefficients() + (l.first_pair + row * l.row_pairs()) * pair_coefficients});
     }
   }
 

@@ -8,6 +8,7 @@
 // Threads: one job's own. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
+#include <millrace/image/baseline/segment_slots.hpp>
 #include <millrace/image/progressive/band_stream.hpp>
 #include <millrace/image/progressive/coefficient_store.hpp>
 #include <millrace/image/progressive/progressive_header.hpp>
@@ -66,39 +67,76 @@ class dc_scan {
   }
 
  private:
+  /// Calls use(component of the scan, block) for each block; block is null outside of the region.
   template <class Use>
   bool for_each_block(std::size_t row, std::size_t from, std::size_t to, const Use& use) {
+    struct block_row {
+      std::size_t component, across, first, end;   // of the scan; blocks of an MCU; those within the region
+      block_run stored;
+    };
+    std::array<block_row, max_mcu_blocks> rows;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < scan_.components; ++i)
+      for (std::size_t y = 0; y < grid_.down[i]; ++y) {
+        const std::size_t c = scan_.component[i], block_row_number = row * grid_.down[i] + y;
+        auto& r = rows[count++] = {i, grid_.across[i], 0, 0, {}};
+        if (!store_.row_is_stored(c, block_row_number)) continue;
+        r.first = store_.first_stored_column(c);
+        r.end = store_.end_stored_column(c);
+        r.stored = store_.run(c, block_row_number, r.first, r.end);
+      }
     for (std::size_t column = from; column < to; ++column)
-      for (std::size_t i = 0; i < scan_.components; ++i)
-        for (std::size_t y = 0; y < grid_.down[i]; ++y)
-          for (std::size_t x = 0; x < grid_.across[i]; ++x)
-            if (!use(i, store_.block(scan_.component[i], row * grid_.down[i] + y, column * grid_.across[i] + x)))
-              return false;
+      for (std::size_t n = 0; n < count; ++n) {
+        const block_row& r = rows[n];
+        for (std::size_t x = column * r.across; x < (column + 1) * r.across; ++x) {
+          std::int16_t* const block = x >= r.first && x < r.end ? r.stored.block(x - r.first) : nullptr;
+          if (!use(r.component, block)) return false;
+        }
+      }
     return true;
   }
 
-  bool decode_first(std::uintptr_t& bit, std::size_t row, std::size_t from, std::size_t to) {
-    return for_each_block(row, from, to, [&](std::size_t i, std::int16_t* block) {
+  bool decode_first(std::uintptr_t& position, std::size_t row, std::size_t from, std::size_t to) {
+    std::uintptr_t bit = position;
+    std::array<int, 3> predictor = predictor_;
+    int outside = 0;
+    const bool whole = for_each_block(row, from, to, [&](std::size_t i, std::int16_t* block) {
       const std::uint64_t window = window_at(bit);
       band_entry e = tables_[i][window];
-      if (e.kind == band_entry::long_word) e = tables_[i].find(window);
-      if (e.kind == band_entry::odd) return false;
-      predictor_[i] += value_of(window, e);
+      if (__builtin_expect(e.kind > band_entry::coefficient, 0)) {
+        e = tables_[i].find(window);
+        if (e.kind == band_entry::odd) return false;
+      }
+      predictor[i] += value_of(window, e);
       bit += e.bits;
       if (block == nullptr) return true;
-      const int value = predictor_[i] * (1 << scan_.low);
-      wild_ = wild_ || value > 32'767 || value < -32'768;
+      const int value = predictor[i] * (1 << scan_.low);
+      outside |= value ^ value >> 31;   // at least 32768 where the value has more than 16 bits
       block[0] = static_cast<std::int16_t>(value);
       return true;
     });
+    position = bit;
+    predictor_ = predictor;
+    wild_ = wild_ || outside > 32'767;
+    return whole;
   }
 
-  bool refine(std::uintptr_t& bit, std::size_t row, std::size_t from, std::size_t to) {
-    return for_each_block(row, from, to, [&](std::size_t, std::int16_t* block) {
-      if (block != nullptr) block[0] = static_cast<std::int16_t>(block[0] | window_at(bit) >> 63 << scan_.low);
-      ++bit;
-      return true;
-    });
+  bool refine(std::uintptr_t& position, std::size_t row, std::size_t from, std::size_t to) {
+    std::uintptr_t bit = position;
+    bool stored = false;
+    for (std::size_t i = 0; i < scan_.components; ++i)
+      stored = stored || store_.row_is_stored(scan_.component[i], row * grid_.down[i]);
+    if (!stored) {
+      for (std::size_t i = 0; i < scan_.components; ++i) bit += (to - from) * grid_.across[i] * grid_.down[i];
+    } else {
+      for_each_block(row, from, to, [&](std::size_t, std::int16_t* block) {
+        if (block != nullptr) block[0] = static_cast<std::int16_t>(block[0] | window_at(bit) >> 63 << scan_.low);
+        ++bit;
+        return true;
+      });
+    }
+    position = bit;
+    return true;
   }
 
   const progressive_scan& scan_;

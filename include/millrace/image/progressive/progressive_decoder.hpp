@@ -169,7 +169,7 @@ class progressive_decoder {
       const plane_view& plane = planes.component[r.component];
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * r.row * plane.stride_bytes, plane.stride_bytes};
       std::int16_t* pair = r.coefficients;
-      for (std::size_t i = 0; i < r.pairs && tame; ++i, pair += block_pair_coefficients, to.samples += 2 * side) {
+      for (std::size_t i = 0; i < r.pairs && tame; ++i, pair += pair_coefficients, to.samples += 2 * side) {
         const int left = pair[0], right = pair[right_block];
         tame = left <= q.largest_dc && left >= -q.largest_dc && right <= q.largest_dc && right >= -q.largest_dc &&
                inverse_dct(pair, q, to);
