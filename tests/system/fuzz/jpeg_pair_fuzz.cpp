@@ -7,6 +7,7 @@
 // Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/progressive/progressive_decoder.hpp>
 
 #include "../../unit/image/planned_pictures.hpp"
 #include "../../unit/image/slow_planes.hpp"
@@ -38,13 +39,13 @@ namespace {
 }
 
 struct statistics {
-  std::uint64_t files = 0, taken = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
+  std::uint64_t files = 0, taken = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
 
   void print() const {
-    std::printf("%llu files: the built-in decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
-                "%llu pictures, %llu errors, %llu accepted though damaged\n",
+    std::printf("%llu files: the built-in decoder took %llu, %llu of them progressive, and left %llu to libjpeg that "
+                "libjpeg does not warn of; %llu pictures, %llu errors, %llu accepted though damaged\n",
                 static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
-                static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
+                static_cast<unsigned long long>(progressive), static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
                 static_cast<unsigned long long>(errors), static_cast<unsigned long long>(accepted));
   }
 };
@@ -75,6 +76,7 @@ class check_choice {
 /// What is kept from one input to the next, as a worker keeps it.
 struct workbench {
   mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
+  mr::detail::progressive_decoder progressive{}, portable_progressive{mr::detail::progressive_decoder::code::portable};
   mr::scratch own{}, turbo{};
 };
 
@@ -108,6 +110,10 @@ class pair_check {
       const auto got = bench_.best.decode(ask_[i]);
       refusal_[i] = got.refusal;
       ++seen().files;
+      if (got.refusal == mr::detail::jpeg_refusal::progressive) {
+        progressive_planes(i);
+        continue;
+      }
       // More than the reference decodes. Without planes libjpeg is asked only for the statistics.
       const auto scale = static_cast<std::uint64_t>(8 / ask_[i].eighths);
       known_[i] = scale * scale * std::uint64_t(got.planes.image_width) * std::uint64_t(got.planes.image_height) <=
@@ -132,6 +138,30 @@ class pair_check {
     bench_.best.decode_each(list, [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
       expect_planes("in a list", n == 1 || n == 2 ? 1 : 0, got);
     });
+  }
+
+  /// The whole file is looked at for any part of it, as libjpeg does.
+  void progressive_planes(std::size_t i) {
+    const auto got = bench_.progressive.decode(ask_[i]);
+    const auto check = [&](const char* how, const mr::detail::jpeg_planes_result& planes) {
+      if (planes.refusal != got.refusal)
+        fail(std::string(how) + ": " + refusal_name(planes.refusal) + ", not " + refusal_name(got.refusal));
+      if (!planes) return;
+      if (!slow::covers(planes.planes, ask_[i])) fail(std::string(how) + ": not all that was asked for");
+      if (const auto gap = slow::difference_of(planes.planes, raw_[i]); !gap.empty())
+        fail(std::string(how) + ": " + gap);
+    };
+    if (got || choice_.one_in(16)) {
+      raw_[i] = slow::raw_reader().read(bytes_[i], got ? std::size_t(got.planes.image_height) : 65'500,
+                                        ask_[i].eighths);
+      seen().taken += got ? 1 : 0;
+      seen().progressive += got ? 1 : 0;
+      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg gives an error for a progressive file that the built-in decoder takes");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of a progressive file that the built-in decoder takes");
+      check("progressive", got);
+    }
+    if (choice_.one_in(4)) check("progressive, portable", bench_.portable_progressive.decode(ask_[i]));
   }
 
   void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {
