@@ -52,7 +52,7 @@ class band_table {
     bool possible = true;
     band_entry* at = entries_.data();
     code_.for_each([&](unsigned length, unsigned byte) {
-      possible = possible && (use_.kind != band_kind::dc || byte <= 15);
+      possible = possible && (use_.kind != band_kind::dc || byte <= largest_dc_symbol);
       const band_entry e = entry_of(length, byte, false);
       if (length > index_bits || (length == index_bits && e.magnitude > 0)) {
         if (length > index_bits) return;
@@ -78,10 +78,13 @@ class band_table {
   }
 
  private:
+  static constexpr unsigned largest_dc_symbol = 15;   // libjpeg has an error for others
+
   static constexpr band_entry rare(std::uint8_t kind) noexcept { return {1, 0, 63, 0, 0, kind}; }
 
   /// `positive` is the magnitude's first bit.
   band_entry entry_of(unsigned length, unsigned byte, bool positive) const noexcept {
+    if (use_.kind == band_kind::dc && byte > largest_dc_symbol) return rare(band_entry::odd);
     const unsigned run = use_.kind == band_kind::dc ? 0 : byte >> 4;
     const unsigned size = use_.kind == band_kind::dc ? byte : byte & 15;
     const auto made = [&](unsigned zeros, unsigned magnitude, int bias, std::uint8_t kind) {

@@ -138,6 +138,15 @@ TEST_CASE("bands are decoded as one bit at a time, whatever the code and the bit
   CHECK(odd > 500);
 }
 
+TEST_CASE("a DC code has no symbol above 15") {
+  auto table = std::make_unique<band_table>();
+  for (const unsigned symbol : {0u, 15u, 16u, 0x59u, 0xffu}) {
+    const std::vector<std::uint8_t> code{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                         static_cast<std::uint8_t>(symbol)};
+    CHECK(table->build(code, {band_kind::dc, 0}) == (symbol <= 15));
+  }
+}
+
 TEST_CASE("data that end within a block are noticed behind it") {
   const std::vector<std::uint8_t> code{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01};   // a one, of 2 bits
   auto table = std::make_unique<band_table>();
