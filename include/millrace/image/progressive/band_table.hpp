@@ -1,11 +1,11 @@
 // Tables that turn the next 10 bits of a progressive scan into one symbol with its sign.
 //
 //   mr::detail::band_table table;
-//   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return damaged_tables;
+//   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
 //   mr::detail::band_entry e = table[window];             // the stream's next bits, from the topmost down
 //   if (e.kind == mr::detail::band_entry::long_word) e = table.find(window);
 //   k += e.run;
-//   value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
+//   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
 //
 // An entry takes 26 bits at most. Threads: const members may run in several threads at once.
 // Source: ITU-T T.81 F.1.2.1 and G.1.2.

@@ -3,7 +3,7 @@
 //   mr::detail::coefficient_store store;                          // kept from picture to picture
 //   store.lay_out(header, region);
 //   std::int16_t* dc = store.block(c, row, column);               // null outside of the region
-//   auto run = store.run(c, row, from, to);                       // blocks side by side, all within the region or none
+//   mr::detail::block_run run = store.run(c, row, from, to);      // side by side, all within the region or none
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
 //   store.leave_zeros();                                          // says that it has
 //

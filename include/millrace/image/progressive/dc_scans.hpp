@@ -1,8 +1,9 @@
 // Decodes the DC scans of a progressive JPEG: the first bits, predicted from block to block, and one bit more.
 //
-//   mr::detail::dc_scan dc(header, scan, tables, store);        // tables: one for each component of the scan
+//   const mr::detail::scan_grid grid(header, scan);
+//   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
 //   dc.begin_interval();
-//   mr::detail::jpeg_refusal why = dc.decode(data, bit, first_mcu, count);      // moves `bit`
+//   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
 // Blocks outside of the region are decoded for the prediction's sake, and their further bits are passed over.
 // Threads: one job's own. Source: ITU-T T.81 G.1.2.1.
