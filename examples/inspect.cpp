@@ -3,7 +3,7 @@
 //
 //   inspect 'train-{000..007}.tar' val/
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
-//   (progressive or arithmetic 2); ok
+//   (sampling 2); ok
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --entries 'train-{000..007}.tar'                       # then train as before, on the same shards
 //   entry points: 8 of 8 shards made now, 2400 samples: 2400 fields, 0.5 MB (3.1 % of the shards), 2.1 s

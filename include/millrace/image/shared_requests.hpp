@@ -8,9 +8,10 @@
 //     all.for_each_job(n, [&](std::size_t job) { render(job, got.planes); });
 //   });
 //
-// Requests are joined if their bytes lie at the same place and they ask for the same decoding size. A joined request is
-// for the box around all of its boxes. It covers what each of them asks for, so a file that it is decoded from without
-// a refusal is refused for none of them. Where a joined request is refused, a smaller one may still be granted.
+// Requests are joined if their bytes lie at the same place, and they ask for the same decoding size and limits. A
+// joined request is for the box around all of its boxes. It covers what each of them asks for, so a file that it is
+// decoded from without a refusal is refused for none of them. Where a joined request is refused, a smaller one may
+// still be granted.
 // Boxes far from each other are not joined, because decoding all between them would take longer.
 // The longest request comes first. Two are decoded at a time, and the rest of the last one is decoded alone, which is
 // slower.
@@ -44,7 +45,8 @@ class shared_requests {
     jobs_[job].next = none;
     const auto is_same = [&](const file& f) {
       return f.box.bytes.data() == ask.bytes.data() && f.box.bytes.size() == ask.bytes.size() &&
-             f.box.eighths == ask.eighths;
+             f.box.eighths == ask.eighths && f.box.max_scans == ask.max_scans &&
+             f.box.max_memory_bytes == ask.max_memory_bytes;
     };
     const auto found = std::find_if(files_.begin(), files_.end(), is_same);
     if (found == files_.end()) {

@@ -9,6 +9,7 @@
 #include <millrace/image/baseline/entry_walk.hpp>
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/progressive/progressive_decoder.hpp>
 
 #include "../../unit/image/planned_pictures.hpp"
 #include "../../unit/image/slow_planes.hpp"
@@ -41,18 +42,18 @@ namespace {
 }
 
 struct statistics {
-  std::uint64_t files = 0, taken = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
+  std::uint64_t files = 0, taken = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
   std::uint64_t by_entries = 0, by_wrong_entries = 0, by_markers = 0;
 
   void print() const {
-    std::printf("%llu files: the built-in decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
-                "%llu pictures, %llu errors, %llu accepted though damaged, "
+    std::printf("%llu files: the built-in decoder took %llu, %llu of them progressive, and left %llu to libjpeg that "
+                "libjpeg does not warn of; %llu pictures, %llu errors, %llu accepted though damaged, "
                 "%llu by entries, %llu by wrong ones, %llu by restart markers\n",
                 static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
-                static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
-                static_cast<unsigned long long>(errors), static_cast<unsigned long long>(accepted),
-                static_cast<unsigned long long>(by_entries), static_cast<unsigned long long>(by_wrong_entries),
-                static_cast<unsigned long long>(by_markers));
+                static_cast<unsigned long long>(progressive), static_cast<unsigned long long>(refused_unwarned),
+                static_cast<unsigned long long>(pictures), static_cast<unsigned long long>(errors),
+                static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(by_entries),
+                static_cast<unsigned long long>(by_wrong_entries), static_cast<unsigned long long>(by_markers));
   }
 };
 
@@ -84,6 +85,7 @@ class check_choice {
 struct workbench {
   mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
   mr::detail::entry_walk walk{};
+  mr::detail::progressive_decoder progressive{}, portable_progressive{mr::detail::progressive_decoder::code::portable};
   mr::scratch own{}, turbo{};
 };
 
@@ -118,6 +120,10 @@ class pair_check {
       const auto got = bench_.best.decode(ask_[i]);
       refusal_[i] = got.refusal;
       ++seen().files;
+      if (got.refusal == mr::detail::jpeg_refusal::progressive) {
+        progressive_planes(i);
+        continue;
+      }
       // More than the reference decodes. Without planes libjpeg is asked only for the statistics.
       const auto scale = static_cast<std::uint64_t>(8 / ask_[i].eighths);
       known_[i] = scale * scale * std::uint64_t(got.planes.image_width) * std::uint64_t(got.planes.image_height) <=
@@ -205,6 +211,30 @@ class pair_check {
         samples_ = std::accumulate(row, row + p.width, samples_);
       }
     if (samples_ == 1) std::puts("");   // so that the sums are needed
+  }
+
+  /// The whole file is looked at for any part of it, as libjpeg does.
+  void progressive_planes(std::size_t i) {
+    const auto got = bench_.progressive.decode(ask_[i]);
+    const auto check = [&](const char* how, const mr::detail::jpeg_planes_result& planes) {
+      if (planes.refusal != got.refusal)
+        fail(std::string(how) + ": " + refusal_name(planes.refusal) + ", not " + refusal_name(got.refusal));
+      if (!planes) return;
+      if (!slow::covers(planes.planes, ask_[i])) fail(std::string(how) + ": not all that was asked for");
+      if (const auto gap = slow::difference_of(planes.planes, raw_[i]); !gap.empty())
+        fail(std::string(how) + ": " + gap);
+    };
+    if (got || choice_.one_in(16)) {
+      raw_[i] = slow::raw_reader().read(bytes_[i], got ? std::size_t(got.planes.image_height) : 65'500,
+                                        ask_[i].eighths);
+      seen().taken += got ? 1 : 0;
+      seen().progressive += got ? 1 : 0;
+      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg gives an error for a progressive file that the built-in decoder takes");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of a progressive file that the built-in decoder takes");
+      check("progressive", got);
+    }
+    if (choice_.one_in(4)) check("progressive, portable", bench_.portable_progressive.decode(ask_[i]));
   }
 
   void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {

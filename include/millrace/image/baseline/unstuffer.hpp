@@ -65,6 +65,8 @@ class unstuffer {
   bool ended() const noexcept { return ended_; }
   /// Returns whether the interval ended with a marker, and not with the file.
   bool at_marker() const noexcept { return at_marker_; }
+  /// Returns where in the file the copying stands: at the marker, if the interval ended with one.
+  const std::uint8_t* position() const noexcept { return from_; }
 
   /// Returns the file's byte that is copied next.
   const std::uint8_t* source() const noexcept { return from_; }
