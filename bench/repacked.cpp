@@ -97,7 +97,7 @@ std::vector<repacked_set> repack_all(const file_list& originals) {
     const char* name;
     mr::jpeg_transcode_options options;
   } ways[] = {{"repacked", {}},
-              {"restarts", {.restart_growth = growth}},
+              {"restarts", {.restart_growth = growth, .keep_standard_codes = true}},
               {"codes", {.codes = &codes}},
               {"restarts and codes", {.restart_growth = growth, .codes = &codes_of_restarts}}};
   std::vector<repacked_set> sets;

@@ -270,7 +270,7 @@ void print_results(const counts& all, const settings& s, const repack_task& task
                 share(r.walk.with_restarts), share(r.walk.without_restarts));
   }
   if (s.codes)
-    std::printf("codes: one pair for all pictures, DC words of at most 8 bits, AC words of at most 10; kept in %s\n",
+    std::printf("codes: one pair for all pictures, words of at most 10 bits, DC 8, rare ones 16; kept in %s\n",
                 mr::printable(task.list).c_str());
 }
 

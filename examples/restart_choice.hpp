@@ -4,7 +4,8 @@
 //   auto file = millrace::transcode_jpeg(bytes, restarts.coding());
 //   std::string in_a_record = restarts.text();                       // "0", "8", "auto"
 //
-// auto takes the shortest interval of at least 64 pixels that makes a picture's coded data grow by at most 2 %.
+// auto takes the shortest interval of at least 64 pixels that makes a picture's coded data grow by at most 2 %. With
+// restarts of any kind a picture that has the standard's codes keeps them: a decoder has the tables of these already.
 // Threads: a value. Errors: setup_error for another word.
 #pragma once
 
@@ -22,7 +23,8 @@ struct restart_choice {
   std::string text() const { return by_size ? "auto" : std::to_string(per_row); }
   millrace::jpeg_transcode_options coding() const {
     constexpr double growth_limit = 0.02;
-    return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0};
+    return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0,
+            .keep_standard_codes = asked()};
   }
 };
 

@@ -1,12 +1,13 @@
 // Two pairs of Huffman codes that all JPEGs of a set share: for luma and for chroma, each for DC and AC symbols.
 //
-//   const mr::jpeg_codes codes(counts);                                    // words of at most 10 bits, DC 8
+//   const mr::jpeg_codes codes(counts);                                    // words of at most 10 bits, rare ones 16
 //   auto file = mr::transcode_jpeg(bytes, {.codes = &codes});
 //   const mr::jpeg_codes again = mr::jpeg_codes::from_text(codes.text());  // to keep them: hexadecimal digits
 //
 // Every symbol of 8-bit baseline JPEGs has a word: 12 DC and 162 AC symbols. So the codes fit every picture, also those
-// that were not counted. Within its limit each code is optimal for the counts. The same counts give the same codes. No
-// word is all ones.
+// that were not counted. Within its limits each code is optimal for the counts. The same counts give the same codes. No
+// word is all ones. AC symbols that are rare, or never came, have words of up to 16 bits: in 10 bits these alone would
+// make the files 3 % larger.
 // A decoder that looks up 11 bits at once finds short words at once, and builds its tables once for the whole set.
 // Errors: setup_error if the limits are not possible, or a text does not hold such codes. Threads: a value.
 // Format: ITU-T T.81, annex C; limited by package-merge (coding/package_merge.hpp).
@@ -29,6 +30,7 @@ using detail::jpeg_symbol_counts;   // how often each symbol comes
 struct jpeg_codes_options {
   unsigned longest_dc = 8;    ///< 4..16
   unsigned longest_ac = 10;   ///< 8..16
+  double rare = 0.0001;       ///< AC symbols with less than this share of all have words of up to 16 bits; 0: no symbol
 };
 
 /// Huffman codes for luma and chroma.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <numeric>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -21,22 +22,32 @@ constexpr bool is_baseline_ac_symbol(unsigned symbol) noexcept {
 }
 constexpr bool is_baseline_dc_symbol(unsigned symbol) noexcept { return symbol < jpeg_symbol_counts::dc_symbols; }
 
+struct code_limits {
+  unsigned longest = 16;
+  double rare = 0;
+};
+
 /// Writes a code as in DHT. A further symbol that never comes gets the last one of the longest words, all ones.
 MILLRACE_INLINE void write_limited_code(std::span<const std::uint64_t> counts, bool (*is_symbol)(unsigned),
-                                        unsigned longest, std::span<std::uint8_t> to) {
-  std::vector<std::uint8_t> symbols;
+                                        const code_limits& limits, std::span<std::uint8_t> to) {
+  constexpr unsigned longest_of_all = 16;
+  const double all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  std::vector<std::uint8_t> symbols, longest;
   std::vector<std::uint64_t> weights;
   for (unsigned s = 0; s < counts.size(); ++s)
     if (is_symbol(s)) {
       symbols.push_back(static_cast<std::uint8_t>(s));
       weights.push_back(counts[s]);
+      const bool is_rare = static_cast<double>(counts[s]) < limits.rare * all;
+      longest.push_back(static_cast<std::uint8_t>(is_rare ? longest_of_all : limits.longest));
     }
   weights.push_back(0);
+  longest.push_back(*std::max_element(longest.begin(), longest.end()));
   std::vector<std::uint8_t> lengths(weights.size());
   package_merge(weights, longest, lengths);
   std::fill(to.begin(), to.end(), std::uint8_t{0});
   auto next = to.begin() + 16;
-  for (unsigned length = 1; length <= longest; ++length)
+  for (unsigned length = 1; length <= longest_of_all; ++length)
     for (std::size_t i = 0; i < symbols.size(); ++i)
       if (lengths[i] == length) {
         ++to[length - 1];
@@ -83,13 +94,17 @@ MILLRACE_INLINE bool take_hex(std::string_view& text, std::span<std::uint8_t> co
 }  // namespace detail
 
 MILLRACE_INLINE jpeg_codes::jpeg_codes(const jpeg_symbol_counts& counts, const jpeg_codes_options& options) {
-  if (options.longest_dc < 4 || options.longest_dc > 16 || options.longest_ac < 8 || options.longest_ac > 16)
+  if (options.longest_dc < 4 || options.longest_dc > 16 || options.longest_ac < 8 || options.longest_ac > 16 ||
+      !(options.rare >= 0 && options.rare <= 1))
     throw setup_error("codes of a JPEG with words of at most " + std::to_string(options.longest_dc) + " (DC) and " +
-                          std::to_string(options.longest_ac) + " (AC) bits are not possible",
-                      "Give 4 to 16 and 8 to 16", {.stage = "jpeg"});
+                          std::to_string(options.longest_ac) + " (AC) bits, but for symbols with a share of " +
+                          std::to_string(options.rare) + ", are not possible",
+                      "Give 4 to 16, 8 to 16 and 0 to 1", {.stage = "jpeg"});
   for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t) {
-    detail::write_limited_code(counts.dc[t], detail::is_baseline_dc_symbol, options.longest_dc, dc_[t]);
-    detail::write_limited_code(counts.ac[t], detail::is_baseline_ac_symbol, options.longest_ac, ac_[t]);
+    detail::write_limited_code(counts.dc[t], detail::is_baseline_dc_symbol,
+                               {.longest = options.longest_dc, .rare = 0}, dc_[t]);
+    detail::write_limited_code(counts.ac[t], detail::is_baseline_ac_symbol,
+                               {.longest = options.longest_ac, .rare = options.rare}, ac_[t]);
   }
 }
 

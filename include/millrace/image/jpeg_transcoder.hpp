@@ -8,7 +8,8 @@
 // Progressive and arithmetic coding become Huffman coding in one scan, with tables made for the picture. Such files
 // decode several times as fast and grow by some percent. An MCU of more than 10 blocks does not fit into one scan; such
 // a picture gets one scan per component. A file that is already sequential in one scan, with the restarts asked for,
-// comes back smaller or unchanged, unless shared codes are asked for.
+// comes back smaller or unchanged, unless shared codes are asked for. Codes that were made for one picture are the
+// smallest, but a decoder makes its tables of them for each picture. keep_standard_codes avoids that for most files.
 // Markers (EXIF, ICC, Adobe, comments) stay in their order. A rewritten file loses the bytes after the end of the image
 // and the restart markers that are not asked for. Decoding can begin behind a restart marker, so that a crop's decoder
 // passes over more of the picture. restarts_per_row divides a row of MCUs evenly: as many as possible, at least 1 per
@@ -43,6 +44,7 @@ struct jpeg_transcode_options {
   unsigned restart_interval = 0;       ///< MCUs between restart markers, at most 65,535; 0: no restart markers
   double restart_growth = 0;           ///< most growth by restart markers, at most 1; 0: no restart markers
   const jpeg_codes* codes = nullptr;   ///< the file's codes; null: made for the picture
+  bool keep_standard_codes = false;    ///< without `codes`, a file with the codes of T.81 annex K keeps them
   detail::jpeg_limits limits{};        ///< limits of each of the two readings; accept_damaged has no effect
 };
 
@@ -50,10 +52,16 @@ namespace detail {
 
 class jpeg_coefficient_writer : private jpeg_output {
  public:
-  std::vector<std::byte> write(jpeg_coefficients& from, unsigned restart_interval, const jpeg_codes* codes);
+  struct coding {
+    unsigned restart_interval = 0;
+    const jpeg_codes* codes = nullptr;
+    bool keep_standard_codes = false;
+  };
+  std::vector<std::byte> write(jpeg_coefficients& from, const coding& as);
 
  private:
-  bool compress(jpeg_coefficients& from, unsigned restart_interval, const jpeg_codes* codes) noexcept;
+  bool compress(jpeg_coefficients& from, const coding& as) noexcept;
+  bool has_standard_codes(jpeg_coefficients& from) const noexcept;
   void take_a_scan_for_each() noexcept;
   void take_codes(const jpeg_codes& codes) noexcept;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <iterator>
+#include <numeric>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -18,23 +19,21 @@ constexpr picture_size size_in(const jpeg_header& header) noexcept {
   return {.width = header.width, .height = header.height};
 }
 
-MILLRACE_INLINE std::vector<std::byte> jpeg_coefficient_writer::write(jpeg_coefficients& from,
-                                                                      unsigned restart_interval,
-                                                                      const jpeg_codes* codes) {
-  if (!compress(from, restart_interval, codes))
+MILLRACE_INLINE std::vector<std::byte> jpeg_coefficient_writer::write(jpeg_coefficients& from, const coding& as) {
+  if (!compress(from, as))
     throw data_error("the picture cannot be written as a baseline JPEG: " + text(),
                      "As it is, it can only be kept", {.stage = "jpeg"});
   return take();
 }
 
-MILLRACE_INLINE bool jpeg_coefficient_writer::compress(jpeg_coefficients& from, unsigned restart_interval,
-                                                       const jpeg_codes* codes) noexcept {
+MILLRACE_INLINE bool jpeg_coefficient_writer::compress(jpeg_coefficients& from, const coding& as) noexcept {
   if (setjmp(escape_) != 0) return false;
   jpeg_copy_critical_parameters(&from.info(), &info_);
   info_.arith_code = 0;
   info_.optimize_coding = 1;
-  if (codes) take_codes(*codes);
-  info_.restart_interval = restart_interval;
+  if (as.codes) take_codes(*as.codes);
+  else if (as.keep_standard_codes && has_standard_codes(from)) info_.optimize_coding = 0;
+  info_.restart_interval = as.restart_interval;
   // If the file has these two, they are among the markers copied below. Readers derive the color space from them.
   info_.write_JFIF_header = 0;
   info_.write_Adobe_marker = 0;
@@ -56,6 +55,24 @@ MILLRACE_INLINE void jpeg_coefficient_writer::take_a_scan_for_each() noexcept {
   }
   info_.scan_info = scans_.data();
   info_.num_scans = info_.num_components;
+}
+
+/// The standard's codes are those that libjpeg's writer begins with.
+MILLRACE_INLINE bool jpeg_coefficient_writer::has_standard_codes(jpeg_coefficients& from) const noexcept {
+  if (!from.sequential_in_one_scan()) return false;
+  const auto same = [](const JHUFF_TBL* a, const JHUFF_TBL* b) {
+    if (!a || !b || !std::equal(a->bits + 1, a->bits + 17, b->bits + 1)) return false;
+    const std::size_t symbols = std::accumulate(a->bits + 1, a->bits + 17, std::size_t{0});
+    return std::equal(a->huffval, a->huffval + std::min<std::size_t>(symbols, 256), b->huffval);
+  };
+  const auto& read = from.info();
+  for (int c = 0; c < info_.num_components; ++c) {
+    const auto &was = read.comp_info[c], &is = info_.comp_info[c];
+    if (!same(read.dc_huff_tbl_ptrs[was.dc_tbl_no], info_.dc_huff_tbl_ptrs[is.dc_tbl_no]) ||
+        !same(read.ac_huff_tbl_ptrs[was.ac_tbl_no], info_.ac_huff_tbl_ptrs[is.ac_tbl_no]))
+      return false;
+  }
+  return true;
 }
 
 MILLRACE_INLINE void jpeg_coefficient_writer::take_codes(const jpeg_codes& codes) noexcept {
@@ -129,11 +146,13 @@ MILLRACE_INLINE jpeg_walk jpeg_transcoder::walk_of_random_crop(rng& random, cons
 }
 
 MILLRACE_INLINE std::vector<std::byte> jpeg_transcoder::write() {
-  if (options_.codes) {   // libjpeg would not see what does not fit
+  if (options_.codes || options_.keep_standard_codes) {   // libjpeg would not see what does not fit
     jpeg_symbol_counts counts;
     count_symbols(counts);
   }
-  auto file = detail::jpeg_coefficient_writer().write(before_, restart_interval_, options_.codes);
+  auto file = detail::jpeg_coefficient_writer().write(before_, {.restart_interval = restart_interval_,
+                                                                .codes = options_.codes,
+                                                                .keep_standard_codes = options_.keep_standard_codes});
   if (!options_.codes && data_.size() <= file.size() && before_.sequential_in_one_scan() &&
       before_.restart_interval() == restart_interval_)
     return {data_.begin(), data_.end()};

@@ -22,7 +22,8 @@ mr::jpeg_symbol_counts drawn_counts(mr::rng& random) {
   const auto draw = [&] { return random.chance(0.3) ? 0 : random.below(std::uint64_t{1} << random.below(40)); };
   for (std::size_t t = 0; t < counts.tables; ++t) {
     for (auto& n : counts.dc[t]) n = draw();
-    for (auto& n : counts.ac[t]) n = draw();
+    for (unsigned s = 0; s < counts.ac[t].size(); ++s)
+      if (s == 0 || s == 0xf0 || ((s & 15) >= 1 && (s & 15) <= 10)) counts.ac[t][s] = draw();
   }
   return counts;
 }
@@ -55,7 +56,8 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
   mr::rng random({.seed = 1});
   for (int i = 0; i < 200; ++i) {
     const mr::jpeg_codes_options limits{.longest_dc = static_cast<unsigned>(random.between(4, 16)),
-                                        .longest_ac = static_cast<unsigned>(random.between(8, 16))};
+                                        .longest_ac = static_cast<unsigned>(random.between(8, 16)),
+                                        .rare = i % 2 ? 0.0 : 0.01 * random.uniform()};
     const mr::jpeg_codes codes(i == 0 ? mr::jpeg_symbol_counts() : drawn_counts(random), limits);
     for (const std::size_t table : {0U, 1U}) {
       CHECK(codes.dc(table).size() == 16 + dc.size());
@@ -64,7 +66,7 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
       CHECK(symbols_of(codes.ac(table)) == ac);
       const auto of_dc = measure(codes.dc(table)), of_ac = measure(codes.ac(table));
       CHECK(of_dc.longest <= limits.longest_dc);
-      CHECK(of_ac.longest <= limits.longest_ac);
+      CHECK(of_ac.longest <= (limits.rare == 0 ? limits.longest_ac : 16));
       // All but one of the longest words are there.
       CHECK(of_dc.space == (1U << 16) - (1U << (16 - of_dc.longest)));
       CHECK(of_ac.space == (1U << 16) - (1U << (16 - of_ac.longest)));
@@ -75,13 +77,27 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
   }
 }
 
-TEST_CASE("by default words have at most 10 bits, and those of DC 8") {
+TEST_CASE("words have at most 10 bits, and those of DC 8; rare AC symbols alone have longer ones") {
   mr::rng random({.seed = 2});
-  const mr::jpeg_codes codes(drawn_counts(random));
-  for (const std::size_t table : {0U, 1U}) {
-    CHECK(measure(codes.dc(table)).longest <= 8);
-    CHECK(measure(codes.ac(table)).longest <= 10);
+  std::size_t long_words = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto counts = drawn_counts(random);
+    const mr::jpeg_codes codes(counts), all_short(counts, {.rare = 0});
+    for (const std::size_t table : {0U, 1U}) {
+      CHECK(measure(codes.dc(table)).longest <= 8);
+      CHECK(measure(all_short.ac(table)).longest <= 10);
+      std::uint64_t all = 0;
+      for (const auto n : counts.ac[table]) all += n;
+      const auto code = codes.ac(table);
+      for (std::size_t length = 1, at = 16; length <= 16; ++length)
+        for (unsigned words = code[length - 1]; words > 0; --words, ++at)
+          if (length > 10) {
+            CHECK(counts.ac[table][code[at]] < all / 10'000 + 1);
+            ++long_words;
+          }
+    }
   }
+  CHECK(long_words > 100);
 }
 
 TEST_CASE("more frequent symbols have no longer words, and luma and chroma have their own") {
@@ -127,7 +143,8 @@ TEST_CASE("a text that is no pair of codes is refused") {
 TEST_CASE("impossible limits are refused") {
   for (const mr::jpeg_codes_options limits :
        {mr::jpeg_codes_options{.longest_dc = 3}, mr::jpeg_codes_options{.longest_dc = 17},
-        mr::jpeg_codes_options{.longest_ac = 7}, mr::jpeg_codes_options{.longest_ac = 17}})
+        mr::jpeg_codes_options{.longest_ac = 7}, mr::jpeg_codes_options{.longest_ac = 17},
+        mr::jpeg_codes_options{.rare = -0.1}, mr::jpeg_codes_options{.rare = 1.1}})
     CHECK_THROWS_AS(mr::jpeg_codes({}, limits), mr::setup_error);
 }
 

@@ -147,6 +147,36 @@ TEST_CASE("a crop's decoder reads from a restart before it to its right edge, ro
   }
 }
 
+TEST_CASE("the standard's codes are kept where a file has them, and no others") {
+  const auto tables = [](std::span<const std::byte> file) {
+    std::string all;
+    mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
+      if (marker == 0xc4) all.append(reinterpret_cast<const char*>(segment.data()) + 4, segment.size() - 4);
+    });
+    return all;
+  };
+  mr::rng random({.seed = 19});
+  const std::string of_standard = tables(slow::make_jpeg(slow::photo(20, 20, 3, 1), {}));
+  REQUIRE(of_standard.size() == 2 * (17 + 12) + 2 * (17 + 162));
+  for (const auto& l : layouts) {
+    const auto picture = pixels(l, random);
+    slow::jpeg_recipe recipe{.stored = l.stored, .sampling = l.sampling, .quality = 80};
+    const auto standard = slow::make_jpeg(picture, recipe);
+    const auto kept = mr::transcode_jpeg(standard, {.restart_interval = 2, .keep_standard_codes = true});
+    CHECK(tables(kept) == tables(standard));
+    CHECK(slow::coefficients(kept) == slow::coefficients(standard));
+    CHECK(mr::transcode_jpeg(standard, {.keep_standard_codes = true}) == standard);
+    CHECK(tables(mr::transcode_jpeg(standard, {.restart_interval = 2})) != tables(standard));
+    recipe.optimize_tables = true;
+    const auto optimized = slow::make_jpeg(picture, recipe);
+    CHECK(mr::transcode_jpeg(optimized, {.restart_interval = 2, .keep_standard_codes = true}) ==
+          mr::transcode_jpeg(optimized, {.restart_interval = 2}));
+    recipe.progressive = true;
+    const auto progressive = slow::make_jpeg(picture, recipe);
+    CHECK(mr::transcode_jpeg(progressive, {.keep_standard_codes = true}) == mr::transcode_jpeg(progressive));
+  }
+}
+
 TEST_CASE("restarts that contradict each other are refused") {
   const auto file = slow::make_jpeg(slow::photo(20, 20, 3, 18), {});
   for (const mr::jpeg_transcode_options& options :

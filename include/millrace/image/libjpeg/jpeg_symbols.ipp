@@ -35,7 +35,7 @@ MILLRACE_INLINE double bits_with_own_code(std::span<const std::uint64_t> counts,
   if (weights.empty()) return 0;
   weights.push_back(0);
   std::vector<std::uint8_t> lengths(weights.size());
-  package_merge(weights, 16, lengths);
+  package_merge(weights, std::vector<std::uint8_t>(weights.size(), 16), lengths);
   for (std::size_t i = 0; i < weights.size(); ++i) bits += static_cast<double>(weights[i] * lengths[i]);
   return bits;
 }

@@ -16,10 +16,13 @@ namespace {
 using weight_list = std::vector<std::uint64_t>;
 using length_list = std::vector<std::uint8_t>;
 
-length_list merged(const weight_list& weights, unsigned longest) {
+length_list merged(const weight_list& weights, const length_list& longest) {
   length_list lengths(weights.size());
   mr::detail::package_merge(weights, longest, lengths);
   return lengths;
+}
+length_list merged(const weight_list& weights, unsigned longest) {
+  return merged(weights, length_list(weights.size(), static_cast<std::uint8_t>(longest)));
 }
 
 std::uint64_t cost(const weight_list& weights, const length_list& lengths) {
@@ -36,7 +39,7 @@ std::uint64_t space(const length_list& lengths) {
 }
 
 /// The least cost of all lists of lengths that leave no more than all words, tried one by one.
-std::uint64_t least_cost(const weight_list& weights, unsigned longest) {
+std::uint64_t least_cost(const weight_list& weights, const length_list& longest) {
   std::uint64_t least = ~std::uint64_t{0};
   const std::function<void(std::size_t, std::uint64_t, std::uint64_t)> place = [&](std::size_t at, std::uint64_t used,
                                                                                   std::uint64_t sum) {
@@ -45,7 +48,7 @@ std::uint64_t least_cost(const weight_list& weights, unsigned longest) {
       least = std::min(least, sum);
       return;
     }
-    for (unsigned length = 1; length <= longest; ++length)
+    for (unsigned length = 1; length <= longest[at]; ++length)
       place(at + 1, used + (std::uint64_t{1} << (16 - length)), sum + length * weights[at]);
   };
   place(0, 0, 0);
@@ -83,9 +86,29 @@ TEST_CASE("limited codes of small alphabets cost as little as any") {
     for (unsigned longest = 1; longest <= 5; ++longest) {
       if (std::size_t{1} << longest < symbols) continue;
       const auto lengths = merged(weights, longest);
-      CHECK(cost(weights, lengths) == least_cost(weights, longest));
+      CHECK(cost(weights, lengths) == least_cost(weights, length_list(symbols, static_cast<std::uint8_t>(longest))));
       CHECK(space(lengths) == std::uint64_t{1} << 16);
     }
+  }
+}
+
+TEST_CASE("longer words for light symbols cost as little as any") {
+  mr::rng random({.seed = 4});
+  for (int i = 0; i < 400; ++i) {
+    const std::size_t symbols = 3 + random.below(4);
+    const weight_list weights = drawn_weights(symbols, random);
+    weight_list sorted = weights;
+    std::sort(sorted.begin(), sorted.end());
+    const std::uint64_t border = sorted[random.below(symbols)];
+    const auto shorter = static_cast<std::uint8_t>(random.between(2, 3));
+    const auto longer = static_cast<std::uint8_t>(random.between(shorter, 6));
+    length_list longest;
+    for (const auto w : weights) longest.push_back(w < border ? longer : shorter);
+    if (space(longest) > std::uint64_t{1} << 16) continue;
+    const auto lengths = merged(weights, longest);
+    CHECK(cost(weights, lengths) == least_cost(weights, longest));
+    CHECK(space(lengths) == std::uint64_t{1} << 16);
+    for (std::size_t s = 0; s < symbols; ++s) CHECK(lengths[s] <= longest[s]);
   }
 }
 
