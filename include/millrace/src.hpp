@@ -103,6 +103,9 @@
 #include <millrace/image/png/png_header.ipp>
 #include <millrace/image/png/png_pixels.ipp>
 #include <millrace/image/png/png_rows.ipp>
+#include <millrace/image/coding/package_merge.ipp>
+#include <millrace/image/jpeg_codes.ipp>
+#include <millrace/image/libjpeg/jpeg_symbols.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_entries.ipp>
 #include <millrace/image/jpeg_header.ipp>

@@ -14,8 +14,8 @@ from checks import ROOT, Report
 from lint import Tree, folder_of
 
 # Rooms that users never include by name: all that they declare is in millrace::detail.
-PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/libjpeg",
-           "image/png", "image/resize", "image/color")
+PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/coding",
+           "image/libjpeg", "image/png", "image/resize", "image/color")
 # The words of a program that includes millrace.hpp.
 UMBRELLA = {
     "base/error.hpp": "error data_error io_error setup_error printable",
@@ -85,7 +85,8 @@ OPT_IN = {
     "image/jpeg_entries.hpp": "jpeg_entries",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg_options.hpp": "jpeg_options picture_decoder",
-    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",
+    "image/jpeg_codes.hpp": "jpeg_codes jpeg_codes_options jpeg_symbol_counts",
+    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options jpeg_transcoder jpeg_walk",
     "image/picture.hpp": "resize_filter",
     "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
     "image/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "

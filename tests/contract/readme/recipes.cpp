@@ -60,38 +60,27 @@ namespace several_ranks {
 namespace evaluation {
 #include "recipe_13.hpp"
 }
-namespace entry_points {
-#include "recipe_14.hpp"
-}
-namespace damaged_samples {
-#include "recipe_15.hpp"
-}
-namespace erased_and_mixed_rows {
-#include "recipe_16.hpp"
-}
-namespace ctrl_c {
-#include "recipe_17.hpp"
-}
-namespace own_file {
 namespace pictures_with_words {
 #include "recipe_14.hpp"
 }
 namespace some_samples {
 #include "recipe_15.hpp"
 }
-namespace damaged_samples {
+namespace entry_points {
 #include "recipe_16.hpp"
 }
-namespace erased_and_mixed_rows {
+namespace damaged_samples {
 #include "recipe_17.hpp"
 }
-namespace ctrl_c {
+namespace erased_and_mixed_rows {
 #include "recipe_18.hpp"
+}
+namespace ctrl_c {
 #include "recipe_19.hpp"
 }
 namespace own_file {
-#include "recipe_19.hpp"
 #include "recipe_20.hpp"
+#include "recipe_21.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
