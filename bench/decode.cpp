@@ -203,8 +203,8 @@ void measure_progressive(bench::harness& run) {
   std::size_t refused = 0;
   const auto rendered = [&](const std::vector<crop_task>& of, const mr::jpeg_options& options) {
     return [&, options](std::size_t begin, std::size_t end) {
-      render_all(std::span(of).subspan(begin, end - begin), bench::group_size, options, mr::resize_filter::bilinear, ring,
-                 memory);
+      render_all(std::span(of).subspan(begin, end - begin), bench::group_size, options, mr::resize_filter::bilinear,
+                 ring, memory);
     };
   };
   const auto planes = [&](mr::detail::progressive_decoder& decoder) {

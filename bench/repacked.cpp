@@ -1,7 +1,8 @@
 // repacked: sizes, and JPEG bytes to planes for random crops, of a set as it is and as repack makes it
 //
-// The set's files are repacked in memory: plainly, with restarts by size, with shared codes, and with both. The built-in
-// decoder decodes a random resized crop of each picture, with two pixels of margin, as a list; all variants take turns.
+// The set's files are repacked in memory: plainly, with restarts by size, with shared codes, and with both. The
+// built-in decoder decodes a random resized crop of each picture, with two pixels of margin, as a list; all variants
+// take turns.
 // Planes are compared with those of the files as they are before anything is measured.
 #include "harness.hpp"
 #include "parts/turns.hpp"

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct picture_job;
 
-/// What rendered pixels are made of.
+/// The values of a rendered pixel.
 enum class alpha_use : std::uint8_t {
   ignored,         ///< of the colors
   premultiplied,   ///< of the colors times alpha, as Pillow rounds the product

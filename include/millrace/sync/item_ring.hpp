@@ -3,7 +3,7 @@
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto taken = ring.take(ticket);                              // any thread, each ticket once
-//   { auto used = ring.use(ticket); render(*used); }             // the same without a move: it ends here
+//   ring.use(ticket)->keep_origin();                             // the same without a move; then it is gone
 //
 // A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
 // take happens before the put that reuses its entry. Neither waits, and neither allocates. The capacity is a power of

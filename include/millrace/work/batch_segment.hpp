@@ -161,8 +161,7 @@ class batch_segment final : public dispatcher_work,
   }
 
   static constexpr std::size_t together = Columns::together;
-  // Cheap tickets are claimed many at once. What each group costs is shared by several of them, if that takes little
-  // memory.
+  // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
   struct group {

@@ -90,8 +90,6 @@ class Examples(unittest.TestCase):
     def train(self, *arguments):
         return Trained("--work", self.shapes, *arguments)
 
-    # ---- the data ----
-
     def test_shapes_are_the_same_bytes_each_time(self):
         again = self.folder / "again"
         run("make_shapes", again)
@@ -108,8 +106,6 @@ class Examples(unittest.TestCase):
         frames = [re.search(rb"\xff[\xc0\xc2]..\x08(.{4})(?:\x03.(.)|\x01)", jpg, re.DOTALL) for _, jpg, _ in samples]
         self.assertEqual({frame[2] for frame in frames} - {None}, {b"\x11", b"\x21", b"\x22"})
         self.assertGreater(len({frame[1] for frame in frames}), 20)
-
-    # ---- the sample loop ----
 
     def test_training_reaches_its_accuracy(self):
         run_one = self.train()
@@ -233,8 +229,6 @@ class Examples(unittest.TestCase):
         self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
         self.assertIn("no-such.tar", run("train_images", "--data", "no-such.tar", "--val", "no-such.tar", fails=True))
 
-    # ---- pictures with words ----
-
     def pairs(self, name, *arguments):
         """(accuracy, updates) of a run of train_pairs, and its folder."""
         work = self.folder / name
@@ -260,8 +254,6 @@ class Examples(unittest.TestCase):
         (accuracy, _), _ = self.pairs("rotated", "--rotate-queries")
         self.assertLess(accuracy, 0.65)
         self.assertGreater(accuracy, 0.3)
-
-    # ---- one's own pictures ----
 
     def test_a_folder_of_pictures_can_be_packed_inspected_and_trained_on(self):
         photos = self.folder / "photos"
@@ -322,28 +314,6 @@ class Examples(unittest.TestCase):
         self.assertRegex(d, r"d.tar: 300 samples.*; ok, but ended without a marker$")
         self.assertTrue(total.endswith("; 2 damaged"), total)
 
-    def test_inspect_makes_entry_points_that_change_no_crop(self):
-        folder = self.folder / "entries"
-        folder.mkdir()
-        for number in range(2):
-            (folder / f"{number}.tar").write_bytes((self.shapes / f"train-00{number}.tar").read_bytes())
-        made = r"^entry points: (\d) of 2 shards made now, (\d+) samples: (\d+) fields, \S+ MB \((\S+) % of the " \
-               r"shards\), \S+ s\n$"
-        first = re.match(made, run("inspect", "--entries", "--mcus", 2, "--threads", 3, folder))
-        self.assertEqual(first[1], "2")
-        self.assertLessEqual(float(first[4]), 3.6)
-        self.assertEqual(len(list(folder.glob("*.millrace-index"))), 2)
-        again = re.match(made, run("inspect", "--entries", folder))
-        self.assertEqual(again.group(1, 2, 3), ("0", first[2], first[3]))
-        lines = run("inspect", folder).splitlines()
-        self.assertRegex(lines[2], rf"; entry points of {first[3]} fields, ")
-        self.assertNotIn("entry points", run("inspect", self.shapes / "train-002.tar"))
-        # Indexes of shards where nobody may write lie elsewhere.
-        apart = self.folder / "indexes"
-        self.assertRegex(run("inspect", "--entries", "--indexes", apart, self.shapes / "train-002.tar"), "1 of 1 shards")
-        self.assertIn("entry points", run("inspect", "--indexes", apart, self.shapes / "train-002.tar"))
-        self.assertIn("--mcus is 0", run("inspect", "--entries", "--mcus", 0, folder, fails=True))
-
     def test_inspect_lists_damage_for_training_without_it(self):
         folder = self.folder / "hurt"
         folder.mkdir()
@@ -389,8 +359,6 @@ class Examples(unittest.TestCase):
         self.assertEqual(run("inspect", "--quarantine", listed, self.shapes / "train-000.tar"), "")
         self.assertIn("q.txt", run("inspect", "--quarantine", self.folder / "q.txt", folder, fails=True))
 
-    # ---- on a GPU ----
-
     @unittest.skipUnless((PROGRAMS / "cuda_trainer").exists(), "no nvcc here: cuda_trainer is not built")
     def test_cuda_trainer(self):
         losses = r"before: loss (\d\.\d+), \d+\.\d+ s; after: loss (\d\.\d+), \d+\.\d+ s\n"
@@ -406,8 +374,6 @@ class Examples(unittest.TestCase):
         for seen in (first, later):
             self.assertEqual(seen[1], seen[2])
         self.assertLess(float(later[1]), 0.9 * float(first[1]))
-
-    # ---- the short ones ----
 
     def test_own_stage(self):
         self.assertEqual(run("own_stage"), "11 windows in 2 batches of [8, 8, 24, 32, 3]; mean level 53.0\n")

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -67,6 +68,17 @@ struct fuzz_input {
   std::size_t every_mcus(std::size_t i) const { return 1 + knob[entries + i] % 12U; }
 
   std::uint64_t plan(std::size_t i) const { return std::uint64_t{knob[plans + 2 * i]} << 8 | knob[plans + 2 * i + 1]; }
+};
+
+/// A copy in a heap block of exactly its size.
+struct exact_bytes {
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t size;
+
+  explicit exact_bytes(const std::vector<std::byte>& from) : memory(new std::byte[from.size()]), size(from.size()) {
+    std::copy(from.begin(), from.end(), memory.get());
+  }
+  std::span<const std::byte> view() const { return {memory.get(), size}; }
 };
 
 }  // namespace slow

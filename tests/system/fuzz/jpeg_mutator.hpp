@@ -59,10 +59,10 @@ class jpeg_mutator {
  private:
   /// Files with many scans do not fit into an input.
   file_bytes progressive_file(std::size_t largest) {
-    constexpr std::size_t most_bytes = 1'900;
+    constexpr std::size_t max_bytes = 1'900;
     for (;;) {
       const auto f = draw_progressive_file(d_, largest);
-      if (f.bytes.size() <= most_bytes) return f.bytes;
+      if (f.bytes.size() <= max_bytes) return f.bytes;
     }
   }
 

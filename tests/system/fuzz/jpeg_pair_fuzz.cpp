@@ -15,6 +15,7 @@
 #include "../../unit/image/slow_planes.hpp"
 #include "fuzz_input.hpp"
 #include "jpeg_mutator.hpp"
+#include "jpeg_pair_statistics.hpp"
 #include "plain_libjpeg.hpp"
 
 #include <cstdio>
@@ -33,33 +34,13 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace mr = millrace;
 using slow::fuzz_input;
+using slow::seen, slow::exact_bytes;
 
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "FOUND: %s\n", what.c_str());
   std::abort();
-}
-
-struct statistics {
-  std::uint64_t files = 0, taken = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
-  std::uint64_t by_entries = 0, by_wrong_entries = 0, by_markers = 0;
-
-  void print() const {
-    std::printf("%llu files: the built-in decoder took %llu, %llu of them progressive, and left %llu to libjpeg that "
-                "libjpeg does not warn of; %llu pictures, %llu errors, %llu accepted though damaged, "
-                "%llu by entries, %llu by wrong ones, %llu by restart markers\n",
-                static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
-                static_cast<unsigned long long>(progressive), static_cast<unsigned long long>(refused_unwarned),
-                static_cast<unsigned long long>(pictures), static_cast<unsigned long long>(errors),
-                static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(by_entries),
-                static_cast<unsigned long long>(by_wrong_entries), static_cast<unsigned long long>(by_markers));
-  }
-};
-
-statistics& seen() {
-  static statistics s;
-  return s;
 }
 
 /// Which checks an input gets: drawn from its bytes, so that libFuzzer's taste for what reaches more code does not
@@ -191,17 +172,6 @@ class pair_check {
     if (choice_.one_in(16)) entries.resize(choice_.below(entries.size()));
     return entries;
   }
-
-  /// A copy in a heap block of exactly its size.
-  struct exact_bytes {
-    std::unique_ptr<std::byte[]> memory;
-    std::size_t size;
-
-    explicit exact_bytes(const std::vector<std::byte>& from) : memory(new std::byte[from.size()]), size(from.size()) {
-      std::copy(from.begin(), from.end(), memory.get());
-    }
-    std::span<const std::byte> view() const { return {memory.get(), size}; }
-  };
 
   /// Reads each sample, so that AddressSanitizer looks at it.
   void touch(const mr::detail::jpeg_planes& planes) {

@@ -106,7 +106,8 @@ TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize b
 TEST_CASE("points outside of the picture are clamped to it if asked for, and still are outside") {
   const auto file = file_of(50, 40);
   const auto g = plain_picture(file).crop({.left = 10, .top = 10, .width = 20, .height = 10}).geometry();
-  const std::vector<mr::point> points{{.x = 0, .y = 12}, {.x = 100, .y = 15.5}, {.x = 12, .y = -3}, {.x = 29.75, .y = 99}};
+  const std::vector<mr::point> points{{.x = 0, .y = 12}, {.x = 100, .y = 15.5}, {.x = 12, .y = -3},
+                                      {.x = 29.75, .y = 99}};
   const auto free = g.points(points), clamped = g.points(points, {.clamp = true});
   CHECK(free.points == std::vector<mr::point>{{-10, 2}, {90, 5.5}, {2, -13}, {19.75, 89}});
   CHECK(clamped.points == std::vector<mr::point>{{0, 2}, {20, 5.5}, {2, 0}, {19.75, 10}});

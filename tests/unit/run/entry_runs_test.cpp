@@ -80,7 +80,8 @@ outcome run(const std::string& pattern, const run_options& o) {
     auto [pixels, labels] = b.columns();
     std::uint64_t digest = 0;
     for (std::size_t row = 0; row < b.size(); ++row)
-      digest = mr::detail::digest_bytes(std::as_bytes(pixels[row].span()), digest + static_cast<std::uint64_t>(labels[row]));
+      digest = mr::detail::digest_bytes(std::as_bytes(pixels[row].span()),
+                                        digest + static_cast<std::uint64_t>(labels[row]));
     all.pixels.push_back(digest);
     all.positions.push_back(mr::to_text(b.position()));
   }

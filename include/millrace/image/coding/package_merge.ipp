@@ -10,9 +10,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The list of a level holds the symbols that may have words so long, and the pairs of the list before it, in ascending
-/// order of their weights. Which of its places hold symbols is all that is kept of a list: the symbols in any part at
-/// its front are the lightest ones. Levels begin with the longest words.
+/// A level is a length of words; levels begin with the longest. The list of a level holds the symbols that may have
+/// words so long, and the pairs of the list before it. It is in ascending order of weights. Only the places that hold
+/// symbols are kept of a list: the symbols in any part at its front are the lightest ones.
 MILLRACE_INLINE void package_merge(std::span<const std::uint64_t> weights, std::span<const std::uint8_t> longest,
                                    std::span<std::uint8_t> lengths) {
   std::vector<std::size_t> lightest(weights.size());

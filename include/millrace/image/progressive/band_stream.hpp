@@ -6,8 +6,8 @@
 //
 // A block outside of the region has a set only: it says which coefficients are not zero, which refinement scans need
 // to know. For a block within the region the coefficients are stored as well.
-// A correction's bit belongs to a coefficient that is known, so the number of such bits before a new coefficient is the
-// size of a set, and a word of them is spread over that set at once.
+// A correction's bit belongs to a coefficient that is known. So the number of such bits before a new coefficient is the
+// size of a set. A word of them is spread over that set at once.
 // Any bits at all can be decoded. A position beyond `end_bit` is noticed after each block.
 // Threads: no shared state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3; sets instead of loops are the author's own method.
 #pragma once

@@ -24,8 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
 
 struct alignas(8) band_entry {
-  /// What an entry is: a run of zeros alone, or with the coefficient behind it; the end of this block and of others;
-  /// a word that is longer than the index; a word that is impossible, or a coefficient beyond those of pixels.
+  /// The kind of an entry: a run of zeros alone, or with the coefficient behind it; the end of this block and of
+  /// others; a word that is longer than the index; a word that is impossible, or a coefficient beyond those of pixels.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, odd = 4 };
 
   std::uint8_t bits;        // taken from the stream, without those of a run of blocks

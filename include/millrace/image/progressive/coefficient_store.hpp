@@ -57,12 +57,12 @@ class coefficient_store {
       layout& l = layout_[c];
       const auto across = static_cast<std::size_t>(h.component[c].horizontal);
       const auto down = static_cast<std::size_t>(h.component[c].vertical);
-      l = {.columns = static_cast<std::size_t>(region.columns) * across,
-           .first_row = static_cast<std::size_t>(region.first_row) * down,
-           .rows = static_cast<std::size_t>(region.height()) * down,
-           .first_column = static_cast<std::size_t>(region.first_column) * across,
-           .stored_columns = static_cast<std::size_t>(region.width()) * across,
-           .first_set = blocks, .first_pair = pairs};
+      l = layout{.columns = static_cast<std::size_t>(region.columns) * across,
+                 .first_row = static_cast<std::size_t>(region.first_row) * down,
+                 .rows = static_cast<std::size_t>(region.height()) * down,
+                 .first_column = static_cast<std::size_t>(region.first_column) * across,
+                 .stored_columns = static_cast<std::size_t>(region.width()) * across,
+                 .first_set = blocks, .first_pair = pairs};
       blocks += l.columns * static_cast<std::size_t>(region.rows) * down;
       pairs += l.rows * l.row_pairs();
     }

@@ -6,8 +6,8 @@
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
 // A local file is read as it is: the system keeps what lies beside. A file in a storage is read in chunks of 256 KiB,
-// which are kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set share
-// one limit. Beyond it, the chunk that was used least recently is dropped.
+// which are kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set
+// share one limit. Beyond it, the chunk that was used least recently is dropped.
 // Errors: io_error if the file cannot be opened or read. Threads: a file by one at a time; a cache by any number.
 // Lifetime: meter and cache outlive the file.
 #pragma once

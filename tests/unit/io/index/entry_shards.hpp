@@ -23,7 +23,8 @@ using namespace tar_test;
 /// Entries of every field "jpg" but those of 7 bytes: a text that depends on each byte of the payload.
 inline std::vector<std::byte> entries_for(std::string_view field, std::span<const std::byte> payload) {
   if (field != "jpg" || payload.size() == 7) return {};
-  const std::string text = std::to_string(100'000'000 + mr::crc32c(payload) % 900'000'000).substr(1) + std::string(payload.size() % 50, 'e');
+  const std::string text = std::to_string(100'000'000 + mr::crc32c(payload) % 900'000'000).substr(1) +
+                           std::string(payload.size() % 50, 'e');
   const auto bytes = mr::detail::bytes_of(text);
   return {bytes.begin(), bytes.end()};
 }
