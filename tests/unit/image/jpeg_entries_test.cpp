@@ -1,3 +1,4 @@
+#include <millrace/image/baseline/entry_walk.hpp>
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg_entries.hpp>
 
