@@ -103,7 +103,9 @@ class picture_renderer {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
     // If the bits depend on the decoder, the choice of the decoder must not depend on the CPU.
     const bool for_speed = job.options->decoder == picture_decoder::automatic && !resizes_planes(job);
-    return for_speed && !jpeg_plane_decoder::has_fast_code() ? jpeg_refusal::machine : jpeg_refusal::none;
+    const bool fast = jpeg_plane_decoder::has_fast_code() &&
+                      (!job.header->progressive || progressive_decoder::has_fast_code());
+    return for_speed && !fast ? jpeg_refusal::machine : jpeg_refusal::none;
   }
 
   static bool resizes_planes(const picture_job& job) noexcept {

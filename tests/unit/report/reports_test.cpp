@@ -298,7 +298,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
               R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
               R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
   // The remedy is evidence where processors are what limits.
-  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes several times as long: "
+  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes more than twice as long: "
                              "examples/repack makes them baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));

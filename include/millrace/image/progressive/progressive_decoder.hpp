@@ -38,6 +38,10 @@ class progressive_decoder {
     loops_ = band_loops::best();
   }
 
+  /// Returns whether this processor has the instructions of the fast code. The portable code is right, but slower than
+  /// libjpeg-turbo.
+  static bool has_fast_code() noexcept { return band_loops::has_fast_code(); }
+
   /// Decodes one picture. The planes are valid until the next call.
   jpeg_planes_result decode(const jpeg_planes_request& ask) {
     if constexpr (std::endian::native != std::endian::little) return {jpeg_refusal::machine, {}};
