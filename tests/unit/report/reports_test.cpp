@@ -1,6 +1,7 @@
 #include "hand_made_figures.hpp"
 
 #include <millrace/io/file/abandoned_files.hpp>
+#include <millrace/measure/event_names.hpp>
 #include <millrace/report/charts.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>

@@ -130,11 +130,11 @@ MILLRACE_INLINE void shard_data::expect_shards(std::span<const std::size_t> shar
 }
 
 MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
-  const bool far = std::any_of(shards_.begin(), shards_.end(), [](const known_shard& s) {
+  const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const known_shard& s) {
     return s.head.entries_in_storage && s.head.entry_bytes > 0;
   });
   const std::size_t of_entries =
-      far ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes}) : 0;
+      stored ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes}) : 0;
   std::uint64_t samples = 0;
   for (const std::uint64_t count : counts_) samples += count;
   if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return of_entries;
