@@ -58,5 +58,10 @@ for each in $also; do
   say "running bench_$each $*"
   "$root/build/bench/bench/bench_$each" "$@"
 done
+# A benchmark with programs of others beside it has one that runs them all in turn.
+if [ -f "$root/bench/$name/$name.py" ]; then
+  say "running bench/$name/$name.py $*"
+  exec python3 "$root/bench/$name/$name.py" "$@"
+fi
 say "running bench_$name $*"
 exec "$root/build/bench/bench/bench_$name" "$@"

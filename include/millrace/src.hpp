@@ -18,6 +18,7 @@
 #include <millrace/base/format.ipp>
 #include <millrace/base/json_writer.ipp>
 #include <millrace/base/machine.ipp>
+#include <millrace/base/numa.ipp>
 #include <millrace/base/text.ipp>
 #include <millrace/measure/copy_times.ipp>
 #include <millrace/measure/distribution.ipp>
@@ -135,6 +136,7 @@
 #include <millrace/image/random_erase.ipp>
 #include <millrace/device/host.ipp>
 #include <millrace/device/mix_pixels.ipp>
+#include <millrace/device/node_memory.ipp>
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
