@@ -1,5 +1,4 @@
 #include "hand_made_figures.hpp"
-
 #include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/measure/event_names.hpp>
 #include <millrace/report/charts.hpp>
