@@ -5,14 +5,18 @@
 // row. Rendering is all from the header to 224 x 224 pixels, exact, in a row that is not in the cache: by the library,
 // so many pictures at once, and by the plain way: all of the picture by libjpeg-turbo, then an antialiased resize of
 // the crop in floats. XL are large photographs, of which `fast` decodes less than all where the crop is large enough;
-// the difference is that of its pixels from exact ones. All variants take turns on groups of eight pictures; counted is
+// the difference is that of its pixels from exact ones. P are M's pictures with progressive coding.
+// All variants take turns on groups of eight pictures; counted is
 // the CPU time of this thread. Neighbours slow whatever runs at their moment, so ratios are those of the least times:
 // each group's least of all rounds, added up. The median of the rounds is printed beside it.
+#include "crop_tasks.hpp"
 #include "harness.hpp"
 #include "photo_sets.hpp"
+#include "progressive_file.hpp"
+#include "turbo.hpp"
 
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/progressive/progressive_decoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>
@@ -22,108 +26,10 @@
 #include <memory>
 
 namespace mr = millrace;
+using bench::cold_rows, bench::crop_task, bench::make_tasks, bench::planned, bench::render_all, bench::side,
+    bench::take_turns, bench::variant;
 
 namespace {
-
-constexpr std::size_t side = 224, row_bytes = side * side * 3;
-
-struct crop_task {
-  mr::bytes file;
-  mr::detail::jpeg_planes_request ask;
-  mr::crop_box box;
-};
-
-std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most) {
-  std::vector<crop_task> tasks;
-  mr::block_pool pool;
-  for (const auto& name : set.names) {
-    mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
-    while (auto record = reader.next()) {
-      if (tasks.size() == most) return tasks;
-      crop_task t{(*record)["jpg"], {}, {}};
-      const auto header = mr::read_jpeg_header(t.file);
-      mr::rng random({.seed = 3, .sample = tasks.size()});
-      const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
-      t.box = box;
-      constexpr std::size_t margin = 2;
-      t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
-               .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
-               .bottom = box.top + box.height + margin};
-      tasks.push_back(t);
-    }
-  }
-  return tasks;
-}
-
-/// Ends the program on an error: the files are the benchmark's own.
-class turbo {
- public:
-  turbo() {
-    info_.err = jpeg_std_error(&messages_);
-    jpeg_create_decompress(&info_);
-  }
-  ~turbo() { jpeg_destroy_decompress(&info_); }
-  turbo(const turbo&) = delete;
-  turbo& operator=(const turbo&) = delete;
-
-  void region(const mr::detail::jpeg_planes_request& ask) {
-    open(ask);
-    info_.out_color_space = JCS_EXT_RGBX;
-    jpeg_start_decompress(&info_);
-    auto left = static_cast<JDIMENSION>(ask.left);
-    auto width = static_cast<JDIMENSION>(std::min<std::size_t>(ask.right, info_.output_width)) - left;
-    jpeg_crop_scanline(&info_, &left, &width);
-    if (ask.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(ask.top));
-    // libjpeg-turbo stores past the caches into rows that are aligned to 32 bytes, which costs it up to 40 % here.
-    row_.resize(info_.output_width * 4 + 64);
-    JSAMPROW row = row_.data() + 48 - reinterpret_cast<std::uintptr_t>(row_.data()) % 32;
-    const auto bottom = std::min<std::size_t>(ask.bottom, info_.output_height);
-    while (info_.output_scanline < bottom) jpeg_read_scanlines(&info_, &row, 1);
-    jpeg_abort_decompress(&info_);
-  }
-
-  /// All of it, to RGB.
-  const mr::image& whole(std::span<const std::byte> file) {
-    open({.bytes = file});
-    info_.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&info_);
-    if (pixels_.shape() != std::array<std::size_t, 3>{info_.output_height, info_.output_width, 3})
-      pixels_ = mr::image({info_.output_height, info_.output_width, 3});
-    while (info_.output_scanline < info_.output_height) {
-      JSAMPROW row = &pixels_(info_.output_scanline, 0, 0);
-      jpeg_read_scanlines(&info_, &row, 1);
-    }
-    jpeg_finish_decompress(&info_);
-    return pixels_;
-  }
-
-  void planes(const mr::detail::jpeg_planes_request& ask) {
-    open(ask);
-    info_.raw_data_out = 1;
-    jpeg_start_decompress(&info_);
-    const auto lines = static_cast<JDIMENSION>(info_.max_v_samp_factor * 8);
-    const std::size_t stride = info_.comp_info[0].width_in_blocks * 8 + 64;
-    row_.resize(stride * lines * 3);
-    std::vector<JSAMPROW> rows(lines * 3);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = row_.data() + i * stride;
-    JSAMPARRAY arrays[3] = {rows.data(), rows.data() + lines, rows.data() + 2 * lines};
-    const auto bottom = std::min<std::size_t>(ask.bottom, info_.output_height);
-    while (info_.output_scanline < bottom) jpeg_read_raw_data(&info_, arrays, lines);
-    jpeg_abort_decompress(&info_);
-  }
-
- private:
-  void open(const mr::detail::jpeg_planes_request& ask) {
-    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(ask.bytes.data()), ask.bytes.size());
-    jpeg_read_header(&info_, 1);
-    info_.raw_data_out = 0;
-  }
-
-  jpeg_decompress_struct info_{};
-  jpeg_error_mgr messages_{};
-  std::vector<JSAMPLE> row_;
-  mr::image pixels_;
-};
 
 /// The triangle of Pillow's "antialias", in floats, as one would write it down: columns first, then rows.
 class plain_resize {
@@ -178,46 +84,6 @@ class plain_resize {
   std::vector<float> lines_, row_;
 };
 
-/// Rows that have left the caches when they are written again, in memory as a session's slots have it.
-class cold_rows {
- public:
-  std::span<std::uint8_t> next() noexcept {
-    at_ = (at_ + 1) % count;
-    return {static_cast<std::uint8_t*>(memory_.get()) + at_ * row_bytes, row_bytes};
-  }
-
- private:
-  struct freed {
-    void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
-  };
-  static constexpr std::size_t count = 1'024;
-  std::unique_ptr<void, freed> memory_{mr::detail::allocate_slot(count * row_bytes)};
-  std::size_t at_ = 0;
-};
-
-mr::picture planned(const crop_task& t, const mr::jpeg_options& options,
-                    mr::resize_filter filter = mr::resize_filter::bilinear) {
-  return mr::jpeg(t.file, options).crop(t.box).filter(filter).resize(side, side);
-}
-
-/// `group` pictures at once, from their headers on.
-void render_all(std::span<const crop_task> tasks, std::size_t group, const mr::jpeg_options& options,
-                mr::resize_filter filter, cold_rows& ring, mr::scratch& s) {
-  std::vector<mr::picture> pictures;
-  std::array<const mr::picture*, mr::picture::together> items;
-  std::array<std::span<std::uint8_t>, mr::picture::together> rows;
-  pictures.reserve(group);
-  for (std::size_t i = 0; i + group <= tasks.size(); i += group) {
-    pictures.clear();
-    for (std::size_t k = 0; k < group; ++k) {
-      items[k] = &pictures.emplace_back(planned(tasks[i + k], options, filter));
-      rows[k] = ring.next();
-    }
-    if (group == 1) pictures[0].render(rows[0], s);
-    else mr::picture::render_together(std::span(items).first(group), std::span(rows).first(group), s);
-  }
-}
-
 /// Of `fast` pixels from exact ones, in levels.
 struct level_difference {
   double mean = 0, largest = 0;
@@ -239,43 +105,13 @@ level_difference difference_of_fast(const std::vector<crop_task>& tasks, mr::scr
   return d;
 }
 
-/// What takes turns: tasks [begin, end) are given.
-struct variant {
-  const char* name;
-  std::function<void(std::size_t begin, std::size_t end)> run;
-  std::vector<double> us{};      // for a picture, of each round
-  std::vector<double> least{};   // CPU time of each group
-  double least_us = 0;           // for a picture, of the groups' least times
-};
-
-constexpr std::size_t group_size = 8;
-
-void take_turns(std::span<variant> variants, std::size_t pictures, int rounds) {
-  const std::size_t groups = pictures / group_size;
-  for (auto& v : variants) v.least.assign(groups, 1e9);
-  for (int round = 0; round < rounds; ++round) {
-    for (auto& v : variants) v.us.push_back(0);
-    for (std::size_t g = 0; g < groups; ++g)
-      for (std::size_t i = 0; i < variants.size(); ++i) {
-        variant& v = variants[(i + g + static_cast<std::size_t>(round)) % variants.size()];
-        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-        v.run(g * group_size, (g + 1) * group_size);
-        const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-        v.us.back() += spent * 1e6 / static_cast<double>(groups * group_size);
-        v.least[g] = std::min(v.least[g], spent);
-      }
-  }
-  for (auto& v : variants)
-    for (const double spent : v.least) v.least_us += spent * 1e6 / static_cast<double>(groups * group_size);
-}
-
 void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   const auto set = bench::make_photo_set(recipe);
   const auto tasks = make_tasks(set, run.quick() ? 256 : 1'024);
   std::vector<mr::detail::jpeg_planes_request> asked;
   for (const auto& t : tasks) asked.push_back(t.ask);
   mr::detail::jpeg_plane_decoder own, portable(mr::detail::jpeg_plane_decoder::code::portable);
-  turbo libjpeg;
+  bench::turbo libjpeg;
   plain_resize plain;
   cold_rows ring;
   mr::scratch memory;
@@ -348,6 +184,55 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
              bench::at_most(0));
 }
 
+/// M as progressive files, in turn with M itself.
+void measure_progressive(bench::harness& run) {
+  auto tasks = make_tasks(bench::make_photo_set(bench::photo_sets[0]), run.quick() ? 256 : 1'024);
+  const auto baseline = tasks;
+  std::vector<std::vector<std::byte>> files;
+  double bytes = 0;
+  for (auto& t : tasks) {
+    const auto& file = files.emplace_back(bench::progressive_file(t.file));
+    t.file = mr::bytes::borrowed(std::span(file));
+    t.ask.bytes = t.file;
+    bytes += static_cast<double>(file.size());
+  }
+  mr::detail::progressive_decoder own, portable(mr::detail::progressive_decoder::code::portable);
+  bench::turbo libjpeg;
+  cold_rows ring;
+  mr::scratch memory;
+  std::size_t refused = 0;
+  const auto rendered = [&](const std::vector<crop_task>& of, const mr::jpeg_options& options) {
+    return [&, options](std::size_t begin, std::size_t end) {
+      render_all(std::span(of).subspan(begin, end - begin), bench::group_size, options, mr::resize_filter::bilinear,
+                 ring, memory);
+    };
+  };
+  const auto planes = [&](mr::detail::progressive_decoder& decoder) {
+    return [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !decoder.decode(tasks[i].ask); };
+  };
+  variant variants[] = {
+      {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
+         for (; i < end; ++i) libjpeg.region(tasks[i].ask);
+       }},
+      {"own", planes(own)},
+      {"own, portable code", planes(portable)},
+      {"rendered, libjpeg-turbo's region", rendered(tasks, {.decoder = mr::picture_decoder::libjpeg})},
+      {"rendered, as a batch does", rendered(tasks, {})},
+      {"baseline, rendered as a batch does", rendered(baseline, {})}};
+  take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
+  std::printf("P: %zu pictures of %.1f KB; us for a picture, least and median of rounds\n", tasks.size(),
+              bytes / static_cast<double>(tasks.size()) / 1e3);
+  for (const auto& v : variants) {
+    std::printf("  %-36s %7.1f   %s\n", v.name, v.least_us, bench::spread(v.us, "%.1f").c_str());
+    run.result(std::string("P: ") + v.name, v.least_us, "us");
+  }
+  const auto ratio = [&](std::size_t of, std::size_t to) { return variants[of].least_us / variants[to].least_us; };
+  run.result("P: own, times libjpeg-turbo's region", ratio(0, 1), "x");
+  run.result("P: rendered as a batch does, times libjpeg-turbo's region alone", ratio(0, 4), "x", bench::at_least(2.2));
+  run.result("P: rendered as a batch does, times the same by libjpeg-turbo", ratio(3, 4), "x");
+  run.result("P: refused by the built-in decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -355,6 +240,7 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     for (const auto& recipe : bench::photo_sets)
       if (run.wants(recipe.name)) measure(run, recipe);
+    if (run.wants("P")) measure_progressive(run);
     if (run.wants(bench::large_photo_set.name)) measure(run, bench::large_photo_set);
     return run.finish();
   });

@@ -1,16 +1,23 @@
-// pictures: PNG bytes to rows of pixels on one core, by Millrace's decoder and by libpng, which take turns
+// pictures: PNGs by Millrace and libpng, ImageNet's recipe, and both by Pillow and torchvision; then colors and views
 //
-//   sh bench/run.sh pictures [--quick] [--only rgb]        # rgb, rgb_upper_half, rgba, gray, labels, labels_4, deep
+//   sh bench/run.sh pictures [--quick] [--only rgb]        # rgb, rgb_upper_half, rgba, gray, labels, labels_4, deep,
+//                                                          # photographs, imagenet
 //
+// PNG bytes become rows of pixels on one core, by Millrace's decoder and by libpng, which take turns.
 // Photographs of 500 x 375 pixels (photo_sets.hpp), and label maps drawn from them, as PNGs that libpng writes with its
 // own choice of filters. libpng is used as its manual says, row by row, with its transformations. Both decoders write
 // the same bytes, which is checked. Counted is the CPU time of this thread. A ratio is that of the least times of each
 // picture, added up: neighbors slow whatever runs at their moment. The median of the rounds is printed with its range.
+// photographs counts how many of 512 have libpng's bytes. imagenet is a crop of a JPEG, a flip, RandAugment, f16 and
+// mixup, in a session without a worker thread; torchvision's is the faster one of its two ways. Pillow and torchvision
+// are measured on the same files by peers/pictures.py. What is not installed is skipped by name.
 #include "harness.hpp"
+#include "parts/picture_peers.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/image/png/png_decoder.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/mix_rows.hpp>
 
 #include <png.h>
 
@@ -196,12 +203,83 @@ void measure(bench::harness& run, const std::vector<photograph>& photos, const p
   run.result(name + " times libpng", mean[0] / mean[1], "", what.target);
 }
 
+/// Counts the photographs that have libpng's bytes.
+void compare(bench::harness& run, const std::vector<photograph>& photos) {
+  mr::detail::png_decoder decoder;
+  pixels theirs, ours;
+  std::size_t equal = 0;
+  for (const auto& p : photos) {
+    const auto file = write_png(p.rgb, p.width, p.height, {});
+    by_libpng(file, {.rows = p.height}, theirs);
+    by_millrace(decoder, file, {.rows = p.height}, ours);
+    equal += theirs == ours && ours == p.rgb ? 1 : 0;
+  }
+  run.result("photographs equal to libpng's", static_cast<double>(equal), "",
+             bench::at_least(static_cast<double>(photos.size())));
+}
+
+struct example {
+  mr::normalized_picture<mr::f16> pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r, mr::rng& rng) {
+  constexpr mr::picture_size size{.width = 224, .height = 224};
+  constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
+  mr::photometric_plan colors;
+  colors.rand_augment(size, rng);
+  return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng).apply(colors), imagenet}, 1};
+}
+
+/// Returns CPU us for a picture of ImageNet's recipe: the least of some epochs.
+double imagenet_us(const bench::photo_set& set, std::uint64_t epochs) {
+  mr::session run{mr::shards(set.names, {.seed = 1}) | mr::map(prepare) |
+                      mr::batch<&example::pixels, &example::label>({.size = 64}) |
+                      mr::mixup<&example::pixels, &example::label>({.alpha = 0.8}),
+                  {.epochs = epochs, .threads = 0, .announce = false}};
+  double least = 1e9;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    const double begin = bench::now().cpu_s;   // I/O threads too
+    std::size_t rows = 0;
+    for (auto& b : run.epoch(epoch)) rows += b.size();
+    least = std::min(least, (bench::now().cpu_s - begin) / static_cast<double>(rows));
+  }
+  return 1e6 * least;
+}
+
+/// What Pillow and torchvision take for the same.
+void compare_peers(bench::harness& run, const std::vector<photograph>& photos, const bench::photo_set& set) {
+  bench::picture_files files;
+  for (const auto& p : photos) {
+    files.add("rgb", write_png(p.rgb, p.width, p.height, {}));
+    files.add("labels", write_png(labels_of(p, 255), p.width, p.height,
+                                  {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1}));
+  }
+  mr::block_pool pool;
+  std::size_t count = 0;
+  for (const auto& name : set.names) {
+    mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
+    for (auto record = reader.next(); record && count < photos.size(); record = reader.next(), ++count)
+      files.add("jpg", (*record)["jpg"]);
+  }
+  const int rounds = run.quick() ? 3 : 10;
+  double ours = imagenet_us(set, run.quick() ? 2 : 4);
+  const auto theirs = bench::measure_peers(run, files, rounds);
+  ours = std::min(ours, imagenet_us(set, run.quick() ? 2 : 4));
+  run.result("imagenet Millrace", ours, "us");
+  double best = 1e9;
+  for (const auto& [name, us] : theirs.us)
+    if (name.starts_with("imagenet")) best = std::min(best, us);
+  if (best < 1e9) run.result("imagenet, torchvision's time over Millrace's", best / ours, "", bench::at_least(4));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "pictures");
   return bench::run_guarded([&] {
-    const auto photos = read_photographs(bench::make_photo_set(bench::photo_sets[0]), run.quick() ? 16 : 64);
+    const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
+    const auto photos = read_photographs(set, run.quick() ? 16 : 64);
     const auto whole = [](const photograph& p, const pixels& from, const png_writing& how) {
       return write_png(from, p.width, p.height, how);
     };
@@ -233,6 +311,8 @@ int main(int argc, char** argv) {
          }}};
     for (const part& what : parts)
       if (run.wants(what.name)) measure(run, photos, what);
+    if (run.wants("photographs")) compare(run, read_photographs(set, 512));
+    if (run.wants("imagenet")) compare_peers(run, photos, set);
     return run.finish();
   });
 }

@@ -31,20 +31,37 @@ if [ ! -f "$root/bench/$name.cpp" ]; then
   exit 2
 fi
 shift
+# What belongs to pictures is measured by three programs.
+also=
+case "$*" in '' | --quick) [ "$name" != pictures ] || also='colors views' ;; esac
 
 install_packages bench
 configure build/bench --buildtype=release -Dwerror=false \
   -Dexamples=disabled -Dtests=disabled -Dbench=enabled -Dcuda=auto
-say "building bench_$name (build/bench)"
-build build/bench "bench/bench_$name"
+for each in $name $also; do
+  say "building bench_$each (build/bench)"
+  build build/bench "bench/bench_$each"
+done
 
 export MILLRACE_BENCH_DATA="${MILLRACE_BENCH_DATA:-$root/build/bench/data}"
 mkdir -p "$MILLRACE_BENCH_DATA"
+# Where Python has Pillow and torchvision: bench/peers/pictures.py.
+peers=$root/build/peers/bin/python3
+[ ! -x "$peers" ] || export MILLRACE_BENCH_PYTHON="${MILLRACE_BENCH_PYTHON:-$peers}"
 if grep -q '^#include "photo_sets.hpp"' "$root/bench/$name.cpp"; then
   # Photographs of the user's own will do where Debian's packages are out of reach.
   sh "$root/bench/photos.sh" ||
     [ -n "$(find -L "$MILLRACE_BENCH_DATA/photos" \( -name '*.jpg' -o -name '*.jpeg' \) 2>/dev/null | head -n 1)" ] ||
     exit 1
+fi
+for each in $also; do
+  say "running bench_$each $*"
+  "$root/build/bench/bench/bench_$each" "$@"
+done
+# A benchmark with programs of others beside it has one that runs them all in turn.
+if [ -f "$root/bench/$name/$name.py" ]; then
+  say "running bench/$name/$name.py $*"
+  exec python3 "$root/bench/$name/$name.py" "$@"
 fi
 say "running bench_$name $*"
 exec "$root/build/bench/bench/bench_$name" "$@"

@@ -49,6 +49,14 @@ class command_line {
     return value;
   }
 
+  /// Takes the option off the list if this is its value.
+  bool word(std::string_view name, std::string_view value) {
+    const auto found = std::find(words_.begin(), words_.end(), name);
+    if (found == words_.end() || found + 1 == words_.end() || *(found + 1) != value) return false;
+    words_.erase(found, found + 2);
+    return true;
+  }
+
   template <std::integral Number>
   Number number(std::string_view name, Number otherwise) {
     const std::string value = text(name, std::to_string(otherwise));

@@ -26,6 +26,7 @@ class learner {
  public:
   using pixels_view = millrace::tensor_view<const std::uint8_t, 4>;
   using labels_view = millrace::tensor_view<const std::int32_t, 1>;
+  using mixed_labels = network::mixed_labels;
   struct step_sums {
     millrace::mean_metric& loss;
     millrace::accuracy_metric& accuracy;
@@ -33,7 +34,8 @@ class learner {
   };
 
   virtual ~learner() = default;
-  virtual void backward(pixels_view pixels, labels_view labels, step_sums into) = 0;
+  /// `others`: of mixed rows, which the host's learner alone takes.
+  virtual void backward(pixels_view pixels, labels_view labels, step_sums into, const mixed_labels& others = {}) = 0;
   virtual void update(double rate, millrace::stream_view stream) = 0;
   virtual void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) = 0;
   /// Of the evaluations since the last call.
@@ -48,8 +50,8 @@ class host_learner final : public learner {
  public:
   explicit host_learner(const network_options& options) : net_(options) {}
 
-  void backward(pixels_view pixels, labels_view labels, step_sums into) override {
-    const network_outcome seen = net_.backward(pixels, labels);
+  void backward(pixels_view pixels, labels_view labels, step_sums into, const mixed_labels& others) override {
+    const network_outcome seen = net_.backward(pixels, labels, others);
     into.loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
     into.accuracy.add(net_.logits(), labels);
   }
@@ -75,7 +77,7 @@ class kernel_learner final : public learner {
     net_.set_weights(host_.weights().data());
   }
 
-  void backward(pixels_view pixels, labels_view labels, step_sums into) override {
+  void backward(pixels_view pixels, labels_view labels, step_sums into, const mixed_labels&) override {
     net_.backward(pixels, labels, into.stream);
     into.loss.add(net_.losses(), {.stream = into.stream});
     into.accuracy.add(net_.logits(), labels, {.stream = into.stream});

@@ -2,6 +2,7 @@
 //
 //   make_shapes data             # fields jpg and cls
 //   make_shapes data --masks     # also pgm, a label map, and json, the shape's box: see shape_shards.hpp
+//   make_shapes data --restarts-per-row auto      # restart markers: see restart_choice.hpp
 #include "command_line.hpp"
 #include "shape_shards.hpp"
 
@@ -13,6 +14,7 @@ void make(command_line& args) {
   options.shards = args.number("--shards", options.shards);
   options.seed = args.number("--seed", options.seed);
   options.masks = args.flag("--masks");
+  options.restarts = read_restarts(args);
   const auto folders = args.rest();
   if (folders.size() != 1) args.refuse("expected one folder to write to");
   options.folder = folders[0];
@@ -24,5 +26,6 @@ void make(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N] [--masks]"}, make);
+  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N] [--masks]\n"
+                                  "                   [--restarts-per-row N|auto]"}, make);
 }

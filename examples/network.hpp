@@ -86,11 +86,17 @@ class basic_network {
     fill(rng, dense_at_, features_ * options.classes, features_);
   }
 
+  /// The other label of each row, and the weight of the first one, where rows are mixed.
+  struct mixed_labels {
+    labels_view label_b{};
+    millrace::tensor_view<const float, 1> lambda{};
+  };
+
   /// Forward and backward; the gradients are added to those that wait for the next update().
   template <class Pixel>
-  network_outcome backward(pixels_view<Pixel> pixels, labels_view labels) {
+  network_outcome backward(pixels_view<Pixel> pixels, labels_view labels, const mixed_labels& others = {}) {
     prepare_backward();
-    const auto seen = run(pixels, labels, true);
+    const auto seen = run(pixels, labels, true, others);
     for (std::size_t c = 0; c < chunks_of(seen.samples); ++c)
       for (std::size_t i = 0; i < learned_.gradient.size(); ++i) learned_.gradient[i] += chunks_[c]->gradient[i];
     learned_.samples += seen.samples;
@@ -198,16 +204,17 @@ class basic_network {
   }
 
   template <class Pixel>
-  network_outcome run(pixels_view<Pixel> pixels, labels_view labels, bool learn) {
+  network_outcome run(pixels_view<Pixel> pixels, labels_view labels, bool learn, const mixed_labels& others = {}) {
     const std::array<std::size_t, 4> expected{labels.shape[0], options_.side, options_.side, 3};
     if (pixels.shape != expected)
       throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + ", expected " +
                                       millrace::to_string(expected),
                                   "Resize to the network's side, and cut pixels and labels to the same batch");
-    for (const std::int32_t label : labels.span())
-      if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
-        throw millrace::setup_error("label " + std::to_string(label) + " is none of the network's " +
-                                        std::to_string(options_.classes) + " classes", "Labels are 0 .. classes - 1");
+    for (const labels_view& all : {labels, others.label_b})
+      for (const std::int32_t label : all.span())
+        if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
+          throw millrace::setup_error("label " + std::to_string(label) + " is none of the network's " +
+                                          std::to_string(options_.classes) + " classes", "Labels are 0 .. classes - 1");
     const std::size_t samples = labels.shape[0], chunks = chunks_of(samples);
     while (chunks_.size() < chunks) chunks_.push_back(new_workspace());
     logits_.assign(samples * options_.classes, 0);
@@ -218,7 +225,10 @@ class basic_network {
       for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) {
         take_pixels(pixels[s], w.input[0]);
         forward(w, s);
-        finish(w, s, static_cast<std::size_t>(labels[s]), learn);
+        const bool mixed = others.label_b.data != nullptr;
+        finish(w, s, {.a = static_cast<std::size_t>(labels[s]),
+                      .b = static_cast<std::size_t>(mixed ? others.label_b[s] : labels[s]),
+                      .lambda = static_cast<Real>(mixed ? others.lambda[s] : 1)}, learn);
       }
     });
     network_outcome seen;
@@ -288,19 +298,26 @@ class basic_network {
     });
   }
 
+  struct target {
+    std::size_t a, b;
+    Real lambda;   // the weight of a
+  };
+
   /// Softmax and loss of one sample, and where the network learns, the way back.
-  void finish(workspace& w, std::size_t sample, std::size_t label, bool learn) {
+  void finish(workspace& w, std::size_t sample, const target& of, bool learn) {
     const Real* const out = &logits_[sample * options_.classes];
     const Real highest = *std::max_element(out, out + options_.classes);
     std::vector<Real> error(options_.classes);
     Real sum = 0;
     for (std::size_t c = 0; c < options_.classes; ++c) sum += error[c] = std::exp(out[c] - highest);
     for (Real& e : error) e /= sum;
-    w.seen.loss_sum += static_cast<double>(std::log(sum) - (out[label] - highest));
-    w.seen.correct += static_cast<std::size_t>(std::max_element(out, out + options_.classes) - out) == label;
+    const Real wanted = of.lambda == 1 ? out[of.a] : of.lambda * out[of.a] + (1 - of.lambda) * out[of.b];
+    w.seen.loss_sum += static_cast<double>(std::log(sum) - (wanted - highest));
+    w.seen.correct += static_cast<std::size_t>(std::max_element(out, out + options_.classes) - out) == of.a;
     ++w.seen.samples;
     if (!learn) return;
-    error[label] -= 1;
+    error[of.a] -= of.lambda;
+    error[of.b] -= 1 - of.lambda;
     for (std::size_t c = 0; c < options_.classes; ++c) w.gradient[dense_bias_at_ + c] += error[c];
     for (std::size_t f = 0; f < features_; ++f) {
       Real back = 0;

@@ -1,21 +1,29 @@
 // Packs a folder tree CLASS/NAME.jpg into tar shards: field jpg is the file as it is, cls the class as a number.
 //
 //   pack_folder photos 'out/train-%06d.tar'          # writes out/classes.txt too: line 0 names class 0, and so on
+//   pack_folder photos 'out/train-%06d.tar' --restarts-per-row auto       # crops decode faster: see restart_choice.hpp
 //
 // Files go into the shards in a random order (of --shuffle's seed; the same seed gives the same bytes). Sorted by
 // class, a shard would hold one class only, and a training that shuffles in a window would see one class at a time.
 // Classes are the folders in FOLDER, sorted by their bytes; a link to a folder counts as one there, and is not followed
 // further down, so that no circle of links is walked. Hidden files and folders are left out. Control characters in
-// names become '_'. A file of more than --max-file-bytes is an error before it is read.
+// names become '_'. A file of more than --max-file-bytes is an error before it is read. With --restarts-per-row files
+// become baseline JPEGs with restart markers and the same coefficients, on all cores; one for which that is impossible,
+// as it is damaged, is named and packed as it is.
 #include "command_line.hpp"
+#include "restart_choice.hpp"
 
+#include <millrace/base/machine.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 
+#include <tbb/parallel_pipeline.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <unistd.h>
 #include <unordered_set>
 
@@ -26,7 +34,7 @@ namespace {
 
 constexpr auto usage_text =
     "usage: pack_folder FOLDER PATTERN [--max-samples N] [--max-bytes N] [--shuffle SEED]\n"
-    "                   [--max-file-bytes N]\n"
+    "                   [--max-file-bytes N] [--restarts-per-row N|auto]\n"
     "FOLDER holds a folder of JPEG files for each class; PATTERN names the shards, as in 'out/train-%06d.tar'";
 
 struct file_to_pack {
@@ -97,15 +105,81 @@ std::string read_file(const fs::path& path) {
   return data;
 }
 
-bool is_jpeg(const std::string& data, const fs::path& path, std::uint64_t skipped) {
+struct packed_file {
+  const file_to_pack* of = nullptr;
+  std::string data{};
+  std::string refusal{}, no_restarts{};   // why, if it is no JPEG, or has no restarts
+};
+using packed_pointer = std::shared_ptr<packed_file>;
+
+void look_at(packed_file& file, const restart_choice& restarts) {
+  const auto bytes = std::as_bytes(std::span(file.data));
   try {
-    mr::read_jpeg_header(std::as_bytes(std::span(data)));
-    return true;
+    mr::read_jpeg_header(bytes);
   } catch (const mr::data_error& problem) {
-    if (skipped < 5)
-      std::fprintf(stderr, "skipped %s: %s\n", mr::printable(path.string()).c_str(), problem.message().c_str());
-    return false;
+    file.refusal = problem.message();
+    return;
   }
+  if (!restarts.asked()) return;
+  try {
+    const auto made = mr::transcode_jpeg(bytes, restarts.coding());
+    file.data.assign(reinterpret_cast<const char*>(made.data()), made.size());
+  } catch (const mr::data_error& problem) {
+    file.no_restarts = problem.message();
+  }
+}
+
+/// Writes files in their order, and tells the first few that are skipped or stay as they are.
+class packer {
+ public:
+  packer(mr::shard_writer& shards, std::size_t files) : shards_(shards), files_(files) {}
+
+  void write(const packed_file& file) {
+    tell("skipped", file, file.refusal, skipped);
+    tell("no restarts in", file, file.no_restarts, without_restarts);
+    if (file.refusal.empty())
+      shards_.write(file.of->key, {{"jpg", file.data}, {"cls", std::to_string(file.of->label)}});
+    if (++done_ == files_ || done_ % (on_terminal_ ? 100 : 10'000) == 0)
+      std::fprintf(stderr, "%s%zu of %zu files%s", on_terminal_ ? "\r" : "", done_, files_,
+                   on_terminal_ && done_ != files_ ? "" : "\n");
+  }
+
+  std::uint64_t skipped = 0, without_restarts = 0;
+
+ private:
+  static void tell(const char* what, const packed_file& file, const std::string& why, std::uint64_t& count) {
+    if (!why.empty() && count++ < 5)
+      std::fprintf(stderr, "%s %s: %s\n", what, mr::printable(file.of->path.string()).c_str(), why.c_str());
+  }
+
+  mr::shard_writer& shards_;
+  std::size_t files_, done_ = 0;
+  bool on_terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+/// Files are read and written one at a time, in order, and looked at by all cores in between.
+void pack_files(const std::vector<file_to_pack>& files, std::uint64_t max_file_bytes, const restart_choice& restarts,
+                packer& to) {
+  using tbb::filter_mode;
+  std::size_t next = 0;
+  const auto read = [&](tbb::flow_control& control) -> packed_pointer {
+    if (next == files.size()) {
+      control.stop();
+      return nullptr;
+    }
+    const auto& file = files[next++];
+    check_size(file.path, max_file_bytes);
+    return std::make_shared<packed_file>(packed_file{.of = &file, .data = read_file(file.path)});
+  };
+  const auto work = [&](packed_pointer file) {
+    look_at(*file, restarts);
+    return file;
+  };
+  const auto write = [&](const packed_pointer& file) { to.write(*file); };
+  tbb::parallel_pipeline(restarts.asked() ? 2 * mr::usable_cores() + 2 : 1,
+                         tbb::make_filter<void, packed_pointer>(filter_mode::serial_in_order, read) &
+                             tbb::make_filter<packed_pointer, packed_pointer>(filter_mode::parallel, work) &
+                             tbb::make_filter<packed_pointer, void>(filter_mode::serial_in_order, write));
 }
 
 void pack(command_line& args) {
@@ -114,6 +188,7 @@ void pack(command_line& args) {
   options.max_bytes = args.number("--max-bytes", options.max_bytes);
   const auto seed = args.number("--shuffle", std::uint64_t{0});
   const auto max_file_bytes = args.number("--max-file-bytes", std::uint64_t{1} << 30);
+  const restart_choice restarts = read_restarts(args);
   const auto names = args.rest();
   if (names.size() != 2) args.refuse("expected the folder to pack and a pattern for the shards");
   options.pattern = names[1];
@@ -126,17 +201,8 @@ void pack(command_line& args) {
 
   const fs::path out = fs::path(options.pattern).parent_path();
   if (!out.empty()) fs::create_directories(out);
-  std::uint64_t done = 0, skipped = 0;
-  const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
-  for (const auto& file : files) {
-    check_size(file.path, max_file_bytes);
-    const std::string data = read_file(file.path);
-    if (is_jpeg(data, file.path, skipped)) shards.write(file.key, {{"jpg", data}, {"cls", std::to_string(file.label)}});
-    else ++skipped;
-    if (++done == files.size() || done % (on_terminal ? 100 : 10'000) == 0)
-      std::fprintf(stderr, "%s%llu of %zu files%s", on_terminal ? "\r" : "", static_cast<unsigned long long>(done),
-                   files.size(), on_terminal && done != files.size() ? "" : "\n");
-  }
+  packer to(shards, files.size());
+  pack_files(files, max_file_bytes, restarts, to);
   const auto written = shards.close();
   if (written.samples == 0) throw mr::data_error("there is no JPEG file in these folders", "Check the folder's name");
 
@@ -146,7 +212,10 @@ void pack(command_line& args) {
   std::printf("%llu samples of %zu classes in %llu shards, %llu bytes; %llu files skipped\n",
               static_cast<unsigned long long>(written.samples), classes.size(),
               static_cast<unsigned long long>(written.shards), static_cast<unsigned long long>(written.bytes),
-              static_cast<unsigned long long>(skipped));
+              static_cast<unsigned long long>(to.skipped));
+  if (restarts.asked())
+    std::printf("%llu of them as they were, without restarts\n",
+                static_cast<unsigned long long>(to.without_restarts));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Shards to shards whose pictures decode faster: progressive and arithmetic JPEGs become baseline, without a loss.
 //
 //   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar'                        # the same pixels, to the last bit
+//   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar' --restarts-per-row auto --codes     # crops decode faster
 //   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller pictures; this is a loss
 //
 // Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
@@ -8,16 +9,22 @@
 // cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
 // tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
 // without a dot) is left out and counted.
+// Behind restart markers (--restarts-per-row) a decoder can begin, so that it reads less for a crop; auto chooses the
+// interval for each picture, see restart_choice.hpp. With --codes all pictures share one pair of Huffman codes, whose
+// short words a decoder finds at once. Codes are made of the first 10,000 pictures, before anything is written, and
+// kept in the list of what is finished. Both give plain baseline JPEGs.
 // An interrupted run, called again, keeps the shards that are finished and ends with the same bytes as one that was
-// not; so does any number of threads. A picture that is damaged, or no JPEG, stops the run behind the shards before it;
-// with --keep-damaged it is named and kept as it is. In memory are at most two samples for each thread and two more,
-// and what one picture takes for each thread: twice its coefficients, of two bytes each.
+// not; so does any number of threads. A picture that is damaged, or no JPEG, stops the run behind the shards before it,
+// or before all of them where codes are made; with --keep-damaged it is named and kept as it is. In memory are at most
+// two samples for each thread and two more, and what one picture takes for each thread: twice its coefficients, of two
+// bytes each.
 #include "command_line.hpp"
+#include "repack_codes.hpp"
 #include "repack_picture.hpp"
 #include "repack_progress.hpp"
+#include "repack_reader.hpp"
 
 #include <millrace/base/machine.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/sources/shard_list.hpp>
 
@@ -33,13 +40,15 @@ namespace mr = millrace;
 namespace {
 
 constexpr auto usage_text =
-    "usage: repack SHARDS PATTERN [--restarts-per-row N] [--keep-damaged] [--threads N]\n"
-    "              [--max-side PIXELS] [--short-side PIXELS] [--quality N] [--first-number N]\n"
+    "usage: repack SHARDS PATTERN [--restarts-per-row N|auto] [--codes] [--keep-damaged]\n"
+    "              [--threads N] [--max-side PIXELS] [--short-side PIXELS] [--quality N]\n"
+    "              [--first-number N]\n"
     "SHARDS are a file, a folder or a pattern, as 'in/a-{000..007}.tar'; PATTERN names the new ones: 'out/a-%03d.tar'";
 
 struct counts {
   std::uint64_t samples = 0, pictures = 0, progressive = 0, arithmetic = 0, shrunk = 0, damaged = 0;
   std::uint64_t bytes_before = 0, bytes_after = 0;   // of pictures
+  restart_gain restarts{};
 
   void add(const counts& more) {
     samples += more.samples;
@@ -50,6 +59,7 @@ struct counts {
     damaged += more.damaged;
     bytes_before += more.bytes_before;
     bytes_after += more.bytes_after;
+    restarts += more.restarts;
   }
 };
 
@@ -64,57 +74,6 @@ struct job {
 };
 using job_pointer = std::shared_ptr<job>;
 
-class reader {
- public:
-  reader(const std::vector<std::string>& shards, const repack_progress& progress)
-      : shards_(shards), progress_(progress) {}
-
-  /// None at the end, and behind a failure.
-  job_pointer next() {
-    if (failed_) return nullptr;
-    auto made = std::make_shared<job>();
-    try {
-      while (!shard_ || !take(*made)) {
-        if (shard_) ++at_;
-        shard_.reset();
-        while (at_ < shards_.size() && progress_.finished(at_)) ++at_;
-        if (at_ == shards_.size()) return nullptr;
-        shard_.emplace(std::make_unique<mr::file_source>(shards_[at_]), pool_);
-      }
-    } catch (...) {
-      made->failure = mr::located_exception({.stage = "repack", .shard = shards_[at_]});
-      failed_ = true;
-    }
-    made->shard = at_;
-    return made;
-  }
-
-  const mr::event_counts& passed_over() const { return passed_over_; }
-
- private:
-  bool take(job& made) {
-    if (auto sample = shard_->next()) {
-      made.sample = std::move(*sample);
-      return true;
-    }
-    if (shard_->counters().samples == 0)
-      throw mr::data_error("the shard has no samples, and would become none",
-                           "Leave it out", {.stage = "repack", .shard = shards_[at_]});
-    shard_->report(passed_over_);
-    return false;
-  }
-
-  const std::vector<std::string>& shards_;
-  const repack_progress& progress_;
-  mr::block_pool pool_;
-  std::optional<mr::shard_reader> shard_;
-  std::size_t at_ = 0;
-  mr::event_counts passed_over_;
-  bool failed_ = false;
-};
-
-bool holds_a_picture(const mr::bytes& field) { return field.name().ends_with("jpg") || field.name().ends_with("jpeg"); }
-
 void repack_field(job& work, const mr::bytes& field, const repack_options& options, bool keep_damaged) {
   auto& c = work.of_it;
   ++c.pictures;
@@ -125,6 +84,7 @@ void repack_field(job& work, const mr::bytes& field, const repack_options& optio
     c.arithmetic += made.before.arithmetic;
     c.shrunk += made.shrunk;
     c.bytes_after += made.file.size();
+    c.restarts += made.restarts;
     work.pictures.back() = std::move(made.file);
   } catch (mr::data_error& problem) {
     if (!keep_damaged) throw;
@@ -202,7 +162,7 @@ class writer {
 struct settings {
   repack_options picture{};
   mr::shard_writer_options shards{};
-  bool keep_damaged = false;
+  bool keep_damaged = false, codes = false;
   unsigned threads = 1;
 };
 
@@ -211,7 +171,8 @@ settings read_settings(command_line& args) {
   s.picture.max_side = args.number("--max-side", s.picture.max_side);
   s.picture.short_side = args.number("--short-side", s.picture.short_side);
   s.picture.quality = args.number("--quality", s.picture.quality);
-  s.picture.restarts_per_row = args.number("--restarts-per-row", s.picture.restarts_per_row);
+  s.picture.restarts = read_restarts(args);
+  s.codes = args.flag("--codes");
   s.keep_damaged = args.flag("--keep-damaged");
   s.threads = args.number("--threads", mr::usable_cores());
   s.shards.first_number = args.number("--first-number", s.shards.first_number);
@@ -225,8 +186,13 @@ repack_task task_of(const settings& s, std::vector<std::string> inputs) {
   repack_task task{.inputs = std::move(inputs), .list = s.shards.pattern + ".repack",
                    .options = "max side " + std::to_string(s.picture.max_side) + ", short side " +
                               std::to_string(s.picture.short_side) + ", quality " + std::to_string(s.picture.quality) +
-                              ", restarts per row " + std::to_string(s.picture.restarts_per_row) + ", first number " +
-                              std::to_string(s.shards.first_number)};
+                              ", restarts per row " + s.picture.restarts.text() + ", first number " +
+                              std::to_string(s.shards.first_number) + (s.codes ? ", codes" : "")};
+  if (s.codes)
+    task.make_once = [&s, shards = task.inputs] {
+      return "codes: " + make_repack_codes({.shards = shards, .picture = s.picture, .threads = s.threads,
+                                            .leave_out_damaged = s.keep_damaged}).text();
+    };
   const mr::shard_writer names(s.shards);
   for (std::size_t i = 0; i < task.inputs.size(); ++i)
     task.outputs.push_back(names.path_of(s.shards.first_number + i));
@@ -234,11 +200,23 @@ repack_task task_of(const settings& s, std::vector<std::string> inputs) {
 }
 
 /// Samples are read and written one at a time, in order, and repacked by all threads in between.
-void run_pipeline(reader& from, writer& to, const settings& s) {
+void run_pipeline(repack_reader& from, writer& to, const settings& s) {
   using tbb::filter_mode;
+  bool failed = false;
   const auto read = [&](tbb::flow_control& control) {
-    auto made = from.next();
-    if (!made) control.stop();
+    auto made = std::make_shared<job>();
+    try {
+      auto sample = failed ? std::nullopt : from.next();
+      if (!sample) {
+        control.stop();
+        return job_pointer();
+      }
+      made->sample = std::move(sample->record);
+    } catch (...) {
+      made->failure = std::current_exception();
+      failed = true;
+    }
+    made->shard = from.shard();
     return made;
   };
   const auto work = [&](job_pointer made) {
@@ -262,6 +240,50 @@ void run_pipeline(reader& from, writer& to, const settings& s) {
   });
 }
 
+std::string formatted(const char* format, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+double percent(double part, double whole) { return whole == 0 ? 0 : 100 * part / whole; }
+
+void print_results(const counts& all, const settings& s, const repack_task& task, const repack_progress& progress) {
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  const double before = static_cast<double>(all.bytes_before), after = static_cast<double>(all.bytes_after);
+  const std::string line =
+      number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) + " shards, " +
+      number(progress.count()) + " shards were finished; " + number(all.pictures) + " pictures, " +
+      formatted("%.1f MB", before * 1e-6) + " to " + formatted("%.1f MB", after * 1e-6) +
+      formatted(" (%+.2f %%)", percent(after - before, before)) + "; of them " + number(all.progressive) +
+      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " made smaller, " +
+      number(all.damaged) + " damaged and kept";
+  std::printf("%s\n", line.c_str());
+  if (s.picture.restarts.asked() && all.restarts.intervals != 0) {
+    const auto& r = all.restarts;
+    const auto share = [&](std::uint64_t mcus) {
+      return percent(static_cast<double>(mcus), static_cast<double>(r.walk.all));
+    };
+    std::printf("restarts: every %.1f MCUs on average, %+.2f %% of the size; a mean random_resized_crop reads %.0f %% "
+                "of the MCUs, %.0f %% without restarts\n",
+                static_cast<double>(r.mcus) / static_cast<double>(r.intervals), percent(r.bytes, after - r.bytes),
+                share(r.walk.with_restarts), share(r.walk.without_restarts));
+  }
+  if (s.codes)
+    std::printf("codes: one pair for all pictures, words of at most 10 bits, DC 8, rare ones 16; kept in %s\n",
+                mr::printable(task.list).c_str());
+}
+
+mr::jpeg_codes codes_in(const repack_progress& progress, const repack_task& task) {
+  const std::string line = progress.made_once();
+  try {
+    return mr::jpeg_codes::from_text(std::string_view(line).substr(line.find(' ') + 1));
+  } catch (const mr::setup_error&) {
+    throw mr::setup_error("the second line of '" + mr::printable(task.list) + "' holds no codes",
+                          "Begin anew with another pattern");
+  }
+}
+
 void repack(command_line& args) {
   settings s = read_settings(args);
   const auto names = args.rest();
@@ -269,25 +291,13 @@ void repack(command_line& args) {
   s.shards.pattern = names[1];
   const repack_task task = task_of(s, mr::list_shards(names[0]));
   const repack_progress progress(task);
+  std::optional<mr::jpeg_codes> codes;
+  if (s.codes) s.picture.codes = &codes.emplace(codes_in(progress, task));
 
-  reader from(task.inputs, progress);
+  repack_reader from(task.inputs, [&](std::size_t shard) { return progress.finished(shard); });
   writer to(s.shards, task.inputs.size(), progress.count());
   run_pipeline(from, to, s);
-  const counts all = to.close();
-
-  const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  const auto megabytes = [](std::uint64_t bytes) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) * 1e-6);
-    return std::string(text);
-  };
-  const std::string line =
-      number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) + " shards, " +
-      number(progress.count()) + " shards were finished; " + number(all.pictures) + " pictures, " +
-      megabytes(all.bytes_before) + " to " + megabytes(all.bytes_after) + "; of them " + number(all.progressive) +
-      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " made smaller, " +
-      number(all.damaged) + " damaged and kept";
-  std::printf("%s\n", line.c_str());
+  print_results(to.close(), s, task, progress);
   for (const auto& [what, times] : from.passed_over().counts())
     std::printf("%s: %llu\n", what, static_cast<unsigned long long>(times));
 }

@@ -1,13 +1,16 @@
-// One picture of repack: made smaller if it is to be, then baseline, with tables of its own.
+// One picture of repack: made smaller if it is to be, then baseline, with tables of its own or shared ones.
 //
 //   repacked_picture made = repack_picture(record["jpg"], {.short_side = 256, .quality = 90});
 //   made.file; made.shrunk;       // bytes; whether pixels were made anew, or only their coding
+//   count_repacked_symbols(record["jpg"], {.short_side = 256}, counts);           // of the file that would be made
 //
 // What is not larger than the sides that are asked for keeps its coefficients. A smaller one keeps the aspect ratio,
 // sides rounded down; it is coded at `quality` with 4:2:0 chroma, gray stays gray, other colors become YCbCr, and EXIF
 // orientation is kept as a mark, not applied. Its markers are kept, but JFIF and Adobe, which say how it is coded, and
 // the color profile of a CMYK picture. Errors: data_error for what cannot be decoded. Threads: pure.
 #pragma once
+
+#include "restart_choice.hpp"
 
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,13 +28,32 @@ struct repack_options {
   std::size_t max_side = 0;       ///< pixels; 0: any
   std::size_t short_side = 0;     ///< pixels; 0: any
   int quality = 90;               ///< of pictures made smaller
-  unsigned restarts_per_row = 0;
+  restart_choice restarts{};
+  const millrace::jpeg_codes* codes = nullptr;   ///< of all pictures; null: each has its own
+};
+
+/// Sums over pictures, where restarts are asked for.
+struct restart_gain {
+  double bytes = 0;                 ///< that they add
+  std::uint64_t mcus = 0, intervals = 0;
+  millrace::jpeg_walk walk{};       ///< of some random resized crops of each picture
+
+  restart_gain& operator+=(const restart_gain& more) {
+    bytes += more.bytes;
+    mcus += more.mcus;
+    intervals += more.intervals;
+    walk.all += more.walk.all;
+    walk.without_restarts += more.walk.without_restarts;
+    walk.with_restarts += more.walk.with_restarts;
+    return *this;
+  }
 };
 
 struct repacked_picture {
   std::vector<std::byte> file{};
   millrace::jpeg_header before{};
   bool shrunk = false;
+  restart_gain restarts{};
 };
 
 namespace repack_detail {
@@ -73,15 +96,50 @@ inline std::vector<std::byte> shrink(const millrace::bytes& file, const picture_
   return made;
 }
 
+/// The file whose coefficients are kept: the picture itself, or `smaller`, which is made of it.
+inline std::span<const std::byte> coefficients_of(const millrace::bytes& file, const millrace::jpeg_header& header,
+                                                  const repack_options& options, std::vector<std::byte>& smaller) {
+  const picture_sides is{.width = header.width, .height = header.height}, to = sides_for(is, options);
+  if (to == is) return file;
+  smaller = shrink(file, to, options.quality);
+  return smaller;
+}
+
+inline restart_gain gain_of(millrace::jpeg_transcoder& picture, std::uint64_t sample) {
+  constexpr int crops = 16;
+  restart_gain gain{.bytes = picture.restart_bytes()};
+  millrace::rng random({.seed = 1, .sample = sample});
+  for (int i = 0; i < crops; ++i) {
+    const millrace::jpeg_walk crop = picture.walk_of_random_crop(random);
+    gain += {.walk = crop};
+    gain.mcus = crop.all;
+  }
+  const unsigned interval = picture.restart_interval();
+  gain.intervals = interval == 0 ? 1 : (gain.mcus + interval - 1) / interval;
+  return gain;
+}
+
 }  // namespace repack_detail
 
 inline repacked_picture repack_picture(const millrace::bytes& file, const repack_options& options) {
   using namespace repack_detail;
   repacked_picture made{.before = millrace::read_jpeg_header(file)};
-  const picture_sides is{.width = made.before.width, .height = made.before.height}, to = sides_for(is, options);
-  made.shrunk = to != is;
-  const millrace::jpeg_transcode_options coding{.restarts_per_row = options.restarts_per_row};
-  if (made.shrunk) made.file = millrace::transcode_jpeg(shrink(file, to, options.quality), coding);
-  else made.file = millrace::transcode_jpeg(file, coding);
+  std::vector<std::byte> smaller;
+  auto coding = options.restarts.coding();
+  coding.codes = options.codes;
+  millrace::jpeg_transcoder picture(coefficients_of(file, made.before, options, smaller), coding);
+  made.file = picture.write();
+  made.shrunk = !smaller.empty();
+  if (options.restarts.asked()) made.restarts = gain_of(picture, file.size());
   return made;
+}
+
+/// Adds the symbols that the picture will have.
+inline void count_repacked_symbols(const millrace::bytes& file, const repack_options& options,
+                                   millrace::jpeg_symbol_counts& counts) {
+  using namespace repack_detail;
+  std::vector<std::byte> smaller;
+  millrace::jpeg_transcoder picture(coefficients_of(file, millrace::read_jpeg_header(file), options, smaller),
+                                    options.restarts.coding());
+  picture.count_symbols(counts);
 }

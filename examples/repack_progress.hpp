@@ -5,7 +5,8 @@
 //
 // A shard appears under its name when it is complete, so one that is there is finished, if the list of this pattern
 // names its input: name, bytes, time of its last change. The list is written before the first shard. Further inputs may
-// be added at the end. Files that an interrupted run left half written are removed.
+// be added at the end. Files that an interrupted run left half written are removed. What is made once for all shards,
+// such as codes that they share, is the second line of the list, and is not made again.
 // Errors: setup_error for other options, for inputs that are others or have changed since, and for outputs that are
 // there but in no list: nothing is ever written over. Threads: one; of one pattern there is one run at a time.
 #pragma once
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <string>
@@ -29,21 +31,34 @@ struct repack_task {
   std::vector<std::string> inputs{}, outputs{};   ///< paths, one output for each input
   std::string list{};                             ///< path of the list
   std::string options{};                          ///< one line
+  /// Makes a line, where all shards need something in common; called at most once, before anything is written.
+  std::function<std::string()> make_once{};
 };
 
 class repack_progress {
  public:
   explicit repack_progress(const repack_task& task) : finished_(task.inputs.size(), false) {
-    const std::string now = describe(task), before = read(task.list);
-    if (!now.starts_with(before)) refuse_other(task.list, now, before);
+    const std::string before = read(task.list), inputs = describe_inputs(task);
+    std::string now = "repack 1: " + task.options + "\n";
+    const std::size_t lines_before_inputs = task.make_once ? 2 : 1;
+    if (task.make_once) made_once_ = line_behind(now, before);
+    const bool made_now = task.make_once && made_once_.empty();
+    if (!made_now) now += made_once_ + inputs;
+    if (!now.starts_with(std::string_view(before).substr(0, now.size()))) refuse_other(task.list, now, before);
+    if (!made_now && before.size() > now.size()) refuse_other(task.list, now, before);
     const auto lines = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
     for (std::size_t i = 0; i < task.outputs.size(); ++i) {
       if (!std::filesystem::exists(task.outputs[i])) continue;
-      if (i + 1 >= lines)   // the first line is that of the options
+      if (i + lines_before_inputs >= lines)
         throw millrace::setup_error("'" + millrace::printable(task.outputs[i]) + "' is there already, and '" +
                                         millrace::printable(task.list) + "' does not have it",
                                     "Name another pattern, or move that file away");
       finished_[i] = true;
+    }
+    if (made_now) {
+      made_once_ = task.make_once() + "\n";
+      now += made_once_ + inputs;
+      if (!now.starts_with(before)) refuse_other(task.list, now, before);
     }
     if (const auto folder = std::filesystem::path(task.list).parent_path(); !folder.empty())
       std::filesystem::create_directories(folder);
@@ -55,11 +70,13 @@ class repack_progress {
   }
 
   bool finished(std::size_t shard) const { return finished_[shard]; }
+  /// Returns the line that was made once, now or by an earlier run.
+  std::string made_once() const { return made_once_.substr(0, made_once_.find('\n')); }
   std::size_t count() const { return static_cast<std::size_t>(std::count(finished_.begin(), finished_.end(), true)); }
 
  private:
-  static std::string describe(const repack_task& task) {
-    std::string text = "repack 1: " + task.options + "\n";
+  static std::string describe_inputs(const repack_task& task) {
+    std::string text;
     for (const auto& input : task.inputs) {
       struct ::stat status {};
       if (::stat(input.c_str(), &status) != 0)
@@ -69,6 +86,12 @@ class repack_progress {
               std::to_string(status.st_mtim.tv_nsec) + "ns\n";
     }
     return text;
+  }
+
+  /// Returns the line behind the first one, with its end; empty if it is not there, or not whole.
+  static std::string line_behind(const std::string& first, const std::string& list) {
+    const auto end = list.find('\n', first.size());
+    return list.starts_with(first) && end != list.npos ? list.substr(first.size(), end + 1 - first.size()) : "";
   }
 
   static std::string read(const std::string& path) {
@@ -89,7 +112,7 @@ class repack_progress {
   }
 
   static void remove_unfinished(const repack_task& task) {
-    std::set<std::string> names;
+    std::set<std::string> names{std::filesystem::path(task.list).filename().string()};
     for (const auto& output : task.outputs) names.insert(std::filesystem::path(output).filename().string());
     const auto folder = std::filesystem::path(task.list).parent_path();
     std::vector<std::filesystem::path> unfinished;
@@ -103,4 +126,5 @@ class repack_progress {
   }
 
   std::vector<bool> finished_;
+  std::string made_once_;   // with the end of its line
 };

@@ -4,12 +4,14 @@
 //   mr::shards(made.train)...        // data/train-{000..007}.tar; made.validation: data/val-{000..003}.tar
 //
 // Fields jpg and cls. With `masks` also pgm, a label map of the picture's size (0: ground, label + 1: shape), and json:
-// {"class": 3, "box": [left, top, right, bottom]}. Ten samples in a row hold each class once. Validation has two
-// samples for every five of training, of another seed. The same options give the same bytes, on any machine and any
-// number of cores. What is complete from an earlier call with the same options stays as it is.
+// {"class": 3, "box": [left, top, right, bottom]}. With `restarts` pictures are baseline JPEGs with restart markers.
+// Ten samples in a row hold each class once. Validation has two samples for every five of training, of another seed.
+// The same options give the same bytes, on any machine and any number of cores. What is complete from an earlier call
+// with the same options stays as it is.
 // Errors: setup_error, io_error. Progress goes to stderr.
 #pragma once
 
+#include "restart_choice.hpp"
 #include "shapes.hpp"
 
 #include <millrace/io/tar/shard_writer.hpp>
@@ -30,6 +32,7 @@ struct shape_shards_options {
   std::uint64_t shards = 8;
   std::uint64_t seed = 1;
   bool masks = false;             ///< a label map and a box for each picture
+  restart_choice restarts{};
 };
 
 /// Patterns of the shards.
@@ -64,6 +67,7 @@ struct part {
   std::string name{};   ///< train or val
   std::uint64_t samples = 0, samples_per_shard = 0, seed = 0;
   bool masks = false;
+  restart_choice restarts{};
 
   std::string pattern(const std::string& folder) const {
     return folder + "/" + name + "-{000.." + three_digits((samples - 1) / samples_per_shard) + "}.tar";
@@ -78,7 +82,10 @@ inline void write_part(const std::string& folder, const part& p) {
   std::vector<labelled_shape> made(together);   // rendered in parallel, written in order
   for (std::uint64_t start = 0; start < p.samples; start += together) {
     const std::uint64_t end = std::min(p.samples, start + together);
-    tbb::parallel_for(start, end, [&](std::uint64_t i) { made[i - start] = make_shape({.seed = p.seed, .index = i}); });
+    tbb::parallel_for(start, end, [&](std::uint64_t i) {
+      auto& sample = made[i - start] = make_shape({.seed = p.seed, .index = i});
+      if (p.restarts.asked()) sample.jpeg = millrace::transcode_jpeg(sample.jpeg, p.restarts.coding());
+    });
     for (std::uint64_t i = start; i < end; ++i) {
       const auto& sample = made[i - start];
       const std::string key = p.name + "/" + std::to_string(i), label = std::to_string(sample.label);
@@ -105,14 +112,16 @@ inline shape_shards make_shape_shards(const shape_shards_options& options) {
                                     " shards are not possible",
                                 "Choose 1 to 1000 shards and a multiple of that, at least 5 samples a shard");
   const std::uint64_t per_shard = options.samples / options.shards;
-  const part train{"train", options.samples, per_shard, 2 * options.seed, options.masks};
-  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1, options.masks};
+  const part train{"train", options.samples, per_shard, 2 * options.seed, options.masks, options.restarts};
+  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1, options.masks,
+                        options.restarts};
 
   // Written last, so it says that everything before it is complete.
   const std::filesystem::path stamp = std::filesystem::path(options.folder) / "made-with.txt";
   const std::string made_with = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
                                 std::to_string(options.shards) + ", seed " + std::to_string(options.seed) +
-                                (options.masks ? ", masks" : "");
+                                (options.masks ? ", masks" : "") +
+                                (options.restarts.asked() ? ", restarts per row " + options.restarts.text() : "");
   std::string found;
   std::getline(std::ifstream(stamp), found);
   if (found != made_with) {

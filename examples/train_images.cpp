@@ -4,6 +4,7 @@
 //   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your own shards: fields jpg (or jpeg) and cls
 //   train_images --device host                                       # where a GPU would be taken; kernels: the GPU's
 //                                                                    # kernels on the host, slow, for a check
+//   train_images --recipe                                            # RandAugment, and rows mixed in pairs (mixup)
 //   train_images --report                                            # at the end: what limited the training
 //   train_images --pictures                                          # what the network sees at each epoch's start
 //   train_images --resume millrace-shapes/run-1                      # goes on to the same model
@@ -22,6 +23,8 @@
 #include <millrace/device/best_device.hpp>
 #include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/mix_rows.hpp>
+#include <millrace/pictures.hpp>
 #include <millrace/report.hpp>
 
 #include <chrono>
@@ -43,6 +46,14 @@ struct example {
 example for_training(const mr::record& r, mr::rng& rng) {
   return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
           mr::integer<std::int32_t>(r["cls"])};
+}
+
+/// With --recipe: fewer operations than the usual two, since a picture here has 32 x 32 pixels.
+example for_recipe(const mr::record& r, mr::rng& rng) {
+  example e = for_training(r, rng);
+  mr::photometric_plan colors;
+  colors.rand_augment({.width = side, .height = side}, rng, {.count = 1, .magnitude = 5});
+  return {std::move(e.pixels).apply(colors), e.label};
 }
 
 example for_validation(const mr::record& r) {
@@ -69,6 +80,7 @@ struct settings {
   mr::device device = mr::host_device();
   bool kernels = false;   // where the device is the host: the GPU's kernels, one after the other
   bool rotate_labels = false;
+  bool recipe = false;
   bool report = false;
   bool pictures = false;
 };
@@ -117,19 +129,21 @@ bool on_gpu(const mr::device& device) { return device.backend()->memory() == mr:
 void choose_device(command_line& args, settings& s) {
   const std::string device = args.text("--device", "");
   s.rotate_labels = args.flag("--rotate-labels");
+  s.recipe = args.flag("--recipe");
+  const bool host_only = s.rotate_labels || s.recipe;
 #ifdef MILLRACE_EXAMPLE_KERNELS
   constexpr bool have_kernels = true;
 #else
   constexpr bool have_kernels = false;
 #endif
   if (device == "kernels") s.kernels = true;
-  else if (device == "gpu" || (device.empty() && have_kernels && !s.rotate_labels)) s.device = mr::best_device();
+  else if (device == "gpu" || (device.empty() && have_kernels && !host_only)) s.device = mr::best_device();
   else if (device != "host" && !device.empty())
     args.refuse("--device is '" + mr::printable(device) + "', expected host, gpu or kernels");
   if ((device == "gpu" || device == "kernels") && !have_kernels)
     args.refuse("--device " + device + ": this build found no nvcc, and has no kernels");
   if (device == "gpu" && !on_gpu(s.device)) args.refuse("--device gpu: this machine has none");
-  if (s.rotate_labels && on_gpu(s.device)) args.refuse("--rotate-labels works on the host alone");
+  if (host_only && (s.kernels || on_gpu(s.device))) args.refuse("--rotate-labels and --recipe work on the host alone");
 }
 
 /// Sums of device columns add up where they lie.
@@ -181,25 +195,15 @@ settings read_settings(command_line& args) {
   return s;
 }
 
-int train(command_line& args) {
-  take_signals();
-  const settings s = read_settings(args);
-  const survey found = count_labels(s.data);
-  const std::size_t micro_batch = s.batch / s.accumulate;
-  const std::uint64_t epoch_batches = found.samples / micro_batch, samples_per_epoch = epoch_batches * micro_batch;
-  if (samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
+/// What is known before the first batch.
+struct run_plan {
+  std::size_t micro_batch = 0;
+  std::uint64_t epoch_batches = 0, samples_per_epoch = 0, first_epoch = 0;
+  checkpoint_note from{};
+};
 
-  const auto net = make_learner(s, s.classes ? s.classes : found.classes, std::max(micro_batch, validation_rows));
-  const auto from = s.resume.empty() ? checkpoint_note{} : checkpoint_note::parse(net->load(s.resume + "/last.bin"));
-  const std::uint64_t first_epoch = net->updates() * s.accumulate / epoch_batches;
-  if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
-
-  mr::session training{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
-                         | mr::shuffle({.window = 2048})
-                         | mr::map(for_training)
-                         | mr::batch<&example::pixels, &example::label>({.size = micro_batch})
-                         | mr::to_device({.device = s.device}),
-                       {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
+int train_on(auto& training, const settings& s, const run_plan& plan, learner* net) {
+  const auto& [micro_batch, epoch_batches, samples_per_epoch, first_epoch, from] = plan;
   mr::session validation{mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}})
                            | mr::map(for_validation)
                            | mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false})
@@ -228,7 +232,8 @@ int train(command_line& args) {
     std::string position;   // behind the last update
     bool look = s.pictures;   // at the epoch's first batch
     for (auto& b : training.epoch(epoch)) {
-      auto [pixels, labels] = b.columns();
+      auto pixels = b.template get<&example::pixels>();
+      auto labels = b.template get<&example::label>();
       if (std::exchange(look, false)) {
         mr::save_grid(b, run + "/batch.png");
         out.push({.step = net->updates(), .epoch = epoch, .images = {mr::encode_grid(b, "augmented")}});
@@ -236,7 +241,9 @@ int train(command_line& args) {
       // What a mix-up between columns would do: each picture gets the label of the one before it.
       if (s.rotate_labels) std::rotate(labels.span().begin(), labels.span().end() - 1, labels.span().end());
 
-      net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
+      learner::mixed_labels others;
+      if constexpr (requires { b.lambda(); }) others = {b.label_b(), b.lambda()};
+      net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()}, others);
       metrics.count("samples", b.size());
       if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
 
@@ -291,12 +298,39 @@ int train(command_line& args) {
   return 0;
 }
 
+int train(command_line& args) {
+  take_signals();
+  const settings s = read_settings(args);
+  const survey found = count_labels(s.data);
+  run_plan plan{.micro_batch = s.batch / s.accumulate};
+  plan.epoch_batches = found.samples / plan.micro_batch;
+  plan.samples_per_epoch = plan.epoch_batches * plan.micro_batch;
+  if (plan.samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
+
+  const auto net = make_learner(s, s.classes ? s.classes : found.classes, std::max(plan.micro_batch, validation_rows));
+  if (!s.resume.empty()) plan.from = checkpoint_note::parse(net->load(s.resume + "/last.bin"));
+  plan.first_epoch = net->updates() * s.accumulate / plan.epoch_batches;
+  if (plan.first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
+
+  const auto shards = mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
+                    | mr::shuffle({.window = 2048});
+  const auto batch = mr::batch<&example::pixels, &example::label>({.size = plan.micro_batch});
+  const mr::session_options options{.epochs = s.epochs, .threads = s.threads, .resume = plan.from.position};
+  if (s.recipe) {
+    mr::session training{shards | mr::map(for_recipe) | batch |
+                             mr::mixup<&example::pixels, &example::label>({.alpha = 0.2}), options};
+    return train_on(training, s, plan, net.get());
+  }
+  mr::session training{shards | mr::map(for_training) | batch | mr::to_device({.device = s.device}), options};
+  return train_on(training, s, plan, net.get());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
                       "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|gpu|kernels] "
-                      "[--rotate-labels] [--report] [--pictures] [--resume RUN_FOLDER]"},
+                      "[--rotate-labels] [--recipe] [--report] [--pictures] [--resume RUN_FOLDER]"},
                      train);
 }

@@ -81,7 +81,7 @@ def readme(leg):
 
 def bench(leg):
     """clang++ compiles every benchmark without a warning; bench/run.sh builds them"""
-    define = ['-DMILLRACE_BENCH_FLAGS=""', "-DMILLRACE_BENCH_LOOPS=loops"]
+    define = ['-DMILLRACE_BENCH_FLAGS=""', '-DMILLRACE_BENCH_PEERS="peers"', "-DMILLRACE_BENCH_LOOPS=loops"]
     renamed = {"normalize_loops.cpp": ["-Dv0_1=v0_1_loops"], "resize_loops.cpp": ["-Dv0_1=v0_1_loops"]}
     commands = {str(source.relative_to(ROOT)): ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
                                                 *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"),

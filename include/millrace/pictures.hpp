@@ -17,3 +17,5 @@
 #include <millrace/image/picture.hpp>
 #include <millrace/image/png.hpp>
 #include <millrace/image/pnm.hpp>
+#include <millrace/image/ragged_picture.hpp>
+#include <millrace/image/rgba_picture.hpp>

@@ -8,6 +8,7 @@
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
+#include <millrace/sources/entry_points.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/shard_list.hpp>

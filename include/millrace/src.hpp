@@ -18,6 +18,7 @@
 #include <millrace/base/format.ipp>
 #include <millrace/base/json_writer.ipp>
 #include <millrace/base/machine.ipp>
+#include <millrace/base/numa.ipp>
 #include <millrace/base/text.ipp>
 #include <millrace/measure/copy_times.ipp>
 #include <millrace/measure/distribution.ipp>
@@ -82,6 +83,9 @@
 #include <millrace/io/tar/tar_reader.ipp>
 #include <millrace/io/tar/wanted_fields.ipp>
 #include <millrace/io/index/block_cache.ipp>
+#include <millrace/io/index/entries_build.ipp>
+#include <millrace/io/index/entry_file.ipp>
+#include <millrace/io/index/entry_files.ipp>
 #include <millrace/io/index/index_build.ipp>
 #include <millrace/io/index/index_file.ipp>
 #include <millrace/io/index/index_format.ipp>
@@ -104,7 +108,11 @@
 #include <millrace/image/png/png_header.ipp>
 #include <millrace/image/png/png_pixels.ipp>
 #include <millrace/image/png/png_rows.ipp>
+#include <millrace/image/coding/package_merge.ipp>
+#include <millrace/image/jpeg_codes.ipp>
+#include <millrace/image/libjpeg/jpeg_symbols.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
+#include <millrace/image/jpeg_entries.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/label_map.ipp>
@@ -121,15 +129,18 @@
 #include <millrace/image/pnm.ipp>
 #include <millrace/image/pnm_header.ipp>
 #include <millrace/image/any_picture.ipp>
+#include <millrace/image/rgba_picture.ipp>
 #include <millrace/image/row_finisher.ipp>
 #include <millrace/image/pixel_rows.ipp>
 #include <millrace/image/png.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/png_labels.ipp>
+#include <millrace/image/ragged_picture.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/image/random_erase.ipp>
 #include <millrace/device/host.ipp>
 #include <millrace/device/mix_pixels.ipp>
+#include <millrace/device/node_memory.ipp>
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
@@ -162,6 +173,7 @@
 #include <millrace/tune/tuning.ipp>
 #include <millrace/tune/tuning_search.ipp>
 #include <millrace/sources/brace_expansion.ipp>
+#include <millrace/sources/entry_points.ipp>
 #include <millrace/sources/indexed_shards.ipp>
 #include <millrace/sources/json_objects.ipp>
 #include <millrace/sources/keys_from.ipp>

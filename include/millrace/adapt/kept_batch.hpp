@@ -38,11 +38,12 @@ std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {
   return std::make_shared<const Batch>(std::move(b));
 }
 
-/// Returns a tuple of views, one for each tensor: one per column, but values and lengths for a ragged column.
+/// Returns a tuple of views, one for each tensor: one per column, but two for a ragged column.
 template <given_batch Batch>
 auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {
     if constexpr (requires { column.lengths; }) return std::tuple(column.values, column.lengths);
+    else if constexpr (requires { column.sizes; }) return std::tuple(column.values, column.sizes);
     else return std::tuple(column);
   };
   return std::apply([&](const auto&... column) { return std::tuple_cat(views(column)...); }, b.columns());

@@ -5,8 +5,9 @@
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});
 //
 // Opt-in: needs libwebp (libwebp-dev).
-// Lossy and lossless files of one picture. Alpha is dropped. The pixels are those of Pillow's convert("RGB"). libwebp
-// decodes the rows down to the end of the crop, and converts the crop alone.
+// Lossy and lossless files of one picture. Alpha is dropped: the pixels are those of Pillow's convert("RGB"). With a
+// background it is composited, and mr::rgba_picture keeps it. libwebp decodes the rows down to the end of the crop, and
+// converts the crop alone.
 // Errors: data_error, with shard, key and stage "webp", for bytes that are no WebP, for damage, and for an animation.
 // Damage below the crop may not be seen. Threads: as picture. Format: RFC 9649.
 #pragma once
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of webp().
 struct webp_options {
+  std::optional<rgb_color> background{};      ///< composites pixels over this color by their alpha; empty: drops alpha
   bool apply_orientation = false;             ///< turns and mirrors the picture as its EXIF tag says
   std::uint64_t max_pixels = 178'956'970;     ///< largest width * height; Pillow's limit for an error
 };
@@ -105,11 +108,13 @@ inline bool is_webp(std::span<const std::byte> file) noexcept {
 }
 
 /// Decodes the box of a picture at once, and gives its rows.
-class webp_rows final : public pixel_rows {
+class webp_rows final : public row_decoder {
  public:
-  void open(const bytes& file, picture_size size) {
-    file_ = &file;
-    size_ = size;
+  void open(const picture_job& job, bool with_alpha) override {
+    file_ = job.data;
+    size_ = picture_size{.width = job.header->width, .height = job.header->height};
+    background_ = background_of(job.format_options);
+    with_alpha_ = with_alpha || background_;
   }
 
   void start(const plane_box& box) override {
@@ -135,7 +140,7 @@ class webp_rows final : public pixel_rows {
     config.output.u.RGBA.rgba = pixels_.data();
     config.output.u.RGBA.stride = static_cast<int>(stride_);
     config.output.u.RGBA.size = pixels_.size();
-    const auto coded = without_alpha(*file_);
+    const std::span<const std::byte> coded = with_alpha_ ? std::span<const std::byte>(*file_) : without_alpha(*file_);
     const VP8StatusCode status = WebPDecode(data_of(coded), coded.size(), &config);
     WebPFreeDecBuffer(&config.output);
     if (status != VP8_STATUS_OK) fail(status, *file_);
@@ -144,28 +149,39 @@ class webp_rows final : public pixel_rows {
   void next(std::span<std::uint8_t> rgbx) override {
     std::memcpy(rgbx.data(), pixels_.data() + next_, rgbx.size());
     next_ += stride_;
+    if (background_) composite(rgbx);
   }
 
  private:
+  /// As png/png_pixels.hpp does.
+  void composite(std::span<std::uint8_t> rgba) const noexcept {
+    for (std::size_t x = 0; x < rgba.size(); x += 4) {
+      const unsigned alpha = rgba[x + 3];
+      for (std::size_t c = 0; c < 3; ++c) {
+        const unsigned sum = rgba[x + c] * alpha + (*background_)[c] * (255 - alpha) + 128;
+        rgba[x + c] = static_cast<std::uint8_t>(((sum >> 8) + sum) >> 8);
+      }
+      rgba[x + 3] = 255;
+    }
+  }
+
   const bytes* file_ = nullptr;
+  std::optional<rgb_color> background_{};
+  bool with_alpha_ = false;
   picture_size size_{};
   std::size_t stride_ = 0, next_ = 0;
   std::vector<std::uint8_t> pixels_;
 };
 
 inline void render(std::span<const picture_job> jobs, scratch& s) {
-  for (const picture_job& job : jobs) {
-    auto& rows = s.get<webp_rows>();
-    rows.open(*job.data, {.width = job.header->width, .height = job.header->height});
-    render_rows(job, rows, s);
-    s.count("pictures by libwebp");
-  }
+  render_each(jobs, s.get<webp_rows>(), s);
+  s.count("pictures by libwebp", jobs.size());
 }
 
-inline constexpr picture_format format{.name = "webp", .render = render};
+inline constexpr picture_format format{.name = "webp", .render = render, .has_alpha = true};
 
 /// Reads the header. Throws data_error if the file is no WebP of one picture.
-inline picture read(bytes data, const jpeg_options& options) {
+inline picture read_over(bytes data, const jpeg_options& options, const std::optional<rgb_color>& background) {
   if (!is_webp(data))
     fail("a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) + " bytes do not",
          "Name the field that holds the WebP", data);
@@ -174,13 +190,15 @@ inline picture read(bytes data, const jpeg_options& options) {
   if (status != VP8_STATUS_OK) fail(status, data);
   if (found.has_animation != 0)
     fail("the WebP is an animation, expected one picture", "Take its frames apart before packing", data);
-  picture_file file{.format = &format, .header = {}, .options = options};
+  picture_file file{.format = &format, .header = {}, .options = options, .format_options = number_of(background)};
   file.header.width = static_cast<std::size_t>(found.width);
   file.header.height = static_cast<std::size_t>(found.height);
   file.header.components = 3;
   if (options.apply_orientation) file.header.orientation = orientation_of(data);
   return {std::move(data), file};
 }
+
+inline picture read(bytes data, const jpeg_options& options) { return read_over(std::move(data), options, {}); }
 
 }}  // namespace detail::webp_files
 
@@ -190,8 +208,8 @@ inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_we
 /// Returns a plan of the whole picture in `data`. Reads only the header.
 /// Throws data_error if the bytes are no WebP of one picture, or if it exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
-  return detail::webp_files::read(std::move(data), {.apply_orientation = options.apply_orientation,
-                                                    .max_pixels = options.max_pixels});
+  return detail::webp_files::read_over(std::move(data), {.apply_orientation = options.apply_orientation,
+                                                         .max_pixels = options.max_pixels}, options.background);
 }
 
 }}  // namespace millrace

@@ -10,6 +10,8 @@
 // legacy stream of that device. Calls on the step's path return at once. Memory, stream and events are made when the
 // session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. One warning and
 // the name of the device then say so.
+// On a machine with several NUMA nodes, host slots lie on the node that the GPU is connected to, while that node has
+// memory. The name of the device says so, or why not.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A capture on the user's thread is not disturbed.
@@ -17,10 +19,12 @@
 
 #include <millrace/device/cuda_error.hpp>
 #include <millrace/device/device.hpp>
+#include <millrace/device/node_memory.hpp>
 
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -33,12 +37,16 @@ namespace detail {
 
 class cuda_backend final : public device_backend {
  public:
-  explicit cuda_backend(int ordinal);
+  /// `sysfs` is where the kernel tells about NUMA nodes; tests have one of their own.
+  explicit cuda_backend(int ordinal, std::string sysfs = "/sys");
   ~cuda_backend() override;
 
-  std::string name() const override { return pageable_used_ ? name_ + " with pageable host slots" : name_; }
-  std::shared_ptr<device_backend> for_one_session() override { return std::make_shared<cuda_backend>(ordinal_); }
+  std::string name() const override;
+  std::shared_ptr<device_backend> for_one_session() override {
+    return std::make_shared<cuda_backend>(ordinal_, sysfs_);
+  }
   int ordinal() const noexcept override { return ordinal_; }
+  std::vector<unsigned> near_cores() const override;
   bool leases_host_slots() const override { return false; }
   memory_kind memory() const override { return memory_kind::device; }
 
@@ -72,6 +80,7 @@ class cuda_backend final : public device_backend {
   };
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
 
+  void* allocate_near(std::size_t bytes);
   void* allocate_pageable(std::size_t bytes);
 
   /// Makes a call for a destructor: with the device current if possible, and without throwing.
@@ -89,9 +98,13 @@ class cuda_backend final : public device_backend {
   }
 
   const int ordinal_;
+  const std::string sysfs_;
   std::string name_;
+  std::optional<unsigned> node_;   // of the GPU, where there are several
   cudaStream_t copies_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::vector<node_memory> near_;
+  std::string not_near_;   // why not
   std::vector<void*> pageable_;
   std::atomic<bool> pageable_used_{false};
 };

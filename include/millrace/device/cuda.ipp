@@ -3,11 +3,13 @@
 
 #include <millrace/device/cuda.hpp>
 
+#include <millrace/base/numa.hpp>
 #include <millrace/device/host.hpp>
 #include <millrace/device/stream_name.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <system_error>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -26,7 +28,8 @@ MILLRACE_INLINE int cuda_device_count() noexcept {
 
 namespace detail {
 
-MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal) : ordinal_(ordinal) {
+MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
+    : ordinal_(ordinal), sysfs_(std::move(sysfs)) {
   const int count = cuda_device_count();
   if (ordinal < 0 || ordinal >= count)
     throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
@@ -35,6 +38,11 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal) : ordinal_(ordinal) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
+  char address[32] = {};
+  if (const cudaError_t result = cudaDeviceGetPCIBusId(address, sizeof address, ordinal); result == cudaSuccess)
+    node_ = numa_node_of_pci_device(address, sysfs_);
+  else
+    ignore_cuda(result);   // all nodes are as near then
   const current_device here(ordinal_);
   const capture_tolerant now;
   check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -45,6 +53,18 @@ MILLRACE_INLINE cuda_backend::~cuda_backend() {
   quietly([&] { return cudaStreamDestroy(copies_); });
 }
 
+MILLRACE_INLINE std::string cuda_backend::name() const {
+  if (pageable_used_) return name_ + " with pageable host slots";
+  const std::lock_guard lock(mutex_);
+  const std::string node = node_ ? "NUMA node " + std::to_string(*node_) : "";
+  if (!not_near_.empty()) return name_ + " with host slots not bound to " + node + " (" + not_near_ + ")";
+  return near_.empty() ? name_ : name_ + " with host slots on " + node;
+}
+
+MILLRACE_INLINE std::vector<unsigned> cuda_backend::near_cores() const {
+  return node_ ? allowed_cores(cores_of_numa_node(*node_, sysfs_)) : std::vector<unsigned>{};
+}
+
 MILLRACE_INLINE void cuda_backend::enter_thread() {
   check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // never restored, because Millrace owns the thread
@@ -52,7 +72,8 @@ MILLRACE_INLINE void cuda_backend::enter_thread() {
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
-  void* memory = nullptr;
+  void* memory = allocate_near(bytes);
+  if (memory) return memory;
   cudaError_t result = cudaSuccess;
   {
     const current_device here(ordinal_);
@@ -67,8 +88,14 @@ MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
 }
 
 MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
+  std::optional<node_memory> near;
   {
     const std::lock_guard lock(mutex_);
+    const auto slot = std::find_if(near_.begin(), near_.end(), [&](const auto& m) { return m.get() == memory; });
+    if (slot != near_.end()) {
+      near.emplace(std::move(*slot));
+      near_.erase(slot);
+    }
     const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
     if (found != pageable_.end()) {
       pageable_.erase(found);
@@ -76,7 +103,7 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
       return;
     }
   }
-  quietly([&] { return cudaFreeHost(memory); });
+  quietly([&] { return near ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
@@ -168,6 +195,28 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned 
 
 MILLRACE_INLINE cuda_backend::event::~event() {
   if (handle) ignore_cuda(cudaEventDestroy(handle));
+}
+
+/// Returns null if the GPU's node does not matter or cannot be had. The runtime's own pinned memory will do then.
+MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!node_ || !not_near_.empty()) return nullptr;
+  near_.reserve(near_.size() + 1);
+  node_memory memory(bytes, *node_);
+  if (memory.error() != 0) {
+    not_near_ = "mbind: " + std::generic_category().message(memory.error());
+    return nullptr;
+  }
+  const current_device here(ordinal_);
+  const capture_tolerant now;
+  const cudaError_t result = cudaHostRegister(memory.get(), bytes, cudaHostRegisterPortable);   // touches the pages
+  if (result != cudaSuccess) {
+    ignore_cuda(result);
+    not_near_ = std::string("cudaHostRegister: ") + cudaGetErrorName(result);
+    return nullptr;
+  }
+  near_.push_back(std::move(memory));
+  return near_.back().get();
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {

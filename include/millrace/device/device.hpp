@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -46,6 +47,9 @@ class device_backend {
   virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
   /// Returns the number of the device among its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
+  /// Returns the cores on the device's NUMA node that the calling thread may use; empty if all are as near, or if that
+  /// is not known.
+  virtual std::vector<unsigned> near_cores() const { return {}; }
   /// Makes this device current for the calling thread.
   virtual void enter_thread() {}
 

@@ -48,6 +48,7 @@ struct box_options {
 /// The meaning of the coordinates of points.
 struct point_options {
   bool pixel_centers = false;   ///< true: (0, 0) is the center of the first pixel, not its corner
+  bool clamp = false;           ///< moves points outside of the picture to its nearest edge, or to its outermost pixel
 };
 
 /// The boxes that remain, and their numbers.
@@ -113,7 +114,8 @@ class geometry {
   /// left out. Throws setup_error if an option is negative.
   kept_boxes boxes(std::span<const box> all, const box_options& options = {}) const;
 
-  /// Returns where the points lie, also of those outside of the picture.
+  /// Returns where the points lie, also of those outside of the picture, unless they are clamped. Points that are not
+  /// numbers stay that.
   moved_points points(std::span<const point> all, const point_options& options = {}) const;
 
   /// Returns the plan.

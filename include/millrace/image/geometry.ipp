@@ -73,6 +73,10 @@ MILLRACE_INLINE moved_points geometry::points(std::span<const point> all, const 
     if (plan_.transposed) std::swap(x, y);
     const bool inside =
         x >= 0 && x < static_cast<double>(width()) && y >= 0 && y < static_cast<double>(height());
+    if (options.clamp) {
+      x = std::clamp(x, to_edges, static_cast<double>(width()) - to_edges);
+      y = std::clamp(y, to_edges, static_cast<double>(height()) - to_edges);
+    }
     made.points.push_back({.x = x - to_edges, .y = y - to_edges});
     made.inside.push_back(inside ? 1 : 0);
   }

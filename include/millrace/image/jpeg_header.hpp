@@ -54,8 +54,8 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 /// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
-/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it.
-/// Damage in the file's data may still leave it to libjpeg.
+/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it. The
+/// headers of all scans of a progressive file are looked for. Damage in the file's data may still leave it to libjpeg.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().

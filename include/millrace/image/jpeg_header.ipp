@@ -6,6 +6,7 @@
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/image/libjpeg/jpeg_segments.hpp>
+#include <millrace/image/progressive/progressive_header.hpp>
 
 #include <cstring>
 
@@ -120,7 +121,8 @@ MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bo
 
 MILLRACE_INLINE jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   detail::scan_header header;
-  return detail::read_scan_header(file, header);
+  const jpeg_refusal why = detail::read_scan_header(file, header);
+  return why == jpeg_refusal::progressive ? detail::read_progressive_headers(file) : why;
 }
 
 MILLRACE_INLINE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options) {

@@ -10,6 +10,7 @@
 //   auto [pixels, sizes] = b.columns();          // [B, 800, 1333, 3] u8; [B, 2] i32: height and width of each picture
 //
 // The rest of the row has one color. Boxes and points need no change, because the picture stays at the upper left.
+// Rows of ragged_picture.hpp are as large as the largest picture of their batch.
 // Errors: setup_error if the picture is larger than the row; those of picture. Threads: a value.
 #pragma once
 
@@ -31,6 +32,8 @@ struct padding_options {
 
 /// A picture's plan and the row around it; renders [height, width, 3] u8.
 class padded_picture {
+  friend class ragged_picture;
+
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = picture::rendering;

@@ -101,6 +101,12 @@ class picture {
     return std::move(*this);
   }
 
+  /// Draws bilinear or bicubic, equally likely, as timm does where no interpolation is named.
+  picture random_filter(rng& random) const& { return picture(*this).random_filter(random); }
+  picture random_filter(rng& random) && {
+    return std::move(*this).filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
+  }
+
   /// Resizes to the largest size that fits into this one and keeps the aspect ratio. The other side is rounded down.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_within(const picture_size& size) const& { return picture(*this).resize_within(size); }
@@ -147,6 +153,7 @@ class picture {
   template <detail::training_element T>
   friend class normalized_picture;
   friend class padded_picture;
+  friend class rgba_picture;
 
   static std::string size_text(std::size_t width, std::size_t height);
 

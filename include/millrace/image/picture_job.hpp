@@ -28,6 +28,7 @@ struct picture_job {
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
   std::uint32_t format_options = 0;   ///< those of picture_file
+  alpha_use alpha = alpha_use::ignored;   ///< others only for formats that have it
   resize_plan plan{};       ///< in pixels of the picture at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};

@@ -9,9 +9,14 @@
 //   mr::detail::render_rows(job, rows, memory);             // crops, resizes, flips, runs the job's operations
 //
 // The decoder is asked for the box of pixels that the plan needs, row by row from its top. It need not read what lies
-// below the box. Each row has four bytes a pixel: red, green, blue, and one that is not
-// used. The result is within one level of Pillow's.
-// Errors: those of the rows. Threads: any; each has a scratch of its own.
+// below the box. Each row has four bytes a pixel: red, green, blue, and alpha, which is used where the job asks for it.
+// The result is within one level of Pillow's.
+//
+//   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
+//
+// Jobs of the same file share one decoding of the box around all of their boxes. No bit depends on it. Where that meets
+// damage, or would take more than 64 MiB, each of them is decoded by itself.
+// Errors: those of the rows; render_each() adds the location of the file. Threads: any; each has a scratch of its own.
 #pragma once
 
 #include <millrace/image/picture_job.hpp>
@@ -33,8 +38,20 @@ class pixel_rows {
   virtual void next(std::span<std::uint8_t> rgbx) = 0;
 };
 
+/// Gives the rows of one file after the other.
+class row_decoder : public pixel_rows {
+ public:
+  /// Begins a file. The fourth byte of its pixels has to be alpha if `with_alpha`.
+  virtual void open(const picture_job& job, bool with_alpha) = 0;
+  /// Called after the last row of the box.
+  virtual void finish() {}
+};
+
 /// Renders a job from these rows.
 void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
+
+/// Renders each job from the rows of its file, and counts those that were made of another one's decoding.
+void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
 
 }}}  // namespace millrace::detail
 

@@ -4,8 +4,9 @@
 //   mr::picture q = mr::png(r["png"], {.background = mr::rgb_color{255, 255, 255}});    // transparent pixels are white
 //
 // Palettes are applied, gray becomes RGB, and of 16 bits the high byte is taken, as Pillow does. Alpha is dropped,
-// whatever color lies under it, as by Pillow's convert("RGB"); with a background it is composited. Gamma, profiles and
-// other ancillary chunks change no pixel. Indices of a palette are mr::labels() (label_map.hpp).
+// whatever color lies under it, as by Pillow's convert("RGB"); with a background it is composited, and
+// mr::rgba_picture keeps it. Gamma, profiles and other ancillary chunks change no pixel. Indices of a palette are
+// mr::labels() (label_map.hpp).
 // Rows are inflated down to the end of the crop, so that damage below it may not be seen. An interlaced file is decoded
 // whole.
 // Errors: data_error, with shard, key and stage "png", for bytes that are not a PNG and for damage. Also for a picture

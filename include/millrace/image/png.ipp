@@ -17,22 +17,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail { namespace png_files {
 
-/// The options of a file as one number: the background in three bytes, and a bit that says that there is one.
-MILLRACE_INLINE std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
-  if (!background) return 0;
-  const auto& [red, green, blue] = *background;
-  return std::uint32_t{1} << 24 | std::uint32_t{red} << 16 | std::uint32_t{green} << 8 | blue;
-}
-
 /// Gives rows of a decoder that is kept from picture to picture.
-class rows final : public pixel_rows {
+class rows final : public row_decoder {
  public:
-  void open(const picture_job& job) {
-    const std::uint32_t number = job.format_options;
-    options_ = png_pixel_options{.layout = png_layout::rgbx, .composite = number >> 24 != 0,
-                                 .background = {static_cast<std::uint8_t>(number >> 16),
-                                                static_cast<std::uint8_t>(number >> 8),
-                                                static_cast<std::uint8_t>(number)}};
+  void open(const picture_job& job, bool with_alpha) override {
+    const auto background = background_of(job.format_options);
+    options_ = png_pixel_options{.layout = with_alpha ? png_layout::rgba : png_layout::rgbx,
+                                 .composite = background.has_value(), .background = background.value_or(rgb_color{})};
     decoder_.open(*job.data, {.max_pixels = job.options->max_pixels});
   }
 
@@ -40,7 +31,7 @@ class rows final : public pixel_rows {
     decoder_.start({.left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom}, options_);
   }
   void next(std::span<std::uint8_t> rgbx) override { decoder_.next_to(rgbx.data()); }
-  void finish() { decoder_.finish(); }
+  void finish() override { decoder_.finish(); }
 
  private:
   png_decoder decoder_;
@@ -48,21 +39,11 @@ class rows final : public pixel_rows {
 };
 
 MILLRACE_INLINE void render(std::span<const picture_job> jobs, scratch& s) {
-  auto& from = s.get<rows>();
-  for (const picture_job& job : jobs) {
-    try {
-      from.open(job);
-      render_rows(job, from, s);
-      from.finish();
-    } catch (error& e) {
-      e.locate(location_of(*job.data));
-      throw;
-    }
-  }
+  render_each(jobs, s.get<rows>(), s);
   s.count("PNGs", jobs.size());
 }
 
-inline constexpr picture_format format{.name = "png", .render = render};
+inline constexpr picture_format format{.name = "png", .render = render, .has_alpha = true};
 
 MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options) {
   const png_header found = read_png_header(data, {.max_pixels = options.max_pixels});

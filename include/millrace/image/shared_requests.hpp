@@ -8,9 +8,10 @@
 //     all.for_each_job(n, [&](std::size_t job) { render(job, got.planes); });
 //   });
 //
-// Requests are joined if their bytes lie at the same place and they ask for the same decoding size. A joined request is
-// for the box around all of its boxes. It covers what each of them asks for, so a file that it is decoded from without
-// a refusal is refused for none of them. Where a joined request is refused, a smaller one may still be granted.
+// Requests are joined if their bytes lie at the same place, and they ask for the same decoding size and limits. A
+// joined request is for the box around all of its boxes. It covers what each of them asks for, so a file that it is
+// decoded from without a refusal is refused for none of them. Where a joined request is refused, a smaller one may
+// still be granted.
 // Boxes far from each other are not joined, because decoding all between them would take longer.
 // The longest request comes first. Two are decoded at a time, and the rest of the last one is decoded alone, which is
 // slower.
@@ -44,7 +45,8 @@ class shared_requests {
     jobs_[job].next = none;
     const auto is_same = [&](const file& f) {
       return f.box.bytes.data() == ask.bytes.data() && f.box.bytes.size() == ask.bytes.size() &&
-             f.box.eighths == ask.eighths;
+             f.box.eighths == ask.eighths && f.box.max_scans == ask.max_scans &&
+             f.box.max_memory_bytes == ask.max_memory_bytes;
     };
     const auto found = std::find_if(files_.begin(), files_.end(), is_same);
     if (found == files_.end()) {
@@ -103,11 +105,12 @@ class shared_requests {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time, in pixels that are skipped. All rows down to the last one are gone through. Blocks of
-  /// the box are transformed and stored as well, which takes three times as long again.
+  /// Estimates the decoding time, in pixels that are skipped. All rows down to the last one are gone through, unless
+  /// there are entries. Blocks of the box are transformed and stored as well, which takes three times as long again.
   static std::uint64_t time_of(const jpeg_planes_request& ask, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(ask.bottom, size.height), right = std::min(ask.right, size.width);
-    return bottom * size.width + 3 * (bottom - ask.top) * (right - ask.left);
+    const std::uint64_t box = (bottom - ask.top) * (right - ask.left);
+    return (ask.entries.empty() ? bottom * size.width : box) + 3 * box;
   }
 
   void put(const jpeg_planes_request& ask, const file& of, std::size_t job) {

@@ -18,7 +18,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< limit of ragged columns in a batch
 
-  std::array<std::uint32_t, max_ragged> padded_to{};   ///< row length of each, in the order of batch<...>
+  /// The row length of each, in the order of batch<...>; of rows of two varying sides height * 65536 + width.
+  std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
   std::size_t padding_rows = 0;   ///< masked rows behind those of samples
 };

@@ -4,6 +4,7 @@
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
 //   std::string_view text = jpg.text();
 //   jpg.name();                           // "jpg": the field's name, for error messages
+//   jpg.entries();                        // entry points that the shard's index holds for this field; mostly none
 //
 // Threads: several threads may share a block; the last holder recycles it, on any thread. One `bytes` object is used by
 // one thread at a time.
@@ -43,9 +44,17 @@ namespace detail {
 
 struct pool_state;
 
+/// Where the entries of one field lie, as offsets into the block.
+struct entries_place {
+  std::size_t data_at, data_size, entries_at, entries_size;
+};
+
 /// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
+  /// Where the table of entries_place lies, in units of its alignment: its length, then its rows in the order of
+  /// data_at. 0: no field in this block has entries.
+  std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
   std::size_t size_class = 0;
   std::shared_ptr<pool_state> home;   // set while the block is in use, so that the free list outlives the pool handle
@@ -53,6 +62,19 @@ struct block {
 
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
+
+/// Returns the room that a table of so many rows takes in a block, its alignment included.
+constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
+  return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
+}
+
+/// Writes the table of entries at the first aligned offset from `at` on, in a room of entries_table_bytes(). `rows` are
+/// in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset behind
+/// the table.
+std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
+
+/// Returns the entries of the field with exactly these bytes.
+std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept;
 
 inline void poison([[maybe_unused]] block& b) noexcept {
 #ifndef NDEBUG
@@ -106,6 +128,7 @@ inline void release_block(block* b) noexcept {
   if (b->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<pool_state> home = std::move(b->home);
   b->head = nullptr;
+  b->entries_table = 0;
   {
     const std::lock_guard lock(home->mutex);
     auto& list = home->idle[b->size_class];
@@ -177,6 +200,13 @@ class bytes {
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
+  /// Returns the entry points that were stored for this field: places where its decoder may start, in the format that
+  /// their maker chose. Empty unless the record came with some; a part or a copy of a field has none. They were checked
+  /// against the bytes. Valid while any `bytes` of the block lives.
+  std::span<const std::byte> entries() const noexcept {
+    if (!block_ || block_.get()->entries_table == 0) return {};
+    return detail::find_entries(*block_.get(), view_);
+  }
   /// Returns the block; null for borrowed bytes.
   const detail::block_ref& block() const noexcept { return block_; }
 

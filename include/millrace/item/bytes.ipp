@@ -4,11 +4,36 @@
 #include <millrace/item/bytes.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
+
+MILLRACE_INLINE std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept {
+  constexpr std::size_t unit = alignof(entries_place);
+  static_assert(sizeof(std::size_t) == unit);
+  const std::size_t table = (at + unit - 1) / unit;
+  if (rows.empty() || table == 0 || table > std::numeric_limits<std::uint32_t>::max()) return at;
+  const std::size_t count = rows.size();
+  std::memcpy(b.data() + table * unit, &count, sizeof count);
+  std::memcpy(b.data() + table * unit + sizeof count, rows.data(), rows.size_bytes());
+  b.entries_table = static_cast<std::uint32_t>(table);
+  return table * unit + sizeof count + rows.size_bytes();
+}
+
+MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept {
+  const std::byte* const table = b.data() + std::size_t{b.entries_table} * alignof(entries_place);
+  std::size_t count;
+  std::memcpy(&count, table, sizeof count);
+  const auto* const rows = reinterpret_cast<const entries_place*>(table + sizeof count);
+  const auto data_at = static_cast<std::size_t>(view.data() - b.data());
+  const auto* const found = std::lower_bound(
+      rows, rows + count, data_at, [](const entries_place& row, std::size_t at) { return row.data_at < at; });
+  if (found == rows + count || found->data_at != data_at || found->data_size != view.size()) return {};
+  return {b.data() + found->entries_at, found->entries_size};
+}
 
 MILLRACE_INLINE pool_state::~pool_state() {
   for (auto& list : idle)

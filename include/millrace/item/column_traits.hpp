@@ -115,6 +115,15 @@ concept fixed_column = requires(const T& item, std::span<typename column_traits<
   column_traits<T>::render(item, row, s);
 };
 
+/// Rows of two varying sides, such as image/ragged_picture.hpp; shape() is the shape of the largest possible row.
+template <class T>
+concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
+    requires(const T& t, std::span<typename T::element> row) {
+      { t.size() } -> std::same_as<std::array<std::int32_t, 2>>;
+      { t.options().padded({}) } -> std::same_as<std::array<std::size_t, 2>>;
+      t.options().fill(row);
+    };
+
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
   throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
                        ", but the first one has " + first,
@@ -123,7 +132,7 @@ concept fixed_column = requires(const T& item, std::span<typename column_traits<
 
 /// Several of a column type in one row: its shape is [N, ...].
 template <class T, std::size_t N>
-  requires(N > 0 && !tensor_element<T> && fixed_column<T>)
+  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T>)
 struct column_traits<std::array<T, N>> {
   using of_one = column_traits<T>;
   using element = typename of_one::element;
@@ -154,6 +163,9 @@ concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
   { t.elements() } -> std::same_as<std::span<const typename T::element>>;
   t.options().padded(t.length());
 };
+/// Rows of a size of their own; each batch pads them to one.
+template <class T>
+concept varying_item = ragged_item<T> || sized_item<T>;
 template <ragged_item T>
 struct column_traits<T> {
   using element = typename T::element;

@@ -10,6 +10,7 @@
 //   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 //   std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one picture
 //   ragged, for rows of varying length (item/ragged.hpp)
+//   a type with size(), the two sides of its row, and options(): image/ragged_picture.hpp
 // A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
 // void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
 // to `together` rows. The bits of a row must not depend on the other rows.
@@ -20,11 +21,12 @@
 //
 // In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
 // possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
-// slot is contiguous.
+// slot is contiguous. Rows of two varying sides are ragged columns too.
 #pragma once
 
 #include <millrace/item/batch_extent.hpp>
 #include <millrace/item/column_groups.hpp>
+#include <millrace/item/column_place.hpp>
 #include <millrace/item/column_texts.hpp>
 #include <millrace/item/column_traits.hpp>
 #include <millrace/item/tensor_view.hpp>
@@ -51,7 +53,7 @@ class columns {
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
   /// The number of ragged columns.
-  static constexpr std::size_t ragged = (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
+  static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.
@@ -122,7 +124,7 @@ class columns {
     batch_extent extent{};
     memory_kind memory = memory_kind::host;
   };
-  /// Returns the view of column M: `[rows, ...]`, or a padded_view if it is ragged.
+  /// Returns the view of column M: `[rows, ...]`, or a padded_view or sized_view if it is ragged.
   template <auto M>
   auto view(const delivered& b) const noexcept {
     using traits = detail::column_traits<member_type<M>>;
@@ -135,14 +137,24 @@ class columns {
     if constexpr (is_ragged<M>) {
       std::size_t at_bytes = ragged_at_bytes_;
       static_cast<void>((pass_column<M, Members>(b, at_bytes) || ...));
-      if (place.options.fixed) at_bytes = place.offset_bytes;
+      if (place.is_fixed()) at_bytes = place.offset_bytes;
       v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
-      v.shape[1] = b.extent.padded_to[ragged_index<M>()];
-      padded_view<typename traits::element, traits::rank + 1> both{.values = v};
+      const std::uint32_t padded_to = b.extent.padded_to[ragged_index<M>()];
       auto* const lengths = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes);
-      both.lengths = tensor_view<std::int32_t, 1>{
-          .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
-      return both;
+      if constexpr (is_sized<M>) {
+        v.shape[1] = padded_to >> 16;
+        v.shape[2] = padded_to & 0xffff;
+        sized_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.sizes = tensor_view<std::int32_t, 2>{
+            .data = lengths, .shape = {b.rows, 2}, .memory = b.memory, .name = v.name};
+        return both;
+      } else {
+        v.shape[1] = padded_to;
+        padded_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.lengths = tensor_view<std::int32_t, 1>{
+            .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
+        return both;
+      }
     } else {
       v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);
       return v;
@@ -176,31 +188,18 @@ class columns {
 
  protected:
   /// Returns the bytes of a slot that begin at the next column.
-  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return aligned_column_bytes(bytes); }
   /// Returns where a derived class's part of a slot begins.
   std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
 
  private:
   template <auto M>
-  static constexpr bool is_ragged = ragged_item<member_type<M>>;
+  static constexpr bool is_ragged = varying_item<member_type<M>>;
+  template <auto M>
+  static constexpr bool is_sized = sized_item<member_type<M>>;
 
   template <auto M>
-  struct column_place {
-    std::array<std::size_t, detail::column_traits<member_type<M>>::rank> shape{};
-    std::size_t row_elements = 1;
-    std::size_t offset_bytes = 0;   // a ragged column that is not fixed lies here only until close()
-  };
-  template <auto M>
-    requires is_ragged<M>
-  struct column_place<M> {
-    std::array<std::size_t, detail::column_traits<member_type<M>>::rank> shape{};
-    std::size_t row_elements = 1, offset_bytes = 0, lengths_at_bytes = 0;
-    std::remove_cvref_t<decltype(std::declval<const member_type<M>&>().options())> options{};
-
-    std::size_t bytes(std::size_t rows, std::size_t length) const noexcept {
-      return aligned(rows * (row_elements / shape[0]) * length * sizeof(typename member_type<M>::element));
-    }
-  };
+  using place_of = column_place<member_type<M>>;
 
   std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
 
@@ -224,8 +223,8 @@ class columns {
         throw data_error(named_column<M>() +
                              " is ragged, and the first sample of the run says nothing of its rows",
                          "Make it with ragged(elements, {.max_length = n})");
-      place.lengths_at_bytes = add_bytes(rows_ * sizeof(std::int32_t));
-      if (!place.options.fixed) return;
+      place.lengths_at_bytes = add_bytes(rows_ * place.numbers * sizeof(std::int32_t));
+      if (!place.is_fixed()) return;
     }
     place.offset_bytes = add_bytes(rows_ * place.row_elements * sizeof(typename traits::element));
   }
@@ -242,7 +241,7 @@ class columns {
   void fix_ragged() {
     if constexpr (is_ragged<M>) {
       auto& place = std::get<index_of<M>()>(places_);
-      if (!place.options.fixed) place.offset_bytes = add_bytes(place.bytes(rows_, place.shape[0]));
+      if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest()));
     }
   }
   /// Returns true at M; adds the bytes of every ragged column before it to `at_bytes`.
@@ -250,9 +249,17 @@ class columns {
   bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
     if constexpr (is_ragged<Passed> && !same_member<M, Passed>()) {
       const auto& place = std::get<index_of<Passed>()>(places_);
-      if (!place.options.fixed) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
+      if (!place.is_fixed()) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
     }
     return same_member<M, Passed>();
+  }
+  template <auto M>
+  void write_sizes(std::span<const item* const> items, std::byte* base, std::size_t first) const noexcept {
+    auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>()>(places_).lengths_at_bytes) + 2 * first;
+    for (const item* one : items) {
+      const std::array<std::int32_t, 2> size = (one->*M).size();
+      to = std::copy(size.begin(), size.end(), to);
+    }
   }
   template <auto M>
   void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row) const {
@@ -264,28 +271,10 @@ class columns {
     if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
     reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = static_cast<std::int32_t>(one.length());
   }
-  /// Moves rows only towards the front, in order, so no row is overwritten before it was moved.
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
-    if constexpr (is_ragged<M>) {
-      using element = typename member_type<M>::element;
-      const auto& place = std::get<index_of<M>()>(places_);
-      const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + place.lengths_at_bytes);
-      std::size_t longest = 0;
-      for (std::size_t i = 0; i < rows; ++i) longest = std::max(longest, static_cast<std::size_t>(lengths[i]));
-      longest = place.options.padded(longest);
-      e.padded_to[ragged_index<M>()] = static_cast<std::uint32_t>(longest);
-      if (place.options.fixed) return;
-      const std::size_t inner = place.row_elements / place.shape[0], row_elements = longest * inner;
-      auto* to = reinterpret_cast<element*>(base + e.used_bytes);
-      const auto* from = reinterpret_cast<const element*>(base + place.offset_bytes);
-      for (std::size_t i = 0; i < rows; ++i, to += row_elements, from += place.row_elements) {
-        const std::size_t there = static_cast<std::size_t>(lengths[i]) * inner;
-        if (to != from) std::memmove(to, from, there * sizeof(element));
-        std::fill(to + there, to + row_elements, place.options.padding);
-      }
-      e.used_bytes += place.bytes(rows, longest);
-    }
+    if constexpr (is_ragged<M>)
+      e.padded_to[ragged_index<M>()] = std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
   }
 
   template <auto M>
@@ -297,7 +286,7 @@ class columns {
     if (row_bytes > 0) std::memcpy(column + to * row_bytes, column + from * row_bytes, row_bytes);
     if constexpr (is_ragged<M>) {
       auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
-      lengths[to] = lengths[from];
+      std::copy_n(lengths + place.numbers * from, place.numbers, lengths + place.numbers * to);
     }
   }
   template <auto M>
@@ -306,8 +295,10 @@ class columns {
     const auto& place = std::get<index_of<M>()>(places_);
     auto* const begin = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
     if constexpr (is_ragged<M>) {
-      reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = 0;
-      if (place.options.fixed) std::fill(begin, begin + place.row_elements, place.options.padding);
+      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
+      std::fill_n(lengths + place.numbers * row, place.numbers, 0);
+      if constexpr (!is_sized<M>)
+        if (place.options.fixed) std::fill(begin, begin + place.row_elements, place.options.padding);
     } else {
       std::fill(begin, begin + place.row_elements, element{});
     }
@@ -321,7 +312,7 @@ class columns {
       if (const auto& o = (one.*M).options(); !(o == place.options))
         throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
                              place.options.describe() + " in the first sample of the run",
-                         "Give all samples the same ragged_options");
+                         std::string("Give all samples the same ") + (is_sized<M> ? "" : "ragged_") + "options");
     if (shape == place.shape) return;
     throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
   }
@@ -333,6 +324,7 @@ class columns {
     using element = typename traits::element;
     if constexpr (has_group<M>) {
       if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
+      if constexpr (is_sized<M>) write_sizes<M>(items, base, first);
     } else if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
     } else if constexpr (renders_together<type>) {
@@ -384,7 +376,7 @@ class columns {
                          .dtype = dtype_name<typename traits::element>()});
   }
 
-  std::tuple<column_place<Members>...> places_{};
+  std::tuple<place_of<Members>...> places_{};
   std::size_t rows_ = 0;
   std::size_t bytes_ = 0;
   static constexpr std::size_t no_flags = ~std::size_t{0};

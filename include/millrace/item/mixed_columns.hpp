@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A type whose rows can be mixed: of one to three dimensions, u8, f16, bf16 or f32.
 template <class T>
-concept mixable_rows = column_type<T> && !ragged_item<T> && mixable_element<typename column_traits<T>::element> &&
+concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typename column_traits<T>::element> &&
     column_traits<T>::rank >= 1 && column_traits<T>::rank <= 3;
 /// A type that can be the label of mixed rows: a number.
 template <class T>

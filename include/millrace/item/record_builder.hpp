@@ -35,6 +35,10 @@ class record_builder {
   /// Adds a field and returns its buffer of `size_bytes`; the buffer is valid until the next call.
   std::span<std::byte> add_field(std::string_view name, std::size_t size_bytes);
 
+  /// Gives the field that was added last its entry points; see bytes::entries(). A field of no bytes keeps none. The
+  /// buffer of the field is not valid any more.
+  void set_entries(std::span<const std::byte> entries);
+
   /// Removes the field that was added last, because its bytes could not be read.
   void drop_last_field();
 
@@ -54,6 +58,7 @@ class record_builder {
   detail::block_ref block_;
   std::string shard_, key_, names_;
   std::vector<detail::field_entry> fields_;
+  std::vector<detail::entries_place> entries_;
   std::uint64_t offset_bytes_ = 0;
   std::size_t used_bytes_ = 0;
   std::size_t tail_hint_bytes_ = 0;

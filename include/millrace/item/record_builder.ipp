@@ -13,6 +13,7 @@ MILLRACE_INLINE void record_builder::begin(std::string_view shard, std::string_v
   key_ = key;
   offset_bytes_ = offset_bytes;
   fields_.clear();
+  entries_.clear();
   names_.clear();
   used_bytes_ = 0;
 }
@@ -31,7 +32,21 @@ MILLRACE_INLINE std::span<std::byte> record_builder::add_field(std::string_view 
   return buffer;
 }
 
+MILLRACE_INLINE void record_builder::set_entries(std::span<const std::byte> entries) {
+  const detail::field_entry& last = fields_.back();
+  if (!entries_.empty() && entries_.back().data_at == last.data_at) {
+    used_bytes_ = entries_.back().entries_at;
+    entries_.pop_back();
+  }
+  if (entries.empty() || last.data_size == 0) return;
+  make_room(entries.size());
+  std::memcpy(block_.get()->data() + used_bytes_, entries.data(), entries.size());
+  entries_.push_back({last.data_at, last.data_size, used_bytes_, entries.size()});
+  used_bytes_ += entries.size();
+}
+
 MILLRACE_INLINE void record_builder::drop_last_field() {
+  set_entries({});
   used_bytes_ = fields_.back().data_at;
   names_.resize(fields_.back().name_at);
   fields_.pop_back();
@@ -50,7 +65,7 @@ MILLRACE_INLINE record record_builder::finish() {
   const std::size_t names_at = put_text(names_);
   const std::size_t key_at = put_text(key_);
   const std::size_t shard_at = put_text(shard_);
-  at = aligned(at);
+  at = aligned(detail::put_entries_table(block, at, entries_));
   const std::size_t fields_at = at;
   for (field_entry f : fields_) {
     f.name_at += names_at;
@@ -74,7 +89,8 @@ MILLRACE_INLINE std::size_t record_builder::largest_field() const noexcept {
 
 MILLRACE_INLINE void record_builder::make_room(std::size_t size_bytes) {
   const std::size_t table = 256 + names_.size() + key_.size() + shard_.size() +
-                            (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head);
+                            (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head) +
+                            detail::entries_table_bytes(entries_.size() + 1);
   const std::size_t needed = used_bytes_ + size_bytes + table;
   if (block_ && block_.get()->capacity_bytes >= needed) return;
   auto larger = pool_->take(needed + (size_bytes > 0 ? std::min(tail_hint_bytes_, needed) : 0));

@@ -18,9 +18,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Returns what the identities of all samples of a shard are made from: combine_keys(id_key(shard), index).
+constexpr std::uint64_t id_key(std::uint64_t shard) noexcept { return combine_keys(0, shard); }
 /// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the list as the user gave it.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
-  return combine_keys(combine_keys(0, shard), index);
+  return combine_keys(id_key(shard), index);
 }
 /// Returns the identity of item `child` that a stage made from `parent`.
 constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {

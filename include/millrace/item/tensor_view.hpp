@@ -163,6 +163,22 @@ struct padded_view {
   std::span<T> span() const;
 };
 
+// sized_view: a typed view of a column whose rows vary in both sides, padded to the largest of the batch.
+//
+//   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
+//   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
+//
+// A .cu file may include this header: it is cheap to compile.
+// Layout: as in item/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid until its
+// batch is released.
+
+/// The padded rows of a column whose rows vary in both sides, and the sides of each row.
+template <class T, std::size_t N>
+struct sized_view {
+  tensor_view<T, N> values{};             ///< [rows, tallest, widest, ...]
+  tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
+};
+
 }}  // namespace millrace
 
 // A view is only a pointer with a shape. With rows it is no sized range: size() counts elements.

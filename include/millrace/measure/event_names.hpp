@@ -1,4 +1,5 @@
-// The names of the event counts for rendered JPEGs (measure/event_counts.hpp): image/ counts them, report/ reads them.
+// The names of event counts (measure/event_counts.hpp) that report/ reads. image/ counts rendered JPEGs, io/ counts
+// entry points.
 //
 //   s.count(mr::detail::event_names::own_alone);
 //
@@ -13,11 +14,16 @@ inline constexpr char own_together[] = "JPEGs by the own decoder, several at onc
 inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
 inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // followed by the reason
 inline constexpr char smaller[] = "JPEGs decoded smaller";
+inline constexpr char by_entries[] = "JPEGs whose entry points left out what no crop needs";
+inline constexpr char by_restarts[] = "JPEGs whose restart markers left out what no crop needs";
+inline constexpr char entries_refused[] = "JPEGs with entry points of another file";
 inline constexpr char shared[] = "pictures made of the planes of another one";
 inline constexpr char progressive[] = "progressive JPEGs";
 inline constexpr char damaged[] = "damaged JPEGs accepted";
 inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
+inline constexpr char fields_with_entries[] = "fields read with entry points";
+inline constexpr char fields_refused[] = "fields whose entry points are not theirs, or damaged";
 inline constexpr char pixels[] = "pixels of JPEGs";          // in the stored size, before any scaling
 
 }}}}  // namespace millrace::detail::event_names

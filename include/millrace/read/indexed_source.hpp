@@ -20,6 +20,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/item/record.hpp>
+#include <millrace/measure/event_counts.hpp>
 #include <millrace/measure/read_meter.hpp>
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/order/shuffle_quality.hpp>
@@ -122,6 +123,12 @@ class indexed_source {
     void skip();
     /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
     void stamp(sample<item>& s) const;
+    /// Adds what the data set counted since the last call of any reader.
+    void report(event_counts& counts) const
+      requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
+    {
+      from_->data->report_reads(counts);
+    }
 
    private:
     static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache

@@ -47,6 +47,8 @@ class mixed_data {
   const mix_rule& rule() const noexcept { return rule_; }
   /// Adds the events of all sources to `counts`.
   void report(event_counts& counts) const noexcept;
+  /// Adds what reading counted in each set since the last call.
+  void report_reads(event_counts& counts) const noexcept;
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
   /// Returns the data set of source `i`.

@@ -25,6 +25,10 @@ MILLRACE_INLINE void mixed_data::report(event_counts& counts) const noexcept {
   for (const auto& set : sets_) set->report(counts);
 }
 
+MILLRACE_INLINE void mixed_data::report_reads(event_counts& counts) const noexcept {
+  for (const auto& set : sets_) set->report_reads(counts);
+}
+
 MILLRACE_INLINE std::uint64_t mixed_data::id_of(const located_sample& s) const noexcept {
   const std::size_t source = source_of(s.shard);
   return sets_[source]->id_of({s.shard - first_shards_[source], s.index}, first_shards_[source]);

@@ -122,7 +122,7 @@ template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const portion& what) {
   shard& from = *what.from;
   const std::uint64_t start = steady_now_ns();
-  std::size_t next_look = 1;   // in samples
+  std::size_t samples = 0, next_look = 1;
   std::optional<read_meter::running> all;
   const trace_range reading([&] { return "read/" + name_of(from); });
   try {
@@ -131,22 +131,27 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
       if (!from.coming.empty()) source_->expect(std::exchange(from.coming, {}));
     all.emplace(chunks_, start, from.name);
     if (!from.open && !from.lost) from.open.emplace(source_->open(from.ordinal, from.epoch));
-    while (read.samples.size() < what.most && read.bytes < chunk_bytes) {
-      sample<item> s;
-      if (!read_sample(from, s)) {
-        read.more = false;
+    while (samples < what.most && read.bytes < chunk_bytes) {
+      sample<item>& s = read.samples.emplace_back();
+      try {
+        read.more = read_sample(from, s);
+        if (names_ && s.item)
+          names_->name(s, [&] {
+            const located_sample at{from.ordinal, from.next_index - 1};
+            return sample_names::name_in(*source_, at);
+          });
+      } catch (...) {
+        read.samples.pop_back();
+        throw;
+      }
+      if (!read.more) {
+        read.samples.pop_back();
         break;
       }
       read.bytes += held_bytes_of(s);
-      if (names_ && s.item)
-        names_->name(s, [&] {
-          const located_sample at{from.ordinal, from.next_index - 1};
-          return sample_names::name_in(*source_, at);
-        });
-      read.samples.push_back(std::move(s));
       // Idle workers get the samples of a slow read early; busy workers get whole chunks. A look at the clock after 1,
       // 4 and 16 samples is enough: no sample is held back for longer than thrice what reading took so far.
-      if (read.samples.size() == next_look) {
+      if (++samples == next_look) {
         next_look *= 4;
         if (next_->backlog() == 0 && steady_now_ns() - start > hungry_ns) break;
       }
@@ -189,7 +194,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
   }
   if (!s.item && !s.error) return false;
   if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
-  else s.id = sample_id(from.ordinal, from.next_index++);
+  else s.id = combine_keys(from.id_key, from.next_index++);
   return true;
 }
 
@@ -215,7 +220,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::make_lost_sample(shard& from, samp
   if (from.next_index >= from.samples_told) return false;
   s.error = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
   s.what = sample<item>::kind::damaged;
-  s.id = sample_id(from.ordinal, from.next_index++);
+  s.id = combine_keys(from.id_key, from.next_index++);
   return true;
 }
 

@@ -41,6 +41,7 @@ struct open_shard {
 
   std::uint64_t epoch = 0;
   std::size_t ordinal = 0;   // index in the list as the user gave it
+  std::uint64_t id_key = 0;   // of its samples
   std::size_t turn = 0;      // index in the epoch's order of shards
   bool last_of_epoch = false;
   bool begun = false;        // its first sample has left its queue
@@ -126,7 +127,13 @@ class reorder_buffer {
 
   /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
   void give(sample<item>&& s);
-  void count_sample_of(shard& from);
+  /// Notes where the samples of a shard begin.
+  void begin(shard& from);
+  void count_sample_of(shard& from) {
+    if (!from.begun) begin(from);
+    ++epoch_samples_;
+  }
+  /// Passes on samples of the shard whose turn it is: the next one, or without a shuffle as many as there is space for.
   void pass_on_from(shard& first);
 
   /// Moves on to the next shard; one more shard may then be opened.

@@ -43,6 +43,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   opened->reader_waits = false;
   opened->epoch = epoch_;
   opened->ordinal = plan_->as_listed() ? at_ : epoch_shards_[at_];
+  opened->id_key = id_key(opened->ordinal);
   opened->turn = at_;
   opened->begun = false;
   opened->cut = false;
@@ -176,26 +177,25 @@ MILLRACE_INLINE void reorder_buffer<Source>::give(sample<item>&& s) {
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::count_sample_of(shard& from) {
-  if (options_.log && !from.begun) {
+MILLRACE_INLINE void reorder_buffer<Source>::begin(shard& from) {
+  if (options_.log) {
     const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
     options_.log->shard_begins(begins);
   }
-  if (!from.begun) from.first_row = ordinal_ < first_ordinal_ ? error_location::unknown : next_->next_row();
+  from.first_row = ordinal_ < first_ordinal_ ? error_location::unknown : next_->next_row();
   from.begun = true;
-  ++epoch_samples_;
 }
 
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
-  sample<item> s = first.samples.pop();
-  queued_bytes_.store(queued_bytes() - held_bytes_of(s), std::memory_order_relaxed);
-  count_sample_of(first);
-  if (!plan_->jitters()) {
-    give(std::move(s));
-    return;
-  }
-  jitter_.push(std::move(s));
+  do {
+    sample<item>& s = first.samples[0];
+    queued_bytes_.store(queued_bytes() - held_bytes_of(s), std::memory_order_relaxed);
+    count_sample_of(first);
+    if (plan_->jitters()) jitter_.push(std::move(s));
+    else give(std::move(s));
+    first.samples.drop_first();
+  } while (!plan_->jitters() && !first.samples.empty() && ordinal_ < options_.take && next_->can_accept());
   if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
 }
 

@@ -110,6 +110,9 @@ MILLRACE_INLINE void add_picture_table(std::string& page, const picture_figures&
   page += "<tr><th colspan=\"3\">of them</th></tr>\n";
   add("progressive", p.progressive);
   add("decoded smaller", p.smaller);
+  add("crops by entry points", p.by_entries);
+  add("crops by restart markers", p.by_restarts);
+  add("entry points refused", p.entries_refused);
   add("damaged and accepted", p.damaged);
   page += "</table></div>\n";
 }

@@ -94,6 +94,9 @@ MILLRACE_INLINE void add_pictures(json_writer& out, const picture_figures& p) {
   out.close('}');
   out.add("smaller", p.smaller);
   out.add("progressive", p.progressive);
+  out.add("by_entries", p.by_entries);
+  out.add("by_restarts", p.by_restarts);
+  out.add("entries_refused", p.entries_refused);
   out.add("damaged", p.damaged);
   out.add("warnings", p.warnings);
   out.add("bytes", p.bytes);

@@ -28,6 +28,8 @@ struct picture_figures {
   std::vector<reason> by_libjpeg{};                ///< reasons, the most frequent first
   std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of their size, by any decoder
   std::uint64_t progressive = 0;
+  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that entry points, or restart markers, made cheaper
+  std::uint64_t entries_refused = 0;               ///< entry points of another file, which were not used
   std::uint64_t damaged = 0;                       ///< damaged, and accepted because of accept_damaged
   std::uint64_t warnings = 0;                      ///< warnings of libjpeg, of any kind
   std::uint64_t bytes = 0, pixels = 0;             ///< size of the files and of their pictures, as stored

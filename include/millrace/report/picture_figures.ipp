@@ -17,7 +17,8 @@ MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
   const std::pair<const char*, std::uint64_t*> known[] = {
       {names::own_together, &own_together}, {names::own_alone, &own_alone}, {names::smaller, &smaller},
       {names::progressive, &progressive},   {names::damaged, &damaged},     {names::warnings, &warnings},
-      {names::bytes, &bytes},               {names::pixels, &pixels}};
+      {names::bytes, &bytes},               {names::pixels, &pixels},     {names::by_entries, &by_entries},
+      {names::by_restarts, &by_restarts},   {names::entries_refused, &entries_refused}};
   for (const auto& [name, sum] : known)
     if (what == name) {
       *sum += c.times;

@@ -69,6 +69,9 @@ MILLRACE_INLINE std::string pictures_text(const picture_figures& p) {
     text += (&r == &p.by_libjpeg.front() ? ": " : ", ") + r.why + " " + counted_text(r.pictures);
   text += part("; progressive ", p.progressive);
   if (p.smaller > 0) text += part("; decoded smaller ", p.smaller);
+  if (p.by_entries > 0) text += part("; crops by entry points ", p.by_entries);
+  if (p.by_restarts > 0) text += part("; crops by restart markers ", p.by_restarts);
+  if (p.entries_refused > 0) text += part("; entry points refused ", p.entries_refused);
   if (p.damaged > 0) text += part("; damaged and accepted ", p.damaged);
   if (p.warnings > 0) text += "; warnings of libjpeg " + counted_text(p.warnings);
   return text + "; " + three_digits(p.bytes_per_pixel()) + " bytes per pixel";

@@ -56,6 +56,8 @@ class run_core {
   batch_ring& host_slots() const noexcept { return output_->host_slots(); }
   /// Returns the greatest number of workers and of I/O threads.
   const concurrency& threads() const noexcept { return concurrency_; }
+  /// Returns the cores that the run's threads keep to; empty: all.
+  const std::vector<unsigned>& cores() const noexcept { return cores_; }
   /// Returns the bytes that the run may hold.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /// Returns the bound on samples that no worker has taken yet.
@@ -121,6 +123,7 @@ class run_core {
 
   const session_options options_;
   const run_settings settings_;
+  const std::vector<unsigned> cores_;
   const unsigned workers_;
   concurrency concurrency_;
   const int process_;

@@ -3,6 +3,7 @@
 
 #include <millrace/run/run_core.hpp>
 
+#include <millrace/base/numa.hpp>
 #include <millrace/deliver/new_batch_output.hpp>
 #include <millrace/run/memory_budget.hpp>
 
@@ -14,10 +15,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Returns a core for each worker and one for the trainer.
+MILLRACE_INLINE unsigned automatic_workers(const std::vector<unsigned>& cores) {
+  const unsigned usable = usable_cores();
+  const unsigned count = cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
+  return std::max(1U, count - 1);
+}
+
 MILLRACE_INLINE run_core::run_core(const session_options& options, const run_settings& settings)
     : options_(checked(options)),
       settings_(settings),
-      workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
+      cores_(options_.threads_near_device ? settings_.device.device.backend()->near_cores() : std::vector<unsigned>{}),
+      workers_(options.threads < 0 ? automatic_workers(cores_) : static_cast<unsigned>(options.threads)),
       concurrency_(options_, workers_),
       process_(getpid()),
       budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
@@ -25,7 +34,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
       damaged_(options_.on_damage, options_.world),
       lost_(options_.on_damage.shards_at_most),
-      arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
+      arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers(), cores_) : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
   if (settings_.batch_rows == 0)
@@ -37,6 +46,7 @@ MILLRACE_INLINE run_core::~run_core() { shut_down(); }
 
 MILLRACE_INLINE void run_core::start(run_parts parts) {
   try {
+    const core_scope here(cores_);   // the threads that start now stay there
     connect(std::move(parts));
     start_threads();
     if (!learn_shapes()) return;
@@ -119,7 +129,8 @@ MILLRACE_INLINE void run_core::allocate() {
   output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
                      .keys = settings_.keys});
   description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
-                 std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() + "; " +
+                 std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
+                 (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
   const std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, options_.world);
   for (const std::string& notice : {parts_.order->notice(), damage})

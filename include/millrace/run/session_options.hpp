@@ -42,6 +42,9 @@ struct session_options {
   std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; `endless`: no limit
   int threads = automatic;            ///< workers; 0: everything runs inside next() on the caller, for debugging
   unsigned io_threads = 4;            ///< shards that are read at the same time
+  /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those for `automatic`. The cores
+  /// of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.
+  bool threads_near_device = false;
   std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the usable memory
   /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
   /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,10 @@ struct indexed_shards_options {
   std::function<bool(std::string_view key, std::string_view shard)> where{};
   /// How often a pass has the sample; 0: never. Not set: once.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
+  /// Makes the entry points of a field, places where its decoder may start; nothing for a field that has none. It is
+  /// called, by many threads at once, for all payloads of shards whose indexes were kept without entry points, once.
+  /// Not set: those that the indexes have are used.
+  std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
 namespace detail {

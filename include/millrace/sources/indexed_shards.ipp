@@ -23,7 +23,8 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
                              .strict = o.strict,
                              .choice = {.only = o.only, .without = o.without, .where = o.where,
                                         .repeats = o.repeats},
-                             .damaged_shards_at_most = o.damaged_shards_at_most})) {}
+                             .damaged_shards_at_most = o.damaged_shards_at_most,
+                             .entries = o.entries})) {}
 
 }  // namespace detail
 

@@ -6,7 +6,11 @@
 //
 // The column is ragged, or an integer that is the length. A sample goes into the first bucket whose boundary is not
 // below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. So rows x
-// longest never exceeds `tokens`. A full bucket becomes the next batch; b.size() is its number of rows.
+// longest never exceeds `tokens`. A full bucket becomes the next batch; b.size() is its number of rows. Without
+// `tokens` every batch has `size` rows, and the integer may be any kind of samples, from 0 to the last boundary:
+//
+//   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright pictures, 2: wide ones; ragged_picture.hpp
+//
 // The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves leftover samples into the
 // next longer bucket, and so on, so at most one batch is short. Every sample comes exactly once. None is dropped,
 // whatever drop_last says.
@@ -38,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of bucket().
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
-  std::size_t tokens = 0;                  ///< limit for a batch, padding included; at least the last boundary
+  std::size_t tokens = 0;                  ///< limit for a batch, padding included, at least the last boundary; 0: none
   std::uint64_t flush_every = 65'536;      ///< in samples; a resumed run reads up to this many again
 };
 
@@ -61,7 +65,8 @@ class bucketing {
     std::size_t max_rows, max_bytes;
   };
   bucketing(const bucket_options& o, const limits& most) : flush_every_(o.flush_every), max_bytes_(most.max_bytes) {
-    for (const std::size_t b : o.boundaries) buckets_.push_back({b, std::min(most.max_rows, o.tokens / b), {}});
+    for (const std::size_t b : o.boundaries)
+      buckets_.push_back({b, o.tokens == 0 ? most.max_rows : std::min(most.max_rows, o.tokens / b), {}});
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {

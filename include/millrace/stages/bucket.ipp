@@ -15,7 +15,7 @@ MILLRACE_INLINE void check(const bucket_options& o) {
       std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
     throw setup_error("bucket() needs ascending boundaries from 1 on",
                       "Say .boundaries = {16, 64, 256}, for instance");
-  if (o.tokens < o.boundaries.back())
+  if (o.tokens != 0 && o.tokens < o.boundaries.back())
     throw setup_error("bucket() allows a batch " + std::to_string(o.tokens) + " tokens, fewer than one row of " +
                           std::to_string(o.boundaries.back()),
                       "Set bucket_options::tokens to a multiple of the last boundary");

@@ -10,8 +10,8 @@
 #include <millrace/base/version.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <utility>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -19,40 +19,62 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class T>
 class fifo {
  public:
+  fifo() = default;
+  fifo(const fifo&) = delete;
+  fifo& operator=(const fifo&) = delete;
+  ~fifo() {
+    clear();
+    release(ring_, capacity_);
+  }
+
   bool empty() const noexcept { return count_ == 0; }
   std::size_t size() const noexcept { return count_; }
 
   /// Returns the i-th oldest element; 0 is the oldest.
-  T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
-  const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+  T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
+  const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
 
   /// Makes room for so many elements, for which push() then needs no memory.
   void reserve(std::size_t elements) {
-    while (ring_.size() < elements) grow();
+    while (capacity_ < elements) grow();
   }
   void push(T&& value) {
-    if (count_ == ring_.size()) grow();
-    (*this)[count_++] = std::move(value);
+    if (count_ == capacity_) grow();
+    std::construct_at(&(*this)[count_], std::move(value));
+    ++count_;
   }
   T pop() {
-    T value = std::exchange(ring_[first_], T{});
-    first_ = (first_ + 1) & (ring_.size() - 1);
-    --count_;
+    T value = std::move((*this)[0]);
+    drop_first();
     return value;
   }
-  void clear() {
-    while (!empty()) static_cast<void>(pop());
+  /// Destroys the oldest element.
+  void drop_first() noexcept {
+    std::destroy_at(&(*this)[0]);
+    first_ = (first_ + 1) & (capacity_ - 1);
+    --count_;
+  }
+  void clear() noexcept {
+    while (!empty()) drop_first();
   }
 
  private:
+  static void release(T* ring, std::size_t capacity) noexcept {
+    if (ring) std::allocator<T>().deallocate(ring, capacity);
+  }
   void grow() {
-    std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
-    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move((*this)[i]);
-    ring_ = std::move(larger);
+    const std::size_t larger = capacity_ == 0 ? 16 : 2 * capacity_;
+    T* const ring = std::allocator<T>().allocate(larger);
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::construct_at(ring + i, std::move((*this)[i]));
+      std::destroy_at(&(*this)[i]);
+    }
+    release(std::exchange(ring_, ring), std::exchange(capacity_, larger));
     first_ = 0;
   }
 
-  std::vector<T> ring_;   // its size is 0 or a power of two
+  T* ring_ = nullptr;           // only the elements that it holds are constructed
+  std::size_t capacity_ = 0;   // 0 or a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 

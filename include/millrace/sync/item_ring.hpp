@@ -3,6 +3,7 @@
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto taken = ring.take(ticket);                              // any thread, each ticket once
+//   ring.use(ticket)->keep_origin();                             // the same without a move; then it is gone
 //
 // A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
 // take happens before the put that reuses its entry. Neither waits, and neither allocates. The capacity is a power of
@@ -44,15 +45,9 @@ class item_ring {
   }
   /// Returns the item that take() would return, without taking it.
   const T& peek(std::uint64_t ticket) const noexcept { return at(ticket).value; }
-  T take(std::uint64_t ticket) {
-    entry& e = at(ticket);
-    T value = std::move(e.value);
-    std::destroy_at(&e.value);
-    // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
-    // is woken through counters that are sequentially consistent; these make this store visible to it.
-    e.full.store(false, std::memory_order_release);
-    return value;
-  }
+  T take(std::uint64_t ticket) { return std::move(*use(ticket)); }
+  /// Returns the item where it lies. The entry is free once the returned object is gone.
+  auto use(std::uint64_t ticket) noexcept { return used_item(at(ticket)); }
 
  private:
   struct entry {
@@ -63,6 +58,25 @@ class item_ring {
       T value;
     };
   };
+
+  class used_item {
+   public:
+    explicit used_item(entry& e) noexcept : entry_(e) {}
+    used_item(const used_item&) = delete;
+    used_item& operator=(const used_item&) = delete;
+    ~used_item() {
+      std::destroy_at(&entry_.value);
+      // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
+      // is woken through counters that are sequentially consistent; these make this store visible to it.
+      entry_.full.store(false, std::memory_order_release);
+    }
+    T& operator*() const noexcept { return entry_.value; }
+    T* operator->() const noexcept { return &entry_.value; }
+
+   private:
+    entry& entry_;
+  };
+
   entry& at(std::uint64_t ticket) noexcept { return entries_[ticket & mask_]; }
   const entry& at(std::uint64_t ticket) const noexcept { return entries_[ticket & mask_]; }
 

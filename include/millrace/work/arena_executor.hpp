@@ -9,6 +9,7 @@
 // starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
 // many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
 // process. So all executors set the same one, far above any useful number.
+// Why cores are left after each task: oneTBB's threads are the process's, and other work of the user runs on them.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
 #pragma once
 
@@ -24,13 +25,14 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs tasks on oneTBB's workers.
 class arena_executor final : public executor {
  public:
-  explicit arena_executor(unsigned workers);
+  explicit arena_executor(unsigned workers, const std::vector<unsigned>& cores = {});
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
@@ -44,8 +46,14 @@ class arena_executor final : public executor {
   }
 
  private:
+  /// Cores of tasks, and those of the threads of this process.
+  struct core_choice {
+    std::vector<unsigned> tasks, process;
+  };
+
   tbb::global_control limit_;
   tbb::task_arena arena_;
+  std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
 };
 
 }}}  // namespace millrace::detail

@@ -28,7 +28,7 @@ MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexc
   try {
     if (of.unreadable || (!of.end_of_run && damaged_.takes(error))) {
       of.digest = 0;
-      return rows_.batches->add_damaged(batch, {.row = row_of(of), .error = error});
+      return rows_.batches->add_damaged(batch, {.row = row_of(batch, of), .error = error});
     }
   } catch (...) {
     error = std::current_exception();   // out of memory while composing the message

@@ -114,8 +114,8 @@ class batch_segment final : public dispatcher_work,
     group_sums sums;
     fetch_ahead(first, count);
     phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
-    for (std::size_t done = 0; done < count; done += together, look = nullptr)
-      render_group(worker, {batch, first + done, std::min(together, count - done), look}, sums);
+    for (std::size_t done = 0; done < count; done += group_rows, look = nullptr)
+      render_group(worker, {batch, first + done, std::min(group_rows, count - done), look}, sums);
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
     const auto close = [&](std::byte* base, std::size_t rows) {
@@ -161,6 +161,8 @@ class batch_segment final : public dispatcher_work,
   }
 
   static constexpr std::size_t together = Columns::together;
+  // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
+  static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
   struct group {
     std::uint64_t batch, first;
@@ -196,8 +198,8 @@ class batch_segment final : public dispatcher_work,
     scratch& memory = scratch_[worker];
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
-    std::array<std::optional<item>, together> items;
-    std::array<row_ticket, together> contexts;
+    std::array<std::optional<item>, group_rows> items;
+    std::array<row_ticket, group_rows> contexts;
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
       early = take_early(of, items, contexts);
@@ -218,7 +220,7 @@ class batch_segment final : public dispatcher_work,
     std::byte* const base = rows_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
       // Consecutive samples that did not fail lie in consecutive rows.
-      std::array<const item*, together> run{};
+      std::array<const item*, group_rows> run{};
       std::size_t n = 0;
       while (i + n < count && items[i + n]) {
         run[n] = &*items[i + n];
@@ -233,16 +235,16 @@ class batch_segment final : public dispatcher_work,
   }
 
   void prepare(scratch& memory, std::uint64_t batch, row_ticket& context, std::optional<item>& out) {
-    sample<input> s = input_.take(context.position, context.bytes);
-    if (!enter(batch, context, s)) return;
-    out.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
+    const auto s = input_.use(context.position, context.bytes);
+    if (!enter(batch, context, *s)) return;
+    out.emplace(maps_(std::move(*s->item), {.epoch = s->pass, .sample = s->id}, memory, context.map_at_work));
     context.map_at_work = rendering;
     columns_.check_shapes(*out);
   }
 
   /// Enters what the batch keeps of a sample. Returns false for a void row.
   [[gnu::always_inline]] bool enter(std::uint64_t batch, row_ticket& context, sample<input>& s) {
-    if (context.position % rows_.rows == 0) rows_.batches->set_epoch(batch, s.epoch);
+    if (row_of(batch, context) == 0) rows_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       rows_.batches->add_void_rows(batch, 1);
       return false;
@@ -256,14 +258,14 @@ class batch_segment final : public dispatcher_work,
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
-    if (rows_.keys) rows_.batches->keys(batch).set(row_of(context), context.origin.key());
+    if (rows_.keys) rows_.batches->keys(batch).set(row_of(batch, context), context.origin.key());
     return true;
   }
 
   /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
   /// (Never inlined, because hardly any group has some.)
-  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of, std::span<std::optional<item>, together> items,
-                                           std::span<row_ticket, together> contexts) noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of, std::span<std::optional<item>, group_rows> items,
+                                           std::span<row_ticket, group_rows> contexts) noexcept {
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
       auto& [s, made, error] = *early_[of.first + i];
@@ -284,7 +286,7 @@ class batch_segment final : public dispatcher_work,
 
   void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
                   std::span<row_ticket> contexts) noexcept {
-    const std::size_t row = row_of(contexts[0]);
+    const std::size_t row = row_of(batch, contexts[0]);
     try {
       columns_.render(run, base, row, memory);
       if constexpr (mixer::mixes) mixer_.rendered(batch, base, row, run.size());

@@ -36,8 +36,8 @@ class executor {
   virtual bool shared() const noexcept { return false; }
 };
 
-/// Returns an executor that runs tasks on oneTBB's workers, in an arena of its own.
-std::unique_ptr<executor> new_arena_executor(unsigned workers);
+/// Returns an executor that runs tasks on oneTBB's workers, in an arena of its own; on these cores, if there are any.
+std::unique_ptr<executor> new_arena_executor(unsigned workers, const std::vector<unsigned>& cores = {});
 
 /// Runs tasks on its own threads, for callables that wait.
 class thread_executor final : public executor {

@@ -44,7 +44,7 @@ class ticket_input final : public sample_sink<T> {
     batch_borders borders{};
   };
 
-  explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
+  explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
 
   /// Sets the gate that publish() tells how many tickets are available.
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
@@ -68,7 +68,7 @@ class ticket_input final : public sample_sink<T> {
   void finish(std::exception_ptr error) override;
 
   /// Writes void rows and ends as far as there is space. Returns whether all are written.
-  bool settle() override;
+  bool settle() override { return (pads_ == 0 && !pending_ && !finished_) || settle_ends(); }
 
   /// Makes the tickets put so far available. With drop_partial, an incomplete batch stays invisible.
   void publish() override;
@@ -83,10 +83,11 @@ class ticket_input final : public sample_sink<T> {
   /// Returns the sample of a ticket that is claimed and not yet taken.
   const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
   /// Takes the sample of a claimed ticket. Adds the bytes of its item to `bytes`.
-  sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
-    sample<T> s = ring_.take(ticket);
-    bytes += held_bytes_of(s);
-    return s;
+  sample<T> take(std::uint64_t ticket, std::size_t& bytes) { return std::move(*use(ticket, bytes)); }
+  /// As take(), but the sample stays where it lies until the returned object is gone.
+  auto use(std::uint64_t ticket, std::size_t& bytes) noexcept {
+    bytes += held_bytes_of(ring_.peek(ticket));
+    return ring_.use(ticket);
   }
   /// Tells the producer to continue. Call it after `count` tickets of `bytes` bytes in all were taken.
   void freed(std::uint64_t count, std::size_t bytes) noexcept {
@@ -96,6 +97,8 @@ class ticket_input final : public sample_sink<T> {
   }
 
  private:
+  bool settle_ends();
+  void put_entry(sample<T>&& s);
   void drop(std::uint64_t ticket);
 
   /// Returns false for a row that was delivered before the resume.
@@ -121,6 +124,7 @@ class ticket_input final : public sample_sink<T> {
   std::atomic<std::size_t> taken_bytes_{0};
   alignas(64) std::atomic<std::size_t> put_bytes_{0};   // bytes of all items ever put
   std::uint64_t next_ = 0;             // ticket of the next put
+  std::uint64_t batch_end_;            // the first multiple of the group beyond it
   std::optional<end_entry> pending_;   // an end that found no space
   std::size_t pads_ = 0;               // void rows still to write
   std::uint64_t epoch_start_ = 0;

@@ -9,10 +9,10 @@ template <class T>
 MILLRACE_INLINE void ticket_input<T>::put(sample<T>&& s) {
   if (options_.batches && !count_row(s)) return;
   // The log comes first: without memory for it, the batch has to stay without this row.
-  const bool fills_batch = options_.batches && (next_ + 1) % options_.group == 0;
+  const bool fills_batch = options_.batches && next_ + 1 == batch_end_;
   if (fills_batch) log_batch(false);
   put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(s), std::memory_order_relaxed);
-  ring_.put(next_++, std::move(s));
+  put_entry(std::move(s));
   if (fills_batch) count_batch();
 }
 
@@ -71,14 +71,14 @@ MILLRACE_INLINE void ticket_input<T>::finish(std::exception_ptr error) {
 }
 
 template <class T>
-MILLRACE_INLINE bool ticket_input<T>::settle() {
+MILLRACE_INLINE bool ticket_input<T>::settle_ends() {
   bool wrote = false;
   while ((pending_ || pads_ > 0) && ring_.can_accept(next_)) {
     if (pending_) {
-      ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
+      put_entry({.what = pending_->what, .error = std::move(pending_->error)});
       pending_.reset();
     } else {
-      ring_.put(next_++, {.what = sample<T>::kind::void_row});
+      put_entry({.what = sample<T>::kind::void_row});
       --pads_;
     }
     wrote = true;
@@ -110,6 +110,12 @@ MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
   const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
   const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
   return put > taken ? put - taken : 0;
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::put_entry(sample<T>&& s) {
+  ring_.put(next_, std::move(s));
+  if (++next_ == batch_end_) batch_end_ += options_.group;
 }
 
 template <class T>

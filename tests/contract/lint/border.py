@@ -14,8 +14,8 @@ from checks import ROOT, Report
 from lint import Tree, folder_of
 
 # Rooms that users never include by name: all that they declare is in millrace::detail.
-PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/libjpeg",
-           "image/png", "image/resize", "image/color")
+PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/coding",
+           "image/libjpeg", "image/png", "image/resize", "image/color")
 # The words of a program that includes millrace.hpp.
 UMBRELLA = {
     "base/error.hpp": "error data_error io_error setup_error printable",
@@ -82,9 +82,11 @@ OPT_IN = {
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
     "image/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
+    "image/jpeg_entries.hpp": "jpeg_entries",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg_options.hpp": "jpeg_options picture_decoder",
-    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",
+    "image/jpeg_codes.hpp": "jpeg_codes jpeg_codes_options jpeg_symbol_counts",
+    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options jpeg_transcoder jpeg_walk",
     "image/picture.hpp": "resize_filter",
     "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
     "image/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
@@ -94,6 +96,8 @@ OPT_IN = {
     "image/photometric_plan.hpp": "photometric_plan",
     "image/png_encoder.hpp": "encode_png",
     "image/padded_picture.hpp": "padded_picture padding_options",
+    "image/ragged_picture.hpp": "ragged_picture",
+    "image/rgba_picture.hpp": "rgba_picture",
     "image/rgb_color.hpp": "rgb_color",
     "image/png.hpp": "png png_options",
     "image/pnm.hpp": "pnm pnm_options",
@@ -117,7 +121,7 @@ OPT_IN = {
     "item/record_builder.hpp": "record_builder",
     "item/row_mix.hpp": "row_mix",
     "item/tensor.hpp": "to_string",
-    "item/tensor_view.hpp": "padded_view memory_kind",
+    "item/tensor_view.hpp": "padded_view sized_view memory_kind",
     "report/chrome_trace.hpp": "chrome_trace",
     "report/html_report.hpp": "html_report",
     "report/json_report.hpp": "json_report",
@@ -132,6 +136,7 @@ OPT_IN = {
     "report/write_reports.hpp": "write_reports",
     "run/quarantine_list.hpp": "quarantine_list damaged_sample",
     "run/session.hpp": "batch_of",
+    "sources/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
     "sources/from.hpp": "source_options",
     "sources/indexed_shards.hpp": "indexed_shards",
     "sources/keys_from.hpp": "keys_from",

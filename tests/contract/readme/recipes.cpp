@@ -35,43 +35,52 @@ namespace boxes {
 namespace same_geometry {
 #include "recipe_5.hpp"
 }
-namespace mixed_rows {
+namespace many_crops {
 #include "recipe_6.hpp"
 }
-namespace text {
+namespace sizes {
 #include "recipe_7.hpp"
 }
-namespace own_stage {
+namespace mixed_rows {
 #include "recipe_8.hpp"
 }
-namespace existing_trainer {
+namespace text {
 #include "recipe_9.hpp"
 }
-namespace several_ranks {
+namespace own_stage {
 #include "recipe_10.hpp"
+}
+namespace existing_trainer {
+#include "recipe_11.hpp"
+}
+namespace several_ranks {
+#include "recipe_12.hpp"
 }
 
 namespace evaluation {
-#include "recipe_11.hpp"
-}
-namespace pictures_with_words {
-#include "recipe_12.hpp"
-}
-namespace some_samples {
 #include "recipe_13.hpp"
 }
-namespace damaged_samples {
+namespace pictures_with_words {
 #include "recipe_14.hpp"
 }
-namespace erased_and_mixed_rows {
+namespace some_samples {
 #include "recipe_15.hpp"
 }
-namespace ctrl_c {
+namespace entry_points {
 #include "recipe_16.hpp"
 }
-namespace own_file {
+namespace damaged_samples {
 #include "recipe_17.hpp"
+}
+namespace erased_and_mixed_rows {
 #include "recipe_18.hpp"
+}
+namespace ctrl_c {
+#include "recipe_19.hpp"
+}
+namespace own_file {
+#include "recipe_20.hpp"
+#include "recipe_21.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
@@ -100,6 +109,7 @@ int main() {
   (void)some_samples::training();
   (void)some_samples::validation();
   (void)some_samples::balanced({}, 1);
+  (void)entry_points::flow_with_entries();
   damaged_samples::train(model);
   own_file::for_each_batch("", 1, [](const own_file::rows&) {});
   return ctrl_c::train(model, "");

@@ -35,6 +35,9 @@ MILLRACE_COUNTED(made_anywhere, cudaFree, (void* memory), (memory))
 MILLRACE_COUNTED(made_anywhere, cudaHostAlloc, (void** memory, std::size_t bytes, unsigned flags),
                  (memory, bytes, flags))
 MILLRACE_COUNTED(made_anywhere, cudaFreeHost, (void* memory), (memory))
+MILLRACE_COUNTED(made_anywhere, cudaHostRegister, (void* memory, std::size_t bytes, unsigned flags),
+                 (memory, bytes, flags))
+MILLRACE_COUNTED(made_anywhere, cudaHostUnregister, (void* memory), (memory))
 MILLRACE_COUNTED(made_anywhere, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), (stream, flags))
 MILLRACE_COUNTED(made_anywhere, cudaStreamDestroy, (cudaStream_t stream), (stream))
 MILLRACE_COUNTED(made_anywhere, cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), (event, flags))

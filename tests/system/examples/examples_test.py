@@ -90,8 +90,6 @@ class Examples(unittest.TestCase):
     def train(self, *arguments):
         return Trained("--work", self.shapes, *arguments)
 
-    # ---- the data ----
-
     def test_shapes_are_the_same_bytes_each_time(self):
         again = self.folder / "again"
         run("make_shapes", again)
@@ -108,8 +106,6 @@ class Examples(unittest.TestCase):
         frames = [re.search(rb"\xff[\xc0\xc2]..\x08(.{4})(?:\x03.(.)|\x01)", jpg, re.DOTALL) for _, jpg, _ in samples]
         self.assertEqual({frame[2] for frame in frames} - {None}, {b"\x11", b"\x21", b"\x22"})
         self.assertGreater(len({frame[1] for frame in frames}), 20)
-
-    # ---- the sample loop ----
 
     def test_training_reaches_its_accuracy(self):
         run_one = self.train()
@@ -128,6 +124,14 @@ class Examples(unittest.TestCase):
     def test_rotated_labels_drop_it_to_chance(self):
         # With the right ones four epochs come to 0.89.
         self.assertLess(self.train("--rotate-labels", "--epochs", 4).accuracy, 0.15)
+
+    def test_the_recipe_mixes_rows_and_is_learnt(self):
+        one, other = self.train("--recipe", "--epochs", 6), self.train("--recipe", "--epochs", 6, "--threads", 0)
+        self.assertGreaterEqual(one.accuracy, 0.5)
+        self.assertEqual(one.series("loss"), other.series("loss"))
+        # Of a mixture of two classes nobody is certain.
+        plain = self.train("--epochs", 6)
+        self.assertGreater(one.series("loss")[-1][1], plain.series("loss")[-1][1])
 
     def test_micro_batches_add_up_to_the_same_training(self):
         whole = self.train("--epochs", 2)
@@ -225,8 +229,6 @@ class Examples(unittest.TestCase):
         self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
         self.assertIn("no-such.tar", run("train_images", "--data", "no-such.tar", "--val", "no-such.tar", fails=True))
 
-    # ---- pictures with words ----
-
     def pairs(self, name, *arguments):
         """(accuracy, updates) of a run of train_pairs, and its folder."""
         work = self.folder / name
@@ -252,8 +254,6 @@ class Examples(unittest.TestCase):
         (accuracy, _), _ = self.pairs("rotated", "--rotate-queries")
         self.assertLess(accuracy, 0.65)
         self.assertGreater(accuracy, 0.3)
-
-    # ---- one's own pictures ----
 
     def test_a_folder_of_pictures_can_be_packed_inspected_and_trained_on(self):
         photos = self.folder / "photos"
@@ -359,8 +359,6 @@ class Examples(unittest.TestCase):
         self.assertEqual(run("inspect", "--quarantine", listed, self.shapes / "train-000.tar"), "")
         self.assertIn("q.txt", run("inspect", "--quarantine", self.folder / "q.txt", folder, fails=True))
 
-    # ---- on a GPU ----
-
     @unittest.skipUnless((PROGRAMS / "cuda_trainer").exists(), "no nvcc here: cuda_trainer is not built")
     def test_cuda_trainer(self):
         losses = r"before: loss (\d\.\d+), \d+\.\d+ s; after: loss (\d\.\d+), \d+\.\d+ s\n"
@@ -376,8 +374,6 @@ class Examples(unittest.TestCase):
         for seen in (first, later):
             self.assertEqual(seen[1], seen[2])
         self.assertLess(float(later[1]), 0.9 * float(first[1]))
-
-    # ---- the short ones ----
 
     def test_own_stage(self):
         self.assertEqual(run("own_stage"), "11 windows in 2 batches of [8, 8, 24, 32, 3]; mean level 53.0\n")

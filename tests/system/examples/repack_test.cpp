@@ -1,8 +1,11 @@
+#include "../../../examples/repack_codes.hpp"
 #include "../../../examples/repack_picture.hpp"
 #include "../../../examples/repack_progress.hpp"
 
 #include "../../unit/image/jpeg_recipes.hpp"
 #include "../../temporary_folder.hpp"
+
+#include <millrace/io/tar/shard_writer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -66,8 +69,107 @@ TEST_CASE("a picture that is small enough keeps its coefficients") {
   const auto made = repack_picture(slow::view(file), {.max_side = 80, .short_side = 60, .quality = 1});
   CHECK_FALSE(made.shrunk);
   CHECK(slow::coefficients(made.file) == slow::coefficients(file));
-  const auto with = repack_picture(slow::view(file), {.short_side = 30, .restarts_per_row = 100});
+  const auto with = repack_picture(slow::view(file), {.short_side = 30, .restarts = {.per_row = 100}});
   CHECK(slow::restart_markers(with.file) + 1 == 3 * 2);   // 40 x 30 pixels in MCUs of 16 x 16
+}
+
+TEST_CASE("restarts by size and shared codes keep coefficients, and tell what they gain") {
+  const auto file = slow::make_jpeg(slow::photo(200, 300, 3, 5), {.sampling = {{{2, 2}, {1, 1}, {1, 1}, {1, 1}}},
+                                                                  .progressive = true});
+  mr::jpeg_symbol_counts counts;
+  const repack_options by_size{.restarts = {.by_size = true}};
+  count_repacked_symbols(slow::view(file), by_size, counts);
+  const mr::jpeg_codes codes(counts);
+  repack_options both = by_size;
+  both.codes = &codes;
+  const auto plain = repack_picture(slow::view(file), {});
+  CHECK(plain.restarts.mcus == 0);
+  for (const auto& options : {by_size, both}) {
+    const auto made = repack_picture(slow::view(file), options);
+    CHECK(slow::coefficients(made.file) == slow::coefficients(file));
+    const auto& gain = made.restarts;
+    CHECK(gain.mcus == 19 * 13);
+    CHECK(gain.intervals == slow::restart_markers(made.file) + 1);
+    CHECK(gain.intervals > 3);
+    CHECK(gain.walk.all == 16 * gain.mcus);
+    CHECK(gain.walk.with_restarts < gain.walk.without_restarts);
+    CHECK(gain.bytes > 0);
+    CHECK(gain.bytes < 0.02 * static_cast<double>(made.file.size()));
+  }
+}
+
+TEST_CASE("symbols of a picture made smaller are those of the smaller one") {
+  const auto file = slow::make_jpeg(slow::photo(120, 160, 3, 6), {});
+  const repack_options options{.short_side = 60, .quality = 90};
+  mr::jpeg_symbol_counts of_task, of_made;
+  count_repacked_symbols(slow::view(file), options, of_task);
+  count_repacked_symbols(slow::view(repack_picture(slow::view(file), options).file), {}, of_made);
+  CHECK(of_task == of_made);
+}
+
+namespace {
+
+/// Shards of four samples, each with two pictures and a text.
+struct picture_shards {
+  temporary_folder folder{};
+  std::vector<std::vector<std::byte>> pictures{};
+  std::vector<std::string> names{};
+
+  explicit picture_shards(int shards) {
+    mr::shard_writer to({.pattern = folder / "%d.tar", .max_samples = 4});
+    for (int i = 0; i < 4 * shards; ++i) {
+      add();
+      add();
+      to.write("k" + std::to_string(i), {{"left.jpg", std::span<const std::byte>(pictures.end()[-2])},
+                                         {"right.jpeg", std::span<const std::byte>(pictures.back())},
+                                         {"txt", std::string_view("no picture")}});
+    }
+    to.close();
+    for (int i = 0; i < shards; ++i) names.push_back(folder / (std::to_string(i) + ".tar"));
+  }
+  void add() {
+    const auto seed = pictures.size();
+    const int quality = 40 + static_cast<int>(seed);
+    pictures.push_back(slow::make_jpeg(slow::photo(30 + seed % 7, 40, 3, seed), {.quality = quality}));
+  }
+  mr::jpeg_codes codes_of_first(std::size_t count) const {
+    mr::jpeg_symbol_counts counts;
+    for (std::size_t i = 0; i < count; ++i) count_repacked_symbols(slow::view(pictures[i]), {}, counts);
+    return mr::jpeg_codes(counts);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("codes are those of the first pictures, in whole samples, for any number of threads") {
+  const picture_shards data(3);
+  for (const unsigned threads : {1U, 2U, 5U})
+    for (const auto& [asked, used] : {std::pair{1U, 2U}, {2U, 2U}, {3U, 4U}, {9U, 10U}, {24U, 24U}, {10'000U, 24U}})
+      CHECK(make_repack_codes({.shards = data.names, .pictures = asked, .threads = threads}) ==
+            data.codes_of_first(used));
+  CHECK(data.codes_of_first(2) != data.codes_of_first(24));
+}
+
+TEST_CASE("a damaged picture is named before any code is made of it, or left out") {
+  temporary_folder folder;
+  const auto good = slow::make_jpeg(slow::photo(40, 40, 3, 1), {});
+  {
+    mr::shard_writer to({.pattern = folder / "%d.tar"});
+    to.write("good", {{"jpg", std::span<const std::byte>(good)}});
+    to.write("bad", {{"jpg", std::span<const std::byte>(good).first(good.size() / 2)}});
+    to.close();
+  }
+  const std::vector<std::string> shards{folder / "0.tar"};
+  try {
+    (void)make_repack_codes({.shards = shards});
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(has(e.what(), "0.tar"));
+    CHECK(has(e.what(), "bad"));
+  }
+  mr::jpeg_symbol_counts counts;
+  count_repacked_symbols(slow::view(good), {}, counts);
+  CHECK(make_repack_codes({.shards = shards, .leave_out_damaged = true}) == mr::jpeg_codes(counts));
 }
 
 TEST_CASE("damage is an error, whatever is asked for") {
@@ -95,6 +197,11 @@ TEST_CASE("markers are found among fill bytes, up to where the image ends or a f
 }
 
 namespace {
+
+std::string slow_read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 /// A folder with inputs 0.tar, 1.tar, ... and what repack_progress says of it.
 struct repacking {
@@ -189,11 +296,64 @@ TEST_CASE("a list that was cut short names what it names") {
   CHECK(has(r.problem(), "2.tar' is there already"));
 }
 
+TEST_CASE("a line that is made once stands in the list, and is made again only where it is not") {
+  repacking r(3);
+  int calls = 0;
+  r.task.make_once = [&] { return "codes: " + std::to_string(++calls); };
+  CHECK(repack_progress(r.task).made_once() == "codes: 1");
+  r.make_output(1);
+  for (int i = 0; i < 2; ++i) {
+    const repack_progress again(r.task);
+    CHECK(again.made_once() == "codes: 1");
+    CHECK(again.finished(1));
+    CHECK(again.count() == 1);
+    r.add_input();
+  }
+  CHECK(calls == 1);
+  CHECK(has(slow_read(r.task.list), "repack 1: quality 90\ncodes: 1\n0.tar: 5 bytes"));
+
+  // Nothing is made for a run that is refused.
+  repacking other(2);
+  other.task.make_once = [&] { return "codes: " + std::to_string(++calls); };
+  std::filesystem::create_directories(other.folder / "out");
+  other.make_output(0);
+  CHECK(has(other.problem(), "0.tar' is there already"));
+  CHECK(calls == 1);
+  r.task.options = "quality 80";
+  CHECK(has(r.problem(), "begun with other options"));
+  r.task.options = "quality 90";
+  r.task.make_once = nullptr;
+  CHECK(has(r.problem(), "it has 'codes: 1'"));
+  CHECK(calls == 1);
+}
+
+TEST_CASE("a list that was cut short makes the same line again") {
+  repacking r(2);
+  int calls = 0;
+  r.task.make_once = [&] {
+    ++calls;
+    return std::string("codes: the same");
+  };
+  CHECK(r.problem() == "");
+  const std::string whole = slow_read(r.task.list);
+  for (std::uintmax_t size = 0; size < whole.size(); size += 3) {
+    std::filesystem::resize_file(r.task.list, size);
+    CHECK(r.problem() == "");
+    CHECK(slow_read(r.task.list) == whole);
+  }
+  const int before = calls;
+  CHECK(r.problem() == "");
+  CHECK(calls == before);
+  std::filesystem::resize_file(r.task.list, whole.find("same"));
+  r.task.make_once = [] { return std::string("codes: others"); };
+  CHECK(has(r.problem(), "it has 'codes: the '"));
+}
+
 TEST_CASE("what an interrupted run left half written is removed, and nothing else") {
   repacking r(2);
   CHECK(r.problem() == "");
   for (const char* name : {".0.tar.4711-0.partial", ".1.tar.1-12.partial", ".2.tar.4711-0.partial", ".0.tar", "0.tar.x",
-                           ".x0.tar.1-0.partial", "0.tar.1-0.partial", ".partial"})
+                           ".x0.tar.1-0.partial", "0.tar.1-0.partial", ".partial", ".%d.tar.repack.1-0.partial"})
     std::ofstream(r.folder / (std::string("out/") + name)) << "x";
   CHECK(r.problem() == "");
   std::vector<std::string> left;

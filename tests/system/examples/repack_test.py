@@ -50,6 +50,26 @@ def restarts(picture):
     return len(re.findall(rb"\xff[\xd0-\xd7]", picture))
 
 
+def sorted_fields(contents):
+    """As repack writes them: a sample's fields by name, samples in their order."""
+    order = {name.partition(".")[0]: number for number, (name, _) in reversed(list(enumerate(contents)))}
+    return sorted(contents, key=lambda member: (order[member[0].partition(".")[0]], member[0]))
+
+
+def huffman_tables(picture):
+    """{DHT's class and number: the words by length and the symbols}."""
+    found, at = {}, 2
+    while picture[at + 1] != 0xda:
+        end = at + 2 + int.from_bytes(picture[at + 2:at + 4], "big")
+        segment = picture[at + 4:end] if picture[at + 1] == 0xc4 else b""
+        while segment:
+            length = 17 + sum(segment[1:17])
+            found[segment[0]] = segment[1:length]
+            segment = segment[length:]
+        at = end
+    return found
+
+
 class Repack(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -106,29 +126,46 @@ class Repack(unittest.TestCase):
         self.assert_same_bytes(self.made("again/*.tar"), self.made("threads1/*.tar"))
 
     def test_a_run_that_is_killed_goes_on_behind_its_last_shard(self):
+        self.kill_and_go_on("restarts", "--restarts-per-row", 2)
+
+    def test_a_run_with_codes_that_is_killed_goes_on_with_the_same_codes(self):
+        self.kill_and_go_on("codes", "--restarts-per-row", "auto", "--codes")
+
+    def kill_and_go_on(self, name, *options):
         shards = self.data / "train-{000..005}.tar"
-        self.repack(shards, "unbroken/%02d.tar", "--restarts-per-row", 2)
+        whole, broken = f"{name}-unbroken/%02d.tar", f"{name}-broken/%02d.tar"
+        self.repack(shards, whole, *options)
         killed = 0
-        for wanted in (1, 2, 4):
-            before = {path: path.stat().st_mtime_ns for path in self.made("broken/*.tar")}
-            command = [PROGRAMS / "repack", shards, self.folder / "broken/%02d.tar", "--threads", "1",
-                       "--restarts-per-row", "2"]
+        command = [PROGRAMS / "repack", shards, self.folder / broken, "--threads", "1", *map(str, options)]
+        # Before anything is written, and, of codes, while they are made; then behind some shards.
+        for seconds in (0.01, 0.05, 0.2):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            while process.poll() is None and len(self.made("broken/*.tar")) < wanted:
+            time.sleep(seconds)
+            killed += process.poll() is None
+            process.kill()
+            process.wait()
+        for wanted in ("*.repack", 1, 2, 4):
+            before = {path: path.stat().st_mtime_ns for path in self.made(f"{name}-broken/*.tar")}
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while process.poll() is None and not (
+                    self.made(f"{name}-broken/{wanted}") if isinstance(wanted, str) else
+                    len(self.made(f"{name}-broken/*.tar")) >= wanted):
                 time.sleep(0.001)
             killed += process.poll() is None
             process.kill()
             process.wait()
             self.assertEqual({path: path.stat().st_mtime_ns for path in before}, before)
-            finished = self.made("broken/*.tar")
-            self.assert_same_bytes(finished, self.made("unbroken/*.tar")[:len(finished)])
+            finished = self.made(f"{name}-broken/*.tar")
+            self.assert_same_bytes(finished, self.made(f"{name}-unbroken/*.tar")[:len(finished)])
         self.assertGreater(killed, 0)
-        kept = len(self.made("broken/*.tar"))
-        line = self.repack(shards, "broken/%02d.tar", "--restarts-per-row", 2)
+        kept = len(self.made(f"{name}-broken/*.tar"))
+        line = self.repack(shards, broken, *options)
         self.assertIn(f"{1200 - 200 * kept} samples in {6 - kept} shards, {kept} shards were finished", line)
-        self.assert_same_bytes(self.made("broken/*.tar"), self.made("unbroken/*.tar"))
-        self.assertEqual(sorted(path.name for path in (self.folder / "broken").iterdir()),
+        self.assert_same_bytes(self.made(f"{name}-broken/*.tar"), self.made(f"{name}-unbroken/*.tar"))
+        self.assertEqual(sorted(path.name for path in (self.folder / f"{name}-broken").iterdir()),
                          ["%02d.tar.repack"] + [f"0{i}.tar" for i in range(6)])
+        lists = [(self.folder / f"{name}-{kind}/%02d.tar.repack").read_text() for kind in ("broken", "unbroken")]
+        self.assertEqual(*lists)
 
     def test_an_output_that_was_removed_is_made_again(self):
         shards = self.data / "train-{000..002}.tar"
@@ -209,6 +246,66 @@ class Repack(unittest.TestCase):
         self.assertGreater(len(sizes) - sum(sizes), 0)
         self.assertGreater(sum(sizes), 100)
 
+    def test_codes_are_shared_by_all_pictures_and_restarts_chosen_by_size(self):
+        shards = self.data / "train-{000..002}.tar"
+        plain = self.repack(shards, "plain-codes/%d.tar").splitlines()
+        both = ("--codes", "--restarts-per-row", "auto")
+        lines = self.repack(shards, "shared/%d.tar", *both, "--threads", 3).splitlines()
+        self.assertEqual(len(plain), 1)
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[0], r"600 pictures, [\d.]+ MB to [\d.]+ MB \([-+][\d.]+ %\)")
+        growth, read, without = map(float, re.fullmatch(
+            r"restarts: every [\d.]+ MCUs on average, \+([\d.]+) % of the size; a mean random_resized_crop reads "
+            r"(\d+) % of the MCUs, (\d+) % without restarts", lines[1]).groups())
+        self.assertTrue(0 < growth < 2)
+        self.assertTrue(40 < read < without < 95)
+        self.assertIn("one pair for all pictures", lines[2])
+        pictures = [data for path in self.made("shared/*.tar") for name, data in members(path) if is_picture(name)]
+        first = max((huffman_tables(picture) for picture in pictures), key=len)
+        self.assertEqual(sorted(first), [0x00, 0x01, 0x10, 0x11])
+        for kind, table in first.items():
+            self.assertEqual(len(table) - 16, 162 if kind >= 0x10 else 12)
+            if kind < 0x10:
+                self.assertEqual(sum(table[8:16]), 0)
+        with_restarts = 0
+        for picture in pictures:
+            self.assertEqual(coding(picture), 0xc0)
+            for kind, table in huffman_tables(picture).items():
+                self.assertEqual(table, first[kind])
+            with_restarts += restarts(picture) > 0
+        self.assertGreater(with_restarts, len(pictures) / 2)
+        self.repack(shards, "shared-alone/%d.tar", *both, "--threads", 1)
+        self.assert_same_bytes(self.made("shared-alone/*.tar"), self.made("shared/*.tar"))
+        self.assertIn("begun with other options", self.repack(shards, "shared/%d.tar", fails=True))
+        record = self.folder / "shared/%d.tar.repack"
+        record.write_text(record.read_text().replace("\ncodes: 0", "\ncodes: 1"))
+        self.assertIn("holds no codes", self.repack(shards, "shared/%d.tar", *both, fails=True))
+
+    def test_the_programs_that_make_shards_write_restarts_too(self):
+        done = run("make_shapes", self.folder / "shapes", "--samples", 20, "--shards", 1, "--restarts-per-row", "auto")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = [data for name, data in members(self.folder / "shapes/train-000.tar") if is_picture(name)]
+        self.assertGreater(sum(restarts(picture) > 0 for picture in made), 10)
+        photos = self.folder / "photos/some"
+        photos.mkdir(parents=True)
+        for number, picture in enumerate(self.pictures[:20]):
+            (photos / f"{number}.jpg").write_bytes(picture if number else picture[:len(picture) // 2])
+        for option in ("auto", "1"):
+            done = run("pack_folder", photos.parent, self.folder / f"packed-{option}/%d.tar",
+                       "--restarts-per-row", option)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("1 of them as they were, without restarts", done.stdout, done.stderr)
+            self.assertIn("no restarts in", done.stderr)
+        done = run("pack_folder", photos.parent, self.folder / "packed-plain/%d.tar")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plain, auto, rows = (members(self.folder / f"packed-{kind}/0.tar") for kind in ("plain", "auto", "1"))
+        self.assertEqual([name for name, _ in plain], [name for name, _ in auto])
+        self.repack(self.folder / "packed-plain/0.tar", "packed-repacked/%d.tar", "--restarts-per-row", "auto",
+                    "--keep-damaged")
+        self.assertEqual(members(self.folder / "packed-repacked/0.tar"), sorted_fields(auto))
+        self.assertEqual(sum(before != after for before, after in zip(plain, auto)), 19)
+        self.assertGreater(sum(restarts(data) > 3 for name, data in rows if is_picture(name)), 17)
+
     def test_restart_markers_when_asked_for(self):
         self.repack(self.shards[0], "restarts/%d.tar", "--restarts-per-row", 1)
         for name, data in members(self.folder / "restarts/0.tar"):
@@ -220,6 +317,7 @@ class Repack(unittest.TestCase):
                                  ((self.shards[0], "out.tar"), "exactly one number"),
                                  ((self.shards[0], "%d.tar", "--quality", "0"), "--quality"),
                                  ((self.shards[0], "%d.tar", "--threads", "0"), "--threads"),
+                                 ((self.shards[0], "%d.tar", "--restarts-per-row", "some"), "--restarts-per-row"),
                                  ((self.shards[0], self.data / "train-%03d.tar"), "is there already")):
             done = run("repack", *arguments)
             self.assertEqual(done.returncode, 1)

@@ -34,8 +34,9 @@ LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
 SMOKE_SECONDS = 120
 LEAST_PART = 0.01            # of an idle core's rate
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
-PAIR_WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), .*; "
-                       r"(\d+) pictures, (\d+) errors, (\d+) accepted")
+PAIR_WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), (\d+) of them progressive, .*; "
+                       r"(\d+) pictures, (\d+) errors, (\d+) accepted though damaged, "
+                       r"(\d+) by entries, (\d+) by wrong ones, (\d+) by restart markers")
 WAYS = re.compile(r"(\d+) inputs: (\d+) accepted, (\d+) refused")
 
 

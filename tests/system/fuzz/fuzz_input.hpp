@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,9 @@ namespace slow {
 namespace mr = millrace;
 
 struct fuzz_input {
-  enum knob_name : std::size_t { mode, crops, plans = crops + 8, first_size = plans + 4, knobs = first_size + 2 };
+  enum knob_name : std::size_t {
+    mode, crops, plans = crops + 8, entries = plans + 4, first_size = entries + 2, knobs = first_size + 2
+  };
 
   std::array<std::uint8_t, knobs> knob{};
   std::array<std::vector<std::byte>, 2> file{};
@@ -61,7 +64,21 @@ struct fuzz_input {
   /// Most files are decoded at their own size.
   int eighths(std::size_t i) const { return 1 << std::min(knob[plans + 2 * i] >> 5, 3); }
 
+  /// MCUs between entry points.
+  std::size_t every_mcus(std::size_t i) const { return 1 + knob[entries + i] % 12U; }
+
   std::uint64_t plan(std::size_t i) const { return std::uint64_t{knob[plans + 2 * i]} << 8 | knob[plans + 2 * i + 1]; }
+};
+
+/// A copy in a heap block of exactly its size.
+struct exact_bytes {
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t size;
+
+  explicit exact_bytes(const std::vector<std::byte>& from) : memory(new std::byte[from.size()]), size(from.size()) {
+    std::copy(from.begin(), from.end(), memory.get());
+  }
+  std::span<const std::byte> view() const { return {memory.get(), size}; }
 };
 
 }  // namespace slow

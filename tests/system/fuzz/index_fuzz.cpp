@@ -4,6 +4,7 @@
 // The first byte of the input says which marks, sizes and checksums are made right, so that changes get behind them.
 // fuzz.py allows no allocation of a megabyte: a file of some kilobytes has no reason for one.
 #include <millrace/base/crc32c.hpp>
+#include <millrace/io/index/entries_build.hpp>
 #include <millrace/io/index/index_file.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
 #include <millrace/io/index/tar_index_scan.hpp>
@@ -12,6 +13,7 @@
 #include "../../temporary_folder.hpp"
 #include "fuzz_target.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -26,6 +28,7 @@ using state = mr::detail::index_file_state;
 using file_bytes = std::vector<std::byte>;
 
 constexpr std::size_t head_bytes = 136, counts_at = 96, state_at = 120;
+constexpr std::size_t second_head_bytes = 16;   // of an index with entry points
 
 template <class T>
 T number(const file_bytes& file, std::size_t at) {
@@ -52,13 +55,25 @@ struct slow_index {
 
   std::size_t count(std::size_t i) const { return number<std::uint32_t>(file, counts_at + 4 * i); }
   std::uint64_t shard_bytes() const { return number<std::uint64_t>(file, 16); }
-  std::size_t text_at() const { return head_bytes + 4 * (3 * samples + 4 * members + fields); }
-  std::uint64_t right_bytes() const { return (text_at() + key_bytes + field_bytes + damage_bytes + 3) / 4 * 4; }
+  bool has_entries() const { return number<std::uint32_t>(file, 12) == 2 && file.size() >= columns_at_with_entries; }
+  std::uint64_t entry_bytes() const { return has_entries() ? number<std::uint64_t>(file, head_bytes) : 0; }
+  std::size_t columns_at() const { return has_entries() ? columns_at_with_entries : head_bytes; }
+  std::size_t text_at() const { return columns_at() + 4 * (3 * samples + 4 * members + fields); }
+  std::uint64_t ends_at() const { return (text_at() + key_bytes + field_bytes + damage_bytes + 3) / 4 * 4; }
+  std::uint64_t entries_at() const { return ends_at() + (has_entries() ? 4 * members : 0); }
+  wide right_bytes() const { return wide{entries_at()} + entry_bytes(); }
+  static constexpr std::size_t columns_at_with_entries = head_bytes + second_head_bytes;
+
+  /// The checksum of the second head: of the first one's, and of what is before it.
+  std::uint32_t second_checksum() const {
+    const auto all = std::span(file);
+    return mr::crc32c(all.subspan(head_bytes, 12), mr::crc32c(all.subspan(head_bytes - 4, 4)));
+  }
 
   /// Entry i of a column, whose entries begin behind those before it.
   std::uint32_t at(std::size_t column, std::size_t i) const {
     const std::size_t before = column < 3 ? column * samples : 3 * samples + (column - 3) * members;
-    return number<std::uint32_t>(file, head_bytes + 4 * (before + i));
+    return number<std::uint32_t>(file, columns_at() + 4 * (before + i));
   }
 
   bool head_holds() const {
@@ -67,7 +82,18 @@ struct slow_index {
     return (kind == 0 || kind == 1 || kind == 3) && samples <= members && members <= shard_bytes() / 512 &&
            fields <= members && key_bytes <= shard_bytes() && field_bytes <= shard_bytes() &&
            damage_bytes <= 1U << 20 && damage <= shard_bytes() && resume <= shard_bytes() && resume % 512 == 0 &&
-           file.size() == right_bytes();
+           entry_bytes() <= 0xffffffff && file.size() == right_bytes();
+  }
+
+  bool entries_hold() const {
+    std::uint64_t before = 0;
+    for (std::size_t m = 0; m < members; ++m) {
+      const std::uint64_t end = number<std::uint32_t>(file, static_cast<std::size_t>(ends_at()) + 4 * m);
+      if (end < before || (end > before && (end < before + 5 || at(3, m) == 0xffffffff || end - before - 4 > at(4, m))))
+        return false;
+      before = end;
+    }
+    return before == entry_bytes();
   }
 
   bool columns_hold() const {
@@ -101,11 +127,19 @@ struct slow_index {
       return mr::crc32c(std::span(file).subspan(begin, end - begin));
     };
     if (slow::text_of(file).substr(0, 8) != "MR-INDEX") return state::damaged;
-    if (number<std::uint32_t>(file, 8) != 0x01020304 || number<std::uint32_t>(file, 12) != 1) return state::stale;
+    if (number<std::uint32_t>(file, 8) != 0x01020304 || number<std::uint32_t>(file, 12) - 1 > 1) return state::stale;
     if (number<std::uint32_t>(file, head_bytes - 4) != crc(0, head_bytes - 4)) return state::damaged;
     if (shard_bytes() != shard.size_bytes) return state::stale;
-    if (!head_holds() || number<std::uint32_t>(file, head_bytes - 12) != crc(head_bytes, file.size()) ||
+    if (number<std::uint32_t>(file, 12) == 2 &&
+        (!has_entries() || number<std::uint32_t>(file, head_bytes + 12) != second_checksum()))
+      return state::damaged;
+    if (!head_holds() ||
+        number<std::uint32_t>(file, head_bytes - 12) != crc(columns_at(), static_cast<std::size_t>(ends_at())) ||
         !columns_hold())
+      return state::damaged;
+    if (has_entries() && (number<std::uint32_t>(file, head_bytes + 8) !=
+                              crc(static_cast<std::size_t>(ends_at()), static_cast<std::size_t>(entries_at())) ||
+                          !entries_hold()))
       return state::damaged;
     return number<std::int64_t>(file, 24) == shard.modified_ns ? state::good : state::touched;
   }
@@ -139,12 +173,20 @@ void make_right(file_bytes& file, unsigned knob) {
   if ((knob & 1) != 0) {
     std::memcpy(file.data(), "MR-INDEX", 8);
     put(file, 8, std::uint32_t{0x01020304});
-    put(file, 12, std::uint32_t{1});
+    put(file, 12, std::uint32_t{number<std::uint32_t>(file, 12) == 2 ? 2U : 1U});
   }
   if ((knob & 2) != 0 && slow_index(file).right_bytes() <= 8192)
     file.resize(static_cast<std::size_t>(slow_index(file).right_bytes()));
-  if ((knob & 4) != 0) put(file, head_bytes - 12, mr::crc32c(std::span(file).subspan(head_bytes)));
+  const slow_index now(file);
+  const auto part = [&](std::uint64_t begin, std::uint64_t end) {
+    const std::size_t from = std::min<std::size_t>(file.size(), static_cast<std::size_t>(begin));
+    return std::span(file).subspan(from, std::min(file.size(), static_cast<std::size_t>(end)) - from);
+  };
+  if ((knob & 4) != 0) put(file, head_bytes - 12, mr::crc32c(part(now.columns_at(), now.ends_at())));
+  if ((knob & 4) != 0 && now.has_entries())
+    put(file, head_bytes + 8, mr::crc32c(part(now.ends_at(), now.entries_at())));
   if ((knob & 8) != 0) put(file, head_bytes - 4, mr::crc32c(std::span(file).first(head_bytes - 4)));
+  if ((knob & 8) != 0 && now.has_entries()) put(file, head_bytes + 12, now.second_checksum());
 }
 
 /// All that an index tells of lies inside the shard and the index.
@@ -172,19 +214,31 @@ void walk(const mr::detail::shard_index& index) {
   look_at(index.damage());
 }
 
-/// A sound index of another shard: its reader ends with samples or an error.
-void read_zeros_by(mr::detail::shard_index& index) {
+/// A sound index of another shard: its reader ends with samples or an error. Entries lie in `file`, and are handed out
+/// under their checksum only.
+void read_zeros_by(mr::detail::shard_index& index, const file_bytes& file) {
   static mr::block_pool pool;
   static const file_bytes zeros(4096);
   slow::span_source source(zeros);
+  slow::span_source entries(file);
   mr::detail::indexed_reader reader(source, index, pool,
-                                    {.fields = {}, .max_member_bytes = 4096, .bytes_per_read = 4096});
+                                    {.fields = {}, .max_member_bytes = 4096, .bytes_per_read = 4096}, &entries);
   std::vector<std::uint32_t> numbers(std::min<std::uint32_t>(index.samples(), 16));
   std::iota(numbers.begin(), numbers.end(), 0U);
   std::vector<mr::record> records(numbers.size());
   try {
     const std::size_t good = reader.read(numbers, records);
     slow::expect(good == numbers.size() || reader.failure(), "fewer samples, and no error");
+    for (const mr::record& r : std::span(records).first(good))
+      for (const mr::bytes& field : r.fields()) {
+        if (field.entries().empty()) continue;
+        const std::uint32_t right = mr::crc32c(field.entries(), mr::crc32c(field));
+        const auto before = std::as_bytes(std::span(&right, 1));
+        file_bytes stored(before.begin(), before.end());
+        stored.insert(stored.end(), field.entries().begin(), field.entries().end());
+        slow::expect(std::search(file.begin(), file.end(), stored.begin(), stored.end()) != file.end(),
+                     "entries that are not in the file");
+      }
     if (good < numbers.size()) std::rethrow_exception(reader.failure());
   } catch (const mr::data_error&) {
   }
@@ -210,6 +264,14 @@ void slow::write_seeds(const seed_folder& seeds) {
     index.identify(mr::detail::identify_shard(path));
     if (index.members() > 0) index.set_checksum(0, 4711);
     for (const char knob : {'\0', '\x0f'}) seeds.add(std::string(1, knob) + std::string(text_of(index_bytes(index))));
+    const mr::storage local;
+    const mr::detail::entry_maker half = [](std::string_view, std::span<const std::byte> payload) {
+      return file_bytes(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payload.size() / 2));
+    };
+    const auto made = mr::detail::make_entries({.storage = local, .shard = path, .make = half}, index);
+    file_bytes with = index_bytes(index);
+    for (const auto& piece : made.pieces) with.insert(with.end(), piece.begin(), piece.end());
+    for (const char knob : {'\0', '\x0f'}) seeds.add(std::string(1, knob) + std::string(text_of(with)));
   }
 }
 
@@ -236,8 +298,10 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   // A writer counts the checksums; a reader needs no such count.
   put(again, head_bytes - 8, number<std::uint32_t>(file, head_bytes - 8));
   put(again, head_bytes - 4, number<std::uint32_t>(file, head_bytes - 4));
-  if (again != file) found("it is written in another way than it was read");
-  if (choose.one_in(4)) read_zeros_by(loaded.index);
+  file_bytes front(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(slow_index(file).entries_at()));
+  if (slow_index(file).has_entries()) put(again, head_bytes + 12, number<std::uint32_t>(file, head_bytes + 12));
+  if (again != front) found("it is written in another way than it was read");
+  if (choose.one_in(4)) read_zeros_by(loaded.index, file);
 }
 
 /// A number of the head or of a column, which most changes would not hit.

@@ -8,6 +8,7 @@
 
 #include "../../unit/image/drawn_files.hpp"
 #include "../../unit/image/jpeg_recipes.hpp"
+#include "../../unit/image/progressive_files.hpp"
 #include "fuzz_input.hpp"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ class jpeg_mutator {
   /// A file without damage; a few of them none that the built-in decoder takes.
   file_bytes whole_file() {
     const std::size_t largest = d_.chance(0.9) ? 24 : 48;
+    if (d_.chance(0.3)) return progressive_file(largest);
     if (d_.chance(0.8)) {
       auto f = draw_file(d_, largest);
       if (!f.recipe.optimize_tables || d_.chance(0.3)) return f.bytes;   // decoding tables take long to build
@@ -55,6 +57,15 @@ class jpeg_mutator {
   }
 
  private:
+  /// Files with many scans do not fit into an input.
+  file_bytes progressive_file(std::size_t largest) {
+    constexpr std::size_t max_bytes = 1'900;
+    for (;;) {
+      const auto f = draw_progressive_file(d_, largest);
+      if (f.bytes.size() <= max_bytes) return f.bytes;
+    }
+  }
+
   /// A marker with its payload; the scan's is the last one.
   struct segment {
     std::size_t at = 0, end = 0;
@@ -105,7 +116,8 @@ class jpeg_mutator {
     const auto insert = [&](std::initializer_list<unsigned> what) {
       for (const unsigned v : what) f.insert(f.begin() + at, static_cast<std::byte>(v));
     };
-    switch (d_.below(9)) {
+    switch (d_.below(10)) {
+      case 9: return change_scan(f, data);
       case 0:
       case 1:
         for (std::uint64_t k = d_.below(3) + 1; k > 0 && data < f.size(); --k)
@@ -132,6 +144,24 @@ class jpeg_mutator {
         return;
       }
       default: return change_anyhow(f, data, f.size());
+    }
+  }
+
+  /// A later scan's header, or the scan as a whole: left out, or once more.
+  void change_scan(file_bytes& f, std::size_t data) {
+    std::vector<std::size_t> scans;
+    for (std::size_t i = data; i + 14 < f.size(); ++i)
+      if (f[i] == std::byte{0xff} && f[i + 1] == std::byte{0xda}) scans.push_back(i);
+    if (scans.empty()) return;
+    const std::size_t n = d_.below(scans.size()), at = scans[n];
+    const std::size_t end = n + 1 < scans.size() ? scans[n + 1] : f.size() - 2;
+    if (d_.chance(0.7)) {
+      f[at + 4 + d_.below(10)] = d_.chance(0.7) ? static_cast<std::byte>(d_.below(64)) : any_byte();
+    } else if (d_.chance(0.5)) {
+      f.erase(iterator(f, at), iterator(f, end));
+    } else {
+      const file_bytes copy(iterator(f, at), iterator(f, end));
+      f.insert(iterator(f, scans[d_.below(scans.size())]), copy.begin(), copy.end());
     }
   }
 

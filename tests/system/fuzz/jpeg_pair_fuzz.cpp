@@ -1,17 +1,21 @@
 // A libFuzzer target: two files beside each other. Whatever the bytes, each has the planes and pixels that libjpeg
-// gives it, or libjpeg's error, and nothing of its partner. fuzz.py builds and runs it.
+// gives it, or libjpeg's error, and nothing of its partner. With its entry points it has the same planes; with wrong
+// ones it reads and writes no memory that is not its own. fuzz.py builds and runs it.
 //
 //   jpeg_pair_fuzz --seeds=FOLDER FOLDER             # writes whole files to FOLDER first
 //   jpeg_pair_fuzz --all crash-...                   # one input again, with every check
 //
 // Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
+#include <millrace/image/baseline/entry_walk.hpp>
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/progressive/progressive_decoder.hpp>
 
 #include "../../unit/image/planned_pictures.hpp"
 #include "../../unit/image/slow_planes.hpp"
 #include "fuzz_input.hpp"
 #include "jpeg_mutator.hpp"
+#include "jpeg_pair_statistics.hpp"
 #include "plain_libjpeg.hpp"
 
 #include <cstdio>
@@ -21,6 +25,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,29 +34,13 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace mr = millrace;
 using slow::fuzz_input;
+using slow::seen, slow::exact_bytes;
 
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "FOUND: %s\n", what.c_str());
   std::abort();
-}
-
-struct statistics {
-  std::uint64_t files = 0, taken = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
-
-  void print() const {
-    std::printf("%llu files: the built-in decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
-                "%llu pictures, %llu errors, %llu accepted though damaged\n",
-                static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
-                static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
-                static_cast<unsigned long long>(errors), static_cast<unsigned long long>(accepted));
-  }
-};
-
-statistics& seen() {
-  static statistics s;
-  return s;
 }
 
 /// Which checks an input gets: drawn from its bytes, so that libFuzzer's taste for what reaches more code does not
@@ -62,6 +51,7 @@ class check_choice {
       : draw_({.seed = std::hash<std::string_view>()({reinterpret_cast<const char*>(data.data()), data.size()})}) {}
 
   bool one_in(std::uint64_t count) { return draw_.below(count) == 0 || all(); }
+  std::uint64_t below(std::uint64_t count) { return draw_.below(count); }
 
   static bool& all() {
     static bool always = false;
@@ -75,6 +65,8 @@ class check_choice {
 /// What is kept from one input to the next, as a worker keeps it.
 struct workbench {
   mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
+  mr::detail::entry_walk walk{};
+  mr::detail::progressive_decoder progressive{}, portable_progressive{mr::detail::progressive_decoder::code::portable};
   mr::scratch own{}, turbo{};
 };
 
@@ -92,6 +84,7 @@ class pair_check {
       ask_[i] = in.crop(i);
       ask_[i].bytes = bytes_[i];
       plan_[i] = in.plan(i);
+      every_mcus_[i] = in.every_mcus(i);
     }
   }
 
@@ -108,6 +101,10 @@ class pair_check {
       const auto got = bench_.best.decode(ask_[i]);
       refusal_[i] = got.refusal;
       ++seen().files;
+      if (got.refusal == mr::detail::jpeg_refusal::progressive) {
+        progressive_planes(i);
+        continue;
+      }
       // More than the reference decodes. Without planes libjpeg is asked only for the statistics.
       const auto scale = static_cast<std::uint64_t>(8 / ask_[i].eighths);
       known_[i] = scale * scale * std::uint64_t(got.planes.image_width) * std::uint64_t(got.planes.image_height) <=
@@ -119,9 +116,14 @@ class pair_check {
       seen().taken += got ? 1 : 0;
       seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
       if (got && raw_[i].error) fail("libjpeg gives an error for what the built-in decoder takes");
-      if (got && raw_[i].warnings != 0) fail("libjpeg warns of what the built-in decoder takes");
+      // Restart intervals that are left out are not looked at.
+      const bool left_out = got.entries != mr::detail::entry_origin::none;
+      seen().by_markers += left_out;
+      if (got && raw_[i].warnings != 0 && !left_out) fail("libjpeg warns of what the built-in decoder takes");
       expect_planes("alone", i, got);
     }
+    for (std::size_t i = 0; i < 2; ++i)
+      if (choice_.one_in(3)) by_entries(i);
     pair("both", bench_.best, choice_.one_in(2) ? 0 : 1);
     if (choice_.one_in(16)) {
       for (std::size_t i = 0; i < 2; ++i) expect_planes("portable, alone", i, bench_.portable.decode(ask_[i]));
@@ -132,6 +134,77 @@ class pair_check {
     bench_.best.decode_each(list, [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
       expect_planes("in a list", n == 1 || n == 2 ? 1 : 0, got);
     });
+  }
+
+  /// The right entries change nothing. Wrong ones may give other samples, and leave nothing behind.
+  void by_entries(std::size_t i) {
+    const auto right = bench_.walk.run(bytes_[i], {.every_mcus = every_mcus_[i], .max_per_thousand = 1'000'000,
+                                                   .fewest_entries = 1});
+    if (right.empty()) return;
+    auto& decoder = choice_.one_in(8) ? bench_.portable : bench_.best;
+    auto ask = ask_[i];
+    const exact_bytes kept(right);
+    ask.entries = kept.view();
+    const auto got = decoder.decode(ask);
+    seen().by_entries += got.entries == mr::detail::entry_origin::packed;
+    if (got.entries_refused) fail("a file's own entries are refused");
+    expect_planes("by entries", i, got);
+    const exact_bytes kept_wrong(wrong_entries(right));
+    ask.entries = kept_wrong.view();
+    const auto other = decoder.decode(ask);
+    seen().by_wrong_entries += other.entries == mr::detail::entry_origin::packed;
+    if (other.entries_refused) expect_planes("with entries that are refused", i, other);
+    else if (other && !slow::covers(other.planes, ask)) fail("wrong entries: not all that was asked for");
+    touch(other.planes);
+    expect_planes("after wrong entries", i, decoder.decode(ask_[i]));
+    expect_planes("beside wrong entries", 1 - i, decoder.decode(ask, ask_[1 - i])[1]);
+  }
+
+  std::vector<std::byte> wrong_entries(std::vector<std::byte> entries) {
+    constexpr std::size_t header = mr::detail::packed_entries_layout::header_bytes, least_values = 10;
+    const std::size_t from = choice_.one_in(4) ? 0 : choice_.one_in(3) ? least_values : header;
+    if (from == entries.size()) return entries;
+    if (choice_.one_in(2))
+      for (std::size_t k = from; k < entries.size(); ++k) entries[k] = static_cast<std::byte>(choice_.below(256));
+    else
+      for (std::uint64_t n = choice_.below(6) + 1; n > 0; --n)
+        entries[from + choice_.below(entries.size() - from)] ^= static_cast<std::byte>(1U << choice_.below(8));
+    if (choice_.one_in(16)) entries.resize(choice_.below(entries.size()));
+    return entries;
+  }
+
+  /// Reads each sample, so that AddressSanitizer looks at it.
+  void touch(const mr::detail::jpeg_planes& planes) {
+    for (const mr::detail::plane_view& p : std::span(planes.component).first(std::size_t(planes.components)))
+      for (int y = 0; y < p.height; ++y) {
+        const std::uint8_t* const row = p.data + static_cast<std::size_t>(y) * p.stride_bytes;
+        samples_ = std::accumulate(row, row + p.width, samples_);
+      }
+    if (samples_ == 1) std::puts("");   // so that the sums are needed
+  }
+
+  /// The whole file is looked at for any part of it, as libjpeg does.
+  void progressive_planes(std::size_t i) {
+    const auto got = bench_.progressive.decode(ask_[i]);
+    const auto check = [&](const char* how, const mr::detail::jpeg_planes_result& planes) {
+      if (planes.refusal != got.refusal)
+        fail(std::string(how) + ": " + refusal_name(planes.refusal) + ", not " + refusal_name(got.refusal));
+      if (!planes) return;
+      if (!slow::covers(planes.planes, ask_[i])) fail(std::string(how) + ": not all that was asked for");
+      if (const auto gap = slow::difference_of(planes.planes, raw_[i]); !gap.empty())
+        fail(std::string(how) + ": " + gap);
+    };
+    if (got || choice_.one_in(16)) {
+      raw_[i] = slow::raw_reader().read(bytes_[i], got ? std::size_t(got.planes.image_height) : 65'500,
+                                        ask_[i].eighths);
+      seen().taken += got ? 1 : 0;
+      seen().progressive += got ? 1 : 0;
+      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg gives an error for a progressive file that the built-in decoder takes");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of a progressive file that the built-in decoder takes");
+      check("progressive", got);
+    }
+    if (choice_.one_in(4)) check("progressive, portable", bench_.portable_progressive.decode(ask_[i]));
   }
 
   void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {
@@ -164,6 +237,13 @@ class pair_check {
       const auto expected = slow::outcome_of(bytes_[i], turbo, plan, bench_.turbo, how_);
       alone[i] = slow::outcome_of(bytes_[i], either, plan, bench_.own, how_);
       const std::string where = "picture " + std::to_string(i) + ": ";
+      // Restart intervals that the crop does not touch are not looked at.
+      const bool warned = !expected.error.empty() || expected.warnings != 0;
+      if (warned && alone[i].error.empty() && alone[i].warnings == 0 && has_restarts(bytes_[i])) {
+        if (expected.error.empty() && same_bits && !slow::same(alone[i].pixels, expected.pixels))
+          fail(where + "other pixels than by libjpeg, which warns");
+        continue;
+      }
       if (alone[i].error != expected.error)
         fail(where + "\"" + alone[i].error + "\", but by libjpeg: \"" + expected.error + "\"");
       if (alone[i].warnings != expected.warnings) fail(where + "another number of warnings");
@@ -174,6 +254,11 @@ class pair_check {
       seen().accepted += expected.damaged;
     }
     together(either, alone);
+  }
+
+  static bool has_restarts(std::span<const std::byte> file) {
+    mr::detail::scan_header header;
+    return read_scan_header(file, header) == mr::detail::jpeg_refusal::none && header.restart_interval > 0;
   }
 
   /// One error at most; without one, each has the pixels that it has alone.
@@ -242,6 +327,8 @@ class pair_check {
   std::array<std::span<const std::byte>, 2> bytes_;
   std::array<mr::detail::jpeg_planes_request, 2> ask_;
   std::array<std::uint64_t, 2> plan_{};
+  std::array<std::size_t, 2> every_mcus_{};
+  std::uint64_t samples_ = 0;
   std::array<mr::detail::jpeg_refusal, 2> refusal_{};
   std::array<bool, 2> known_{};
   std::array<slow::raw_planes, 2> raw_;

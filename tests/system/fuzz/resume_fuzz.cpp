@@ -140,7 +140,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   mr::rng d({.seed = seed});
   if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
-                            {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000", " step=1", "=", " ", "ffffffffffffffff", "seed",
+                            {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000",
+                              " step=1", "=", " ", "ffffffffffffffff", "seed",
                              "rank", "\n"})
       .change(data, size, max_size, 1);
 }

@@ -1,5 +1,7 @@
 #include <millrace/adapt/webp.hpp>
 #include <millrace/image/pnm.hpp>
+#include <millrace/image/rgba_picture.hpp>
+#include <millrace/measure/event_names.hpp>
 
 #include "../image/planned_pictures.hpp"
 #include "../image/slow_pictures.hpp"
@@ -172,5 +174,59 @@ TEST_CASE("a WebP that is cut, damaged, animated or none at all is an error that
     for (std::uint64_t n = d.below(4) + 1; n > 0; --n)
       file[d.below(file.size())] = static_cast<std::byte>(d.below(256));
     static_cast<void>(problem_of(file));   // either pixels or a data_error of stage webp; never a crash
+  }
+}
+
+TEST_CASE("the alpha of a WebP is kept or composited, if that is asked for") {
+  mr::rng d({.seed = 8});
+  mr::scratch s;
+  for (int round = 0; round < 20; ++round) {
+    const mr::image photo = slow::photo(d.below(40) + 1, d.below(40) + 1, 3, d.bits());
+    const auto file = encoded(photo, round % 2 == 0, true, 80);
+    int width = 0, height = 0;
+    std::uint8_t* const whole =
+        WebPDecodeRGBA(reinterpret_cast<const std::uint8_t*>(file.data()), file.size(), &width, &height);
+    REQUIRE(whole);
+    const mr::image kept = mr::rgba_picture(mr::webp(slow::view(file))).pixels(s);
+    const mr::rgb_color background{200, 10, 90};
+    const mr::picture over = mr::webp(slow::view(file), {.background = background});
+    const mr::image composited = over.pixels(s), opaque = mr::rgba_picture(over).pixels(s);
+    for (std::size_t i = 0; i < photo.span().size() / 3; ++i) {
+      const std::uint8_t* const p = whole + 4 * i;
+      REQUIRE(std::memcmp(&kept.span()[4 * i], p, 4) == 0);
+      for (std::size_t c = 0; c < 3; ++c) {
+        const unsigned v = p[c] * p[3] + background[c] * (255U - p[3]);
+        REQUIRE(composited.span()[3 * i + c] == (2 * v + 255) / 510);
+        REQUIRE(opaque.span()[4 * i + c] == composited.span()[3 * i + c]);
+      }
+      REQUIRE(opaque.span()[4 * i + 3] == 255);
+    }
+    WebPFree(whole);
+  }
+}
+
+TEST_CASE("crops of one WebP are decoded once, with the bits of each alone") {
+  mr::rng d({.seed = 9});
+  mr::scratch s;
+  for (int round = 0; round < 20; ++round) {
+    const auto file = encoded(slow::photo(d.below(90) + 20, d.below(90) + 20, 3, d.bits()), round % 2 == 0, false, 70);
+    mr::detail::event_counts counts;
+    s.count_into(counts);
+    std::vector<mr::picture> views;
+    std::vector<std::vector<std::uint8_t>> together;
+    for (int k = 0; k < 5; ++k)
+      views.push_back(slow::planned(mr::webp(slow::view(file)), mr::rng({.seed = 6, .sample = d.bits()})));
+    for (const auto& p : views) together.emplace_back(3 * p.height() * p.width());
+    mr::picture::group group;
+    for (std::size_t k = 0; k < views.size(); ++k) views[k].join(group, together[k]);
+    group.render(s);
+    for (std::size_t k = 0; k < views.size(); ++k) {
+      const mr::image alone = views[k].pixels(s);
+      REQUIRE(std::equal(alone.span().begin(), alone.span().end(), together[k].begin(), together[k].end()));
+    }
+    bool shared = false;
+    for (const auto& c : counts.counts())
+      shared = shared || (std::string_view(c.what) == mr::detail::event_names::shared && c.times == 4);
+    CHECK(shared);
   }
 }

@@ -1,9 +1,11 @@
 # The built-in decoder's planes against jpeg_read_raw_data on a generated corpus: every sampling, sizes of 1 to 64,
 # qualities of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and beside a random
-# partner.
+# partner. The same for entry points: files with random restart intervals, and with right and wrong entries beside them.
 #
 #   python3 tests/unit/image/corpus.py   # 200,000 pictures with a crop; a minute on one core
+#   python3 tests/unit/image/corpus.py --entries 200000                 # as many with entries; ten minutes more
 #   python3 tests/unit/image/corpus.py --crops 2000000 --compiler clang++ --seed 7
+#   python3 tests/unit/image/corpus.py --progressive 100000             # any scans that libjpeg can write, and damage
 #   python3 tests/unit/image/corpus.py --photos build/bench/data        # all photographs there, those in shards too
 #
 # Of photographs the pictures' pixels are compared as well. Ends with `N passed, N failed, N skipped`.
@@ -19,7 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, WARNINGS, Report, launcher, library_flags
 
 FOLDER = ROOT / "build" / "corpus"
-PLANES, PICTURES = "baseline/jpeg_plane_decoder_test", "picture_decoders_test"
+PLANES, PICTURES, ENTRIES = "baseline/jpeg_plane_decoder_test", "picture_decoders_test", "jpeg_entries_test"
+PROGRESSIVE = "progressive/progressive_decoder_test"
 
 
 def compiled(name, compiler):
@@ -59,16 +62,27 @@ def unpacked(folder, to):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--crops", type=int, default=200_000)
+    parser.add_argument("--entries", type=int, default=10_000)
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--photos", type=pathlib.Path)
+    parser.add_argument("--progressive", type=int, metavar="FILES")
     asked = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     report = Report()
+    if asked.progressive:
+        progressive = compiled(PROGRESSIVE, asked.compiler)
+        check(report, progressive, "planes of progressive files*", MILLRACE_TEST_PICTURES=str(asked.progressive),
+              MILLRACE_TEST_SEED=asked.seed)
+        check(report, progressive, "damaged progressive files*", MILLRACE_TEST_DAMAGED=str(asked.progressive),
+              MILLRACE_TEST_SEED=asked.seed)
+        return report.close()
     planes = compiled(PLANES, asked.compiler)
     if not asked.photos:
         check(report, planes, "planes are those of libjpeg*", MILLRACE_TEST_PICTURES=str(asked.crops),
               MILLRACE_TEST_SEED=asked.seed)
+        check(report, compiled(ENTRIES, asked.compiler), "entries never change a plane*",
+              MILLRACE_TEST_ENTRIES=str(asked.entries), MILLRACE_TEST_SEED=asked.seed)
         return report.close()
     pictures = compiled(PICTURES, asked.compiler)
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:

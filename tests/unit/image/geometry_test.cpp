@@ -103,6 +103,20 @@ TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize b
   CHECK(g.points(first, {.pixel_centers = true}).inside[0] == 1);
 }
 
+TEST_CASE("points outside of the picture are clamped to it if asked for, and still are outside") {
+  const auto file = file_of(50, 40);
+  const auto g = plain_picture(file).crop({.left = 10, .top = 10, .width = 20, .height = 10}).geometry();
+  const std::vector<mr::point> points{{.x = 0, .y = 12}, {.x = 100, .y = 15.5}, {.x = 12, .y = -3},
+                                      {.x = 29.75, .y = 99}};
+  const auto free = g.points(points), clamped = g.points(points, {.clamp = true});
+  CHECK(free.points == std::vector<mr::point>{{-10, 2}, {90, 5.5}, {2, -13}, {19.75, 89}});
+  CHECK(clamped.points == std::vector<mr::point>{{0, 2}, {20, 5.5}, {2, 0}, {19.75, 10}});
+  CHECK(clamped.inside == free.inside);
+  CHECK(free.inside == std::vector<std::uint8_t>{0, 0, 0, 0});
+  const auto centers = g.points(points, {.pixel_centers = true, .clamp = true});
+  CHECK(centers.points == std::vector<mr::point>{{0, 2}, {19, 5.5}, {2, 0}, {19, 9}});
+}
+
 TEST_CASE("boxes without an area and without numbers are left out, and labels by the same numbers") {
   const auto file = file_of(50, 50);
   const auto g = plain_picture(file).geometry();

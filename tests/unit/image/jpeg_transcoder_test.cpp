@@ -1,7 +1,7 @@
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg_transcoder.hpp>
 
-#include "jpeg_recipes.hpp"
+#include "transcoder_layouts.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,39 +12,7 @@ namespace mr = millrace;
 
 namespace {
 
-struct layout {
-  J_COLOR_SPACE stored;
-  std::array<std::pair<int, int>, 4> sampling;
-  bool own_decoder;   ///< takes it, once it is baseline
-};
-
-constexpr std::pair<int, int> one{1, 1};
-const std::vector<layout> layouts{
-    {JCS_YCbCr, {one, one, one, one}, true},
-    {JCS_YCbCr, {{{2, 1}, one, one, one}}, true},
-    {JCS_YCbCr, {{{1, 2}, one, one, one}}, true},
-    {JCS_YCbCr, {{{2, 2}, one, one, one}}, true},
-    {JCS_YCbCr, {{{4, 1}, one, one, one}}, false},
-    {JCS_YCbCr, {{{2, 2}, {2, 1}, {1, 2}, one}}, false},
-    {JCS_GRAYSCALE, {one, one, one, one}, true},
-    {JCS_GRAYSCALE, {{{2, 2}, one, one, one}}, true},
-    {JCS_RGB, {one, one, one, one}, false},
-    {JCS_CMYK, {one, one, one, one}, false},
-    {JCS_YCCK, {{{2, 2}, one, one, {2, 2}}}, false},
-};
-
-mr::image pixels(const layout& l, mr::rng& random) {
-  return slow::photo(1 + random.below(70), 1 + random.below(70), slow::channels_of(l.stored), random.bits());
-}
-
-mr::image decode(std::span<const std::byte> file, const layout& l) {
-  const std::size_t channels = slow::channels_of(l.stored);
-  return slow::decode(file, channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK);
-}
-
-bool same_pixels(const mr::image& a, const mr::image& b) {
-  return a.shape() == b.shape() && std::equal(a.span().begin(), a.span().end(), b.span().begin());
-}
+using slow::decode, slow::layout, slow::layouts, slow::one, slow::pixels, slow::same_pixels;
 
 std::string problem_of(std::span<const std::byte> file, const mr::jpeg_transcode_options& options = {}) {
   try {
@@ -225,6 +193,15 @@ TEST_CASE("coefficients that baseline coding cannot hold are refused, behind how
       .more_in_coefficient = 20'000};
   const auto file = slow::make_jpeg(slow::photo(16, 16, 3, 10), recipe);
   CHECK(has(problem_of(file), "cannot be written as a baseline JPEG"));
+  // libjpeg looks at coefficients only while it makes codes.
+  const mr::jpeg_codes codes{mr::jpeg_symbol_counts()};
+  for (const int more : {1200, 20'000}) {
+    slow::jpeg_recipe other = recipe;
+    other.more_in_coefficient = more;
+    const auto large = slow::make_jpeg(slow::photo(16, 16, 3, 10), other);
+    CHECK(has(problem_of(large, {.codes = &codes}), "written as a baseline JPEG: a coefficient is too large"));
+    CHECK(has(problem_of(large, {.restart_growth = 0.5}), "a coefficient is too large"));
+  }
 }
 
 TEST_CASE("limits and foreign files are named") {

@@ -104,10 +104,18 @@ TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where th
   CHECK(pictures > files);
 }
 
-TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it first") {
+TEST_CASE("of damage that is not left out nobody can tell whether the built-in decoder saw it first") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
-  std::size_t errors = 0, pictures = 0, accepted = 0;
+  mr::detail::event_counts counts;
+  s.count_into(counts);
+  const auto left_out = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& c : counts.counts())
+      if (c.what == std::string_view(mr::detail::event_names::by_restarts)) sum = c.times;
+    return sum;
+  };
+  std::size_t errors = 0, pictures = 0, accepted = 0, unseen = 0;
   const std::size_t files = slow::count_of("MILLRACE_TEST_DAMAGED", 1'500);
   for (std::size_t i = 0; i < files; ++i) {
     const auto good = draw_any_file(d, 80);
@@ -118,10 +126,17 @@ TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it
       const mr::jpeg_options either{.quality = quality, .accept_damaged = accepts, .max_pixels = 100'000};
       mr::jpeg_options turbo = either;
       turbo.decoder = picture_decoder::libjpeg;
+      const auto before = left_out();
       const auto expected = outcome_of(file, turbo, plan, s), got = outcome_of(file, either, plan, s);
       CAPTURE(i);
       CAPTURE(accepts);
       INFO(slow::describe(good));
+      if (left_out() > before && expected.warnings > 0) {   // in restart intervals that the crop does not touch
+        REQUIRE(got.error.empty());
+        REQUIRE((!expected.error.empty() || same(got.pixels, expected.pixels)));
+        ++unseen;
+        continue;
+      }
       REQUIRE(got.error == expected.error);
       REQUIRE(got == expected);
       errors += !expected.error.empty();
@@ -132,6 +147,8 @@ TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it
   CHECK(errors > files / 4);
   CHECK(pictures > files / 8);
   CHECK(accepted > files / 8);
+  CHECK(unseen > 0);
+  CHECK(unseen < files / 8);
 }
 
 namespace {
@@ -254,13 +271,12 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::libjpeg}).pixels(s);
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::built_in}).pixels(s);
   auto found = counts_of(counts);
-  CHECK(found["JPEGs by the own decoder, several at once"] == 3);
-  CHECK(found["JPEGs by the own decoder, alone"] == 4);
+  CHECK(found["JPEGs by the own decoder, several at once"] == 6);
+  CHECK(found["JPEGs by the own decoder, alone"] == 3);
   CHECK(found["JPEGs by libjpeg: as asked"] == 2);
   CHECK(found["JPEGs decoded smaller"] == 1);
   CHECK(found["JPEGs by libjpeg: sampling"] == 1);
   CHECK(found["JPEGs by libjpeg: colour space"] == 1);
-  CHECK(found["JPEGs by libjpeg: progressive or arithmetic"] == 2);
   CHECK(found["progressive JPEGs"] == 2);
   CHECK(found["damaged JPEGs accepted"] == 1);
   CHECK(found["warnings of libjpeg"] == mr::detail::jpeg_counts_of(s).warnings);
@@ -270,10 +286,9 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   CHECK(found["pixels of JPEGs"] == 13 * 64 * 80);
   CHECK(mr::detail::jpeg_counts_of(s).pictures == 13);
   try {
-    (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::built_in}).pixels(s);
+    (void)mr::jpeg(slow::view(odd), {.decoder = picture_decoder::built_in}).pixels(s);
     FAIL("no error");
   } catch (const mr::data_error& e) {
-    CHECK(e.message() ==
-          "the built-in decoder was asked for, and does not decode this JPEG: progressive or arithmetic");
+    CHECK(e.message() == "the built-in decoder was asked for, and does not decode this JPEG: sampling");
   }
 }

@@ -20,6 +20,7 @@ struct file_recipe {
   unsigned restart_interval = 0;         ///< MCUs
   bool optimize_tables = false;
   bool progressive = false;
+  std::vector<jpeg_scan_info> scans{};   ///< of a progressive file; none: libjpeg's own
 };
 
 /// As encode_jpeg of the library, with what only tests want.
@@ -44,6 +45,10 @@ inline std::vector<std::byte> make_file(const mr::image& pixels, const file_reci
   info.optimize_coding = recipe.optimize_tables;
   info.restart_interval = recipe.restart_interval;
   if (recipe.progressive) jpeg_simple_progression(&info);
+  if (!recipe.scans.empty()) {
+    info.scan_info = recipe.scans.data();
+    info.num_scans = static_cast<int>(recipe.scans.size());
+  }
   jpeg_start_compress(&info, 1);
   while (info.next_scanline < info.image_height) {
     auto* row = const_cast<JSAMPROW>(pixels.data() + info.next_scanline * width * channels);
@@ -99,7 +104,7 @@ class raw_reader : escaping_decompressor {
     info_.scale_num = static_cast<unsigned>(eighths_);
     info_.scale_denom = 8;
     if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
-    if (jpeg_has_multiple_scans(&info_)) return false;   // not what the built-in decoder takes
+    if (jpeg_has_multiple_scans(&info_) && !info_.progressive_mode) return false;   // no built-in decoder takes it
     jpeg_start_decompress(&info_);
     return true;
   }

@@ -96,3 +96,55 @@ TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {
     CHECK(capacity <= n + n / 4 + 1);
   }
 }
+
+TEST_CASE("the entries of a field come with its bytes, and not with a part or a copy of them") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  const auto entries_of = [](const mr::bytes& field) {
+    const auto entries = field.entries();
+    return std::string(reinterpret_cast<const char*>(entries.data()), entries.size());
+  };
+  const auto as_entries = [](const std::string& text) { return mr::detail::bytes_of(text); };
+  for (int round = 0; round < 3; ++round) {
+    build.begin("s.tar", "k", 0);
+    build.add_field("none", 0);
+    build.set_entries(as_entries("a field of no bytes keeps none"));
+    fill(build.add_field("jpg", 50'000), 'x');
+    build.set_entries(as_entries("replaced"));
+    build.set_entries(as_entries("of the jpg"));
+    fill(build.add_field("txt", 3), 't');
+    fill(build.add_field("bad", 7), 'b');
+    build.set_entries(as_entries("of a field that is dropped"));
+    build.drop_last_field();
+    fill(build.add_field("big", 600'000), 'p');
+    const std::string many(5'000, 'e');
+    build.set_entries(as_entries(many));
+    fill(build.add_field("cls", 1), '7');
+    build.set_entries(as_entries("first"));
+    build.set_entries({});
+    const mr::record r = build.finish();
+    CHECK(entries_of(r["jpg"]) == "of the jpg");
+    CHECK(entries_of(r["big"]) == many);
+    CHECK(r["big"].entries().data() > r["big"].data());
+    CHECK(r["big"].text() == std::string(600'000, 'p'));
+    for (const char* without : {"none", "txt", "cls"}) CHECK(r[without].entries().empty());
+    CHECK(r["cls"].text() == "7");
+    CHECK(r.field_count() == 5);
+
+    const mr::bytes jpg = r["jpg"];
+    const std::span<const std::byte> all = jpg;
+    CHECK(mr::bytes(jpg.block(), all.first(49'999)).entries().empty());
+    CHECK(mr::bytes(jpg.block(), all.subspan(1)).entries().empty());
+    CHECK(mr::bytes::borrowed(all).entries().empty());
+    CHECK(pool.copy(all).entries().empty());
+    CHECK(mr::bytes().entries().empty());
+  }
+  // A block that is used again has no entries of an earlier record.
+  build.begin("s.tar", "k", 0);
+  fill(build.add_field("none", 1), 'n');
+  fill(build.add_field("jpg", 50'000), 'x');
+  fill(build.add_field("big", 600'000), 'x');
+  const mr::record r = build.finish();
+  CHECK(r["jpg"].entries().empty());
+  CHECK(r["big"].entries().empty());
+}

@@ -1,6 +1,6 @@
 #include "hand_made_figures.hpp"
-
 #include <millrace/io/file/abandoned_files.hpp>
+#include <millrace/measure/event_names.hpp>
 #include <millrace/report/charts.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
@@ -271,18 +271,18 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
                      {"JPEGs by libjpeg: progressive or arithmetic", 440},
                      {"pixels of JPEGs", 15'000'000},
                      {"progressive JPEGs", 430},
-                     {"JPEGs decoded smaller", 1'000},
-                     {"damaged JPEGs accepted", 3},
-                     {"JPEGs by the own decoder, alone", 20}});
+                     {"JPEGs decoded smaller", 1'000}, {mr::detail::event_names::by_entries, 1'200},
+                     {mr::detail::event_names::by_restarts, 160}, {mr::detail::event_names::entries_refused, 2},
+                     {"JPEGs by the own decoder, alone", 20}, {"damaged JPEGs accepted", 3}});
   CHECK(r.pictures.pictures() == 2'000);
   const std::string text = mr::text_report(r);
   CAPTURE(text);
   CHECK(holds(text, "pictures   2 000 JPEGs: built-in decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %);\n"
                     "           libjpeg 480 (24.0 %): progressive or arithmetic 440, sampling 40; progressive 430 "
                     "(21.5 %);\n"
-                    "           decoded smaller 1 000 (50.0 %); damaged and accepted 3 (0.1 %); "
-                    "warnings of libjpeg 7;\n"
-                    "           0.34 bytes per pixel\n"
+                    "           decoded smaller 1 000 (50.0 %); crops by entry points 1 200 (60.0 %);\n"
+                    "           crops by restart markers 160 (8.0 %); entry points refused 2 (0.1 %);\n"
+                    "           damaged and accepted 3 (0.1 %); warnings of libjpeg 7; 0.34 bytes per pixel\n"
                     "counted    dot files passed over 12\n"));
   const std::string page = mr::html_report(r);
   CHECK(holds(page, "2 000 JPEGs since the start, 0.34 bytes per pixel, warnings of libjpeg: 7</p>"));
@@ -290,14 +290,15 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK(holds(page, "<td>libjpeg</td><td>480</td><td>24.0 %</td>"));
   CHECK(holds(page, "<td>libjpeg, because: sampling</td><td>40</td><td>2.0 %</td>"));
   CHECK(holds(page, "<td>progressive</td><td>430</td><td>21.5 %</td>"));
+  CHECK(holds(page, "<td>crops by entry points</td><td>1 200</td><td>60.0 %</td>"));
   CHECK(holds(page, "dot files passed over 12"));
   CHECK(holds(mr::json_report(r),
               R"("pictures":{"jpegs":2000,"own_together":1500,"own_alone":20,"libjpeg":480,)"
               R"("libjpeg_reasons":{"progressive or arithmetic":440,"sampling":40},"smaller":1000,"progressive":430,)"
-              R"("damaged":3,"warnings":7,"bytes":5100000,"pixels":15000000,"bytes_per_pixel":0.34},)"
-              R"("counts":{"dot files passed over":12})"));
+              R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
+              R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
   // The remedy is evidence where processors are what limits.
-  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes several times as long: "
+  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes more than twice as long: "
                              "examples/repack makes them baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));

@@ -170,7 +170,9 @@ std::string write_shard(const temporary_folder& folder, int samples) {
     mr::image picture({24 + i, 40 - i, 3});
     for (std::size_t at = 0; at < picture.span().size(); ++at)
       picture.span()[at] = static_cast<std::uint8_t>(at * (i + 1) / 7);
-    pictures.push_back(mr::encode_jpeg(picture, {.progressive = i == 5}));
+    // The built-in decoder takes all but one, of which it takes two in another way.
+    const auto sampling = i == 5 ? mr::chroma_sampling::yuv411 : mr::chroma_sampling::yuv420;
+    pictures.push_back(mr::encode_jpeg(picture, {.sampling = sampling, .progressive = i == 2 || i == 9}));
   }
   for (int i = 0; i < samples; ++i)
     shards.write("k" + std::to_string(i),
@@ -278,7 +280,7 @@ TEST_CASE("the steady state allocates nothing per sample, apart from what libjpe
       backtrace_symbols_fd(first_of_ours.data(), first_depth.load(), 2);
     CHECK(seen.first[ours] <= late_growth);
     CHECK(seen.second[ours] <= late_growth);
-    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows / 12);   // one in twelve is progressive
+    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows / 12);   // one in twelve is 4:1:1
   }
 }
 

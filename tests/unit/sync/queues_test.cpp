@@ -31,6 +31,47 @@ TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern o
   CHECK(ours.empty());
 }
 
+TEST_CASE("a fifo keeps an element from its push to its end, through growing, and no longer") {
+  struct counted {
+    int* alive;
+    explicit counted(int& a) : alive(&a) { ++a; }
+    counted(counted&& other) noexcept : alive(other.alive) { ++*alive; }
+    counted& operator=(counted&&) = delete;   // no element is written over another one
+    ~counted() { --*alive; }
+  };
+  int alive = 0;
+  {
+    mr::detail::fifo<counted> ours;
+    for (int i = 0; i < 100; ++i) ours.push(counted(alive));
+    REQUIRE(alive == 100);
+    for (int i = 0; i < 30; ++i) ours.drop_first();
+    CHECK(ours.pop().alive == &alive);
+    REQUIRE(alive == 69);
+    ours.reserve(1'000);
+    for (int i = 0; i < 40; ++i) ours.push(counted(alive));
+    REQUIRE(alive == 109);
+    ours.clear();
+    REQUIRE(alive == 0);
+    ours.push(counted(alive));
+  }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("an item that is used where it lies frees its entry afterwards, also if its use fails") {
+  mr::detail::item_ring<std::shared_ptr<int>> ring(1);
+  const auto value = std::make_shared<int>(7);
+  ring.put(0, std::shared_ptr<int>(value));
+  try {
+    const auto used = ring.use(0);
+    CHECK(*used == value);
+    CHECK_FALSE(ring.can_accept(1));
+    throw 1;
+  } catch (int) {
+  }
+  CHECK(ring.can_accept(1));
+  CHECK(value.use_count() == 1);
+}
+
 TEST_CASE("an entry of a ring has room again once it was taken") {
   mr::detail::item_ring<int> ring(3);
   REQUIRE(ring.capacity() == 4);

@@ -6,6 +6,7 @@
 //
 // Two pictures decoded together fill each other's waits for memory look-ups. A picture's planes, and whether it is
 // refused, never depend on the other picture. decode_each() keeps two pictures in progress over a longer list.
+// Restart intervals without a wanted MCU are left out: they are neither decoded nor checked. Their markers are.
 // Lifetime: planes are valid until the decoder's next call.
 // Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
 // warning and an error. Threads: one decoder per worker. The method is described in baseline/plane_job.hpp.

@@ -10,6 +10,7 @@
 // smaller picture. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
+#include <millrace/image/baseline/jpeg_entry.hpp>
 #include <millrace/image/baseline/jpeg_planes.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 
@@ -32,12 +33,17 @@ struct jpeg_planes_request {
   std::span<const std::byte> bytes{};
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
   int eighths = 8;   ///< of 8, the size to decode at: 1, 2, 4 or 8; others are refused
+  std::span<const std::byte> entries{};   ///< those that jpeg_entries() gives for these bytes, or none
+  int max_scans = 100;                                    ///< of a progressive JPEG; others are refused
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< for a progressive JPEG, as libjpeg would count it
 };
 
 /// The planes, or why they were refused.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};   ///< empty unless refusal is none
+  entry_origin entries = entry_origin::none;   ///< those that left MCUs out
+  bool entries_refused = false;                ///< entries were given that are not this file's
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };

@@ -24,7 +24,7 @@ enum class jpeg_refusal : std::uint8_t {
   scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the picture's own
   machine,           ///< a processor that the decoder does not support
   not_a_jpeg,        ///< not a JPEG, or cut short within its header
-  process,           ///< progressive, arithmetic, lossless, hierarchical
+  process,           ///< arithmetic, lossless, hierarchical
   precision,         ///< samples of other than 8 bits, or quantizers of 16 bits
   components,        ///< a number of components other than 1 or 3
   sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
@@ -33,7 +33,10 @@ enum class jpeg_refusal : std::uint8_t {
   unusual_header,    ///< markers or fields that are rare, or that libjpeg warns of
   tables,            ///< missing or impossible
   damaged,           ///< bad codes, short data, a missing marker, something between the intervals
-  wild_values        ///< coefficients beyond those of any pixels: decoders overflow in different ways
+  wild_values,       ///< coefficients beyond those of any pixels: decoders overflow in different ways
+  progressive,       ///< what the decoder of baseline files says; progressive/progressive_decoder.hpp takes them
+  unrefined,         ///< progressive, with bits of coefficients in no scan: libjpeg smooths what is missing
+  limits             ///< progressive, beyond the limit of scans or memory
 };
 
 /// Returns the event name that counts such pictures.
@@ -44,7 +47,7 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
     case jpeg_refusal::scaled: return "JPEGs by libjpeg: size";
     case jpeg_refusal::machine: return "JPEGs by libjpeg: processor";
     case jpeg_refusal::not_a_jpeg: return "JPEGs by libjpeg: no JPEG";
-    case jpeg_refusal::process: return "JPEGs by libjpeg: progressive or arithmetic";
+    case jpeg_refusal::process: return "JPEGs by libjpeg: arithmetic or lossless";
     case jpeg_refusal::precision: return "JPEGs by libjpeg: precision";
     case jpeg_refusal::components: return "JPEGs by libjpeg: components";
     case jpeg_refusal::sampling: return "JPEGs by libjpeg: sampling";
@@ -54,6 +57,9 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
     case jpeg_refusal::tables: return "JPEGs by libjpeg: tables";
     case jpeg_refusal::damaged: return "JPEGs by libjpeg: damaged";
     case jpeg_refusal::wild_values: return "JPEGs by libjpeg: wild values";
+    case jpeg_refusal::progressive: return "JPEGs by libjpeg: progressive";
+    case jpeg_refusal::unrefined: return "JPEGs by libjpeg: progressive, scans left out";
+    case jpeg_refusal::limits: return "JPEGs by libjpeg: progressive, beyond a limit";
   }
   return "JPEGs by libjpeg: unknown";
 }

@@ -8,25 +8,27 @@
 //   const mr::detail::jpeg_planes_result& got = job.result();
 //
 // The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
-// stored, the others are skipped.
+// stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not
+// look at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
 // The job refuses a picture where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
 // impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
-// marker, are such cases, too. Damage below the last wanted row of MCUs is not detected.
+// marker, are such cases, too. Damage below the last wanted row of MCUs, and damage that is not looked at, is not
+// detected.
 // Lifetime: the request's bytes outlive the job. The result is valid until the next begin(). Threads: one at a time.
 #pragma once
 
 #include <millrace/image/baseline/block_loops.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/baseline/mcu_stream.hpp>
+#include <millrace/image/baseline/packed_entries.hpp>
 #include <millrace/image/baseline/plane_region.hpp>
 #include <millrace/image/baseline/reduced_dct_avx2.hpp>
-#include <millrace/image/baseline/segment_slots.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -61,144 +63,153 @@ class plane_job {
 
   bool finished() const noexcept { return finished_; }
   const jpeg_planes_result& result() const noexcept { return result_; }
-  block_stream& stream() noexcept { return stream_; }
+  block_stream& stream() noexcept { return stream_.blocks(); }
 
   /// Called when a loop has returned: takes this stream's segment if it has ended, and begins the next one.
   void attend(const plane_tools& tools) {
-    if (stream_.at_end()) take_segment(tools);
+    if (stream_.blocks().at_end()) take_segment(tools);
   }
 
  private:
   void take_segment(const plane_tools& tools) {
-    stream_.end_segment();
-    if (stream_.odd || overran()) return refuse(jpeg_refusal::damaged);
-    const bool tame = stream_.store ? take_stored(tools) : take_skipped();
+    if (!stream_.end_segment()) return refuse(jpeg_refusal::damaged);
+    const bool tame = stream_.blocks().store ? store(tools) : stream_.add_skipped_differences();
     if (!tame) return refuse(jpeg_refusal::wild_values);
+    column_ += static_cast<int>(mcus_);
+    row_ += column_ / region_.columns;
+    column_ %= region_.columns;
     next_segment(tools);
   }
 
   jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
-    const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
-    if (const auto why = read_scan_header(ask.bytes, header_); why != jpeg_refusal::none) return why;
+    if (const auto why = stream_.read_header(ask.bytes, store); why != jpeg_refusal::none) return why;
     if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
-    region_ = mcu_region(header_, ask);
-    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
-      tables_[c] = store.get(header_.component[c].dc, header_.component[c].ac);
-      if (!tables_[c]) return jpeg_refusal::tables;
-      quantiser_[c] = dequantiser(header_.component[c].quantiser);
-      block_side_[c] = static_cast<std::size_t>(block_side(header_, c, ask.eighths));
+    const scan_header& header = stream_.header();
+    region_ = mcu_region(header, ask);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+      quantiser_[c] = dequantiser(header.component[c].quantiser);
+      block_side_[c] = static_cast<std::size_t>(block_side(header, c, ask.eighths));
     }
-    if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
-    orderly_ = false;
     // Checked before memory is allocated for the pixels that a header promises. Each block takes at least two bits.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
-                               slots_.blocks_of_mcu();
-    if ((file.size() - header_.data_offset_bytes) * 4 < blocks) return jpeg_refusal::damaged;
-    result_.planes = lay_out_planes(header_, region_, ask.eighths, plane_memory_);
-    unstuff_.begin(file, header_.data_offset_bytes, stream_memory_);
+                               stream_.slots().blocks_of_mcu();
+    if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
+    result_.planes = lay_out_planes(header, region_, ask.eighths, plane_memory_);
+    stream_.begin_scan();
     row_ = column_ = 0;
-    intervals_ = 0;
-    begin_interval();
+    has_entries_ = !ask.entries.empty() &&
+                   entries_.open(ask.entries, {.file_bytes = ask.bytes.size(),
+                                               .data_offset_bytes = header.data_offset_bytes,
+                                               .mcus = std::int64_t{region_.columns} * region_.rows});
+    result_.entries_refused = !ask.entries.empty() && !has_entries_;
+    may_leave_out_ = has_entries_ || header.restart_interval > 0;
     return jpeg_refusal::none;
   }
 
   void refuse(jpeg_refusal why) noexcept {
-    result_ = {why, {}};
+    result_.refusal = why;
+    result_.planes = {};
+    result_.entries = entry_origin::none;
     finished_ = true;
   }
 
-  void begin_interval() noexcept {
-    predictor_ = {};
-    stream_ = {};
-    stream_.bit = reinterpret_cast<std::uintptr_t>(unstuff_.begin_of_interval()) * 8;
-    left_in_interval_ = header_.restart_interval;
-  }
-
-  const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
-
-  /// Returns whether blocks took bits beyond the end of the data. Without a marker the last 16 bytes do not count:
-  /// libjpeg may read some bytes more than it needs.
-  bool overran() const noexcept {
-    if (!unstuff_.ended()) return false;
-    constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
-    const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());
-    return stream_.bit > (end - (unstuff_.at_marker() ? 0 : libjpeg_reads_ahead_bytes)) * 8;
-  }
-
-  /// Returns whether only padding lies between the stream's position and a marker.
-  bool at_marker() noexcept {
-    unstuff_.reach(stream_byte(), 64);
-    return unstuff_.ended() && unstuff_.at_marker() &&
-           reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
+  void finish() noexcept {
+    finished_ = true;
+    stream_.end_scan();
   }
 
   void next_segment(const plane_tools& tools) {
     if (row_ == region_.end_row) {
-      finished_ = orderly_ = true;
-      if (row_ == region_.rows && !at_marker()) refuse(jpeg_refusal::damaged);
+      finish();
+      if (row_ == region_.rows && !stream_.at_marker()) refuse(jpeg_refusal::damaged);
       return;
     }
-    if (header_.restart_interval > 0 && left_in_interval_ == 0) {
-      if (!at_marker() || !unstuff_.next_interval(intervals_ % 8)) return refuse(jpeg_refusal::damaged);
-      ++intervals_;
-      begin_interval();
-    }
-    const bool within = row_ >= region_.first_row;
-    const bool stored = within && column_ >= region_.first_column && column_ < region_.end_column;
-    std::size_t mcus = stored ? slots_.stored_mcus() : slots_.skipped_mcus();
+    if (may_leave_out_ && !is_wanted() && !leave_out()) return;
+    if (stream_.interval_has_ended() && !stream_.begin_next_interval()) return refuse(jpeg_refusal::damaged);
+    const bool within = row_ >= region_.first_row, stored = is_wanted();
     // MCUs until the next one that is treated in another way. All rows above the region are skipped together.
     std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
     if (!stored && within && column_ >= region_.end_column) until += region_.columns;
     if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
     if (!stored && within && row_ + 1 == region_.end_row && column_ >= region_.end_column)
       until = region_.columns - column_;
-    mcus = std::min(mcus, static_cast<std::size_t>(until));
-    if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
-    mcus_ = mcus;
-    left_in_interval_ -= static_cast<unsigned>(mcus);
-    const std::size_t blocks = mcus * slots_.blocks_of_mcu();
-    unstuff_.reach(stream_byte(), blocks * max_block_bytes + 16);
-    stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
+    mcus_ = stream_.begin_segment(static_cast<std::size_t>(until), stored, tools.stop);
   }
 
-  bool take_skipped() noexcept {
-    const block_slot* slot = slots_.skipped();
-    const std::size_t blocks = slots_.blocks_of_mcu();
-    std::array<int, max_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
-    for (std::size_t m = 0; m < mcus_; ++m)
-      for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
-    for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
-    column_ += static_cast<int>(mcus_);
-    row_ += column_ / region_.columns;
-    column_ %= region_.columns;
-    return std::all_of(predictor_.begin(), predictor_.end(), [](int p) { return std::abs(p) <= 32'767; });
+  /// Returns whether the next MCU lies within the region.
+  bool is_wanted() const noexcept {
+    return row_ >= region_.first_row && column_ >= region_.first_column && column_ < region_.end_column;
   }
 
-  static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
-    const std::uint64_t window = window_at(bit);
-    const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
-    if (__builtin_expect(e.bits != 0, 1)) return portable_steps::value(window, e);
-    const auto [length, size] = tables.dc_code.find(window);
-    return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
+  /// Goes to the last entry at or before the next wanted MCU, if it lies ahead. Returns false if the job has ended: no
+  /// MCU is wanted any more, or the file is damaged.
+  [[gnu::noinline]] bool leave_out() noexcept {
+    const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
+    if (row == region_.end_row) {
+      // Where nothing was left out, damage is seen as in a file without entries.
+      if (!has_entries_ && result_.entries == entry_origin::none) return true;
+      if (has_entries_) result_.entries = entry_origin::packed;
+      finish();
+      return false;
+    }
+    const bool whole = has_entries_ ? enter_packed(row) : enter_interval(row);
+    if (!whole) refuse(jpeg_refusal::damaged);
+    return whole;
   }
 
-  bool take_stored(const plane_tools& tools) noexcept {
+  /// Goes to the last packed entry before the wanted MCUs of a row, if it lies ahead.
+  bool enter_packed(int row) noexcept {
+    const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
+    const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
+    // Rows that are wanted as a whole follow each other without a call.
+    const bool whole_rows = region_.width() == region_.columns;
+    const std::int64_t end = whole_rows ? std::int64_t{region_.end_row} * region_.columns
+                                        : begin_of_row + region_.end_column;
+    const std::int64_t behind = (end + every - 1) / every;
+    jpeg_entry entry;
+    const bool ahead = number * every > std::int64_t{row_} * region_.columns + column_;
+    if (ahead) entry = entries_.at(number);
+    const bool is_last = behind > entries_.last();
+    stream_.limit(is_last ? stream_.file().size() : static_cast<std::size_t>(entries_.position_bits(behind) / 8));
+    return !ahead || enter(entry, entry_origin::packed);
+  }
+
+  /// Goes to the restart interval of the first wanted MCU of a row, if it is a later one.
+  bool enter_interval(int row) noexcept {
+    const std::int64_t wanted = std::int64_t{row} * region_.columns + region_.first_column;
+    const auto number = static_cast<unsigned>(wanted / stream_.header().restart_interval);
+    if (number == stream_.interval()) return true;
+    jpeg_entry entry;
+    return stream_.find_interval(number, entry) && enter(entry, entry_origin::restart_markers);
+  }
+
+  bool enter(const jpeg_entry& entry, entry_origin origin) noexcept {
+    row_ = static_cast<int>(entry.mcu / region_.columns);
+    column_ = static_cast<int>(entry.mcu % region_.columns);
+    result_.entries = origin;
+    return stream_.enter(entry);
+  }
+
+  /// Stores the samples of a segment.
+  bool store(const plane_tools& tools) noexcept {
     bool tame = true;
-    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
+    const scan_header& header = stream_.header();
+    const segment_slots& slots = stream_.slots();
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
       const int largest = quantiser_[c].largest_dc;
-      int dc = predictor_[c];
+      int dc = stream_.predictors()[c];
       unsigned highest = 0;
-      for (std::int16_t* const coefficients : slots_.stored_of(c, mcus_)) {
+      for (std::int16_t* const coefficients : slots.stored_of(c, mcus_)) {
         dc += coefficients[0];
         coefficients[0] = static_cast<std::int16_t>(dc);
         highest = std::max(highest, static_cast<unsigned>(dc + largest));   // a negative sum becomes a huge number
       }
-      predictor_[c] = dc;
+      stream_.predictors()[c] = dc;
       tame = tame && highest <= 2 * static_cast<unsigned>(largest);
     }
     if (!tame) return false;
-    slots_.for_each_row(mcus_, [&](const row_of_pairs& r) {
-      const scan_component& k = header_.component[r.component];
+    slots.for_each_row(mcus_, [&](const row_of_pairs& r) {
+      const scan_component& k = header.component[r.component];
       const plane_view& plane = result_.planes.component[r.component];
       const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
       const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
@@ -210,27 +221,20 @@ class plane_job {
       for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 2 * side)
         tame = transform(coefficients, quantiser_[r.component], to) && tame;
     });
-    column_ += static_cast<int>(mcus_);
-    row_ += column_ / region_.columns;
-    column_ %= region_.columns;
     return tame;
   }
 
-  scan_header header_;
+  mcu_stream stream_;
   mcu_region region_;
-  segment_slots::tables_of_components tables_;
   std::array<dequantiser, 3> quantiser_;
   std::array<std::size_t, 3> block_side_{};
-  segment_slots slots_;
-  unstuffer unstuff_;
-  block_stream stream_;
-  byte_memory stream_memory_, plane_memory_;
-  std::array<int, 3> predictor_{};
-  unsigned left_in_interval_ = 0, intervals_ = 0;
+  byte_memory plane_memory_;
   int row_ = 0, column_ = 0;      // position of the segment's first MCU
   std::size_t mcus_ = 0;          // MCUs of the segment
+  packed_entries entries_;
+  bool has_entries_ = false;      // packed ones
+  bool may_leave_out_ = false;    // there are entries of any kind
   bool finished_ = true;
-  bool orderly_ = false;          // the last picture was decoded to its end, and the slots are as lay_out() left them
   jpeg_planes_result result_;
 };
 

@@ -40,10 +40,12 @@ struct scan_header {
   std::size_t data_offset_bytes = 0;
 };
 
-/// Reads all marker segments in one pass. Each member function reads the payload of one kind.
+/// Reads all marker segments in one pass. Each member function reads the payload of one kind. A frame of the other
+/// process (sequential or progressive) is refused.
 class scan_header_reader {
  public:
-  scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
+  scan_header_reader(std::span<const std::uint8_t> file, scan_header& header, bool progressive = false)
+      : file_(file), header_(header), progressive_(progressive) {}
 
   jpeg_refusal read() {
     using enum jpeg_refusal;
@@ -63,18 +65,19 @@ class scan_header_reader {
     }
   }
 
- private:
+ protected:
   enum : unsigned {
-    baseline_frame = 0xc0, extended_frame = 0xc1, huffman_codes = 0xc4, last_frame = 0xcf, start_of_scan = 0xda,
-    quantisers = 0xdb, restart_interval = 0xdd, first_application = 0xe0, adobe_application = 0xee,
-    last_application = 0xef, comment = 0xfe
+    baseline_frame = 0xc0, extended_frame = 0xc1, progressive_frame = 0xc2, huffman_codes = 0xc4, last_frame = 0xcf,
+    end_of_image = 0xd9, start_of_scan = 0xda, quantisers = 0xdb, restart_interval = 0xdd, first_application = 0xe0,
+    adobe_application = 0xee, last_application = 0xef, comment = 0xfe
   };
 
   jpeg_refusal read_segment(unsigned marker, std::span<const std::uint8_t> payload) {
     using enum jpeg_refusal;
     switch (marker) {
       case baseline_frame:
-      case extended_frame: return read_frame(payload);
+      case extended_frame: return progressive_ ? process : read_frame(payload);
+      case progressive_frame: return progressive_ ? read_frame(payload) : progressive;
       case huffman_codes: return read_codes(payload);
       case quantisers: return read_quantisers(payload);
       case restart_interval:
@@ -191,7 +194,7 @@ class scan_header_reader {
   scan_header& header_;
   std::array<std::array<code_bytes, 4>, 2> codes_{};
   std::array<const std::uint8_t*, 4> quantisers_{};
-  bool jfif_ = false;
+  bool progressive_ = false, jfif_ = false;
   int adobe_transform_ = -1;
 };
 

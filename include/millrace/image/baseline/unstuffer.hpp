@@ -5,6 +5,7 @@
 //   u.reach(from, bytes);                        // copies on until `bytes` lie behind `from`, or the interval ends
 //   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended(): that is all of the interval
 //   bool begun = u.next_interval(number);        // over the marker RSTn; false: it is not there
+//   u.seek(from);                                // or: goes on at another byte of the file
 //
 // `slack_bytes` behind the copied bytes may be read. They have no meaning. A decoder that decodes them finds out from
 // its position.
@@ -54,7 +55,7 @@ class unstuffer {
 
   void begin(std::span<const std::uint8_t> file, std::size_t scan_begin, byte_memory& memory) {
     from_ = file.data() + scan_begin;
-    file_end_ = file.data() + file.size();
+    file_end_ = limit_ = file.data() + file.size();
     start_ = memory.at_least(file.size() - scan_begin + copied_at_once + slack_bytes);
     begin_interval();
   }
@@ -64,8 +65,25 @@ class unstuffer {
   bool ended() const noexcept { return ended_; }
   /// Returns whether the interval ended with a marker, and not with the file.
   bool at_marker() const noexcept { return at_marker_; }
+  /// Returns where in the file the copying stands: at the marker, if the interval ended with one.
+  const std::uint8_t* position() const noexcept { return from_; }
 
-  /// Copies until end() - from >= bytes, or until the interval ends.
+  /// Returns the file's byte that is copied next.
+  const std::uint8_t* source() const noexcept { return from_; }
+  /// Returns the file's byte that begin_of_interval() is a copy of.
+  const std::uint8_t* source_of_interval() const noexcept { return interval_from_; }
+
+  /// Goes on at another byte of the file, as if an interval began there.
+  void seek(const std::uint8_t* from) noexcept {
+    from_ = from;
+    begin_interval();
+  }
+
+  /// Copies no further than a little behind this byte of the file, until the next call. Nothing is limited at first.
+  /// The interval has not ended there.
+  void limit(const std::uint8_t* at) noexcept { limit_ = at; }
+
+  /// Copies until end() - from >= bytes, or until the interval ends, or up to the limit.
   void reach(const std::uint8_t* from, std::size_t bytes) noexcept {
     if (ended_ || static_cast<std::size_t>(to_ - from) >= bytes) return;
     constexpr std::size_t ahead = std::size_t{4} << 10;
@@ -85,12 +103,14 @@ class unstuffer {
   static constexpr std::size_t copied_at_once = 32;
 
   void begin_interval() noexcept {
+    interval_from_ = from_;
     to_ = start_;
     ended_ = at_marker_ = false;
   }
 
   void copy_until(const std::uint8_t* enough) noexcept {
-    while (to_ < enough && !ended_) {
+    // At the file's end the interval ends, limit or not: a file that is cut short has to be noticed.
+    while (to_ < enough && !ended_ && (from_ < limit_ || from_ == file_end_)) {
       copy_pieces(enough);
       if (from_ == file_end_) finish(false);
       else if (*from_ != 0xff) *to_++ = *from_++;
@@ -105,7 +125,9 @@ class unstuffer {
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;
     const __m128i all = _mm_set1_epi8(-1);
-    while (to < enough && file_end_ - from > static_cast<std::ptrdiff_t>(copied_at_once)) {
+    // The limit is not looked at within: a piece more costs less.
+    const std::uint8_t* const last = from < limit_ ? std::min(file_end_ - copied_at_once, limit_) : from;
+    while (to < enough && from < last) {
       const auto* const pieces = reinterpret_cast<const __m128i*>(from);
       const __m128i first = _mm_loadu_si128(pieces), second = _mm_loadu_si128(pieces + 1);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to), first);
@@ -146,6 +168,8 @@ class unstuffer {
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
+  const std::uint8_t* limit_ = nullptr;           // nothing behind it is asked for
+  const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;
   bool ended_ = false, at_marker_ = false;

@@ -129,9 +129,9 @@ class basic_photometric_runner {
   }
 
   void run_autocontrast(const rgb_pixels& p) {
-    std::array<byte_range, 3> all;
+    std::array<level_range, 3> all;
     in_parts(p, [&](std::uint8_t* data, std::size_t n) {
-      const std::array<byte_range, 3> part = pixel_kernels::ranges(data, n);
+      const std::array<level_range, 3> part = pixel_kernels::ranges(data, n);
       for (std::size_t c = 0; c < 3; ++c) {
         all[c].low = std::min(all[c].low, part[c].low);
         all[c].high = std::max(all[c].high, part[c].high);

@@ -17,7 +17,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The least and the highest value of a channel.
-struct byte_range {
+struct level_range {
   int low = 255, high = 0;
 };
 
@@ -55,8 +55,8 @@ struct portable_pixels {
     }
   }
 
-  static std::array<byte_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
-    std::array<byte_range, 3> found;
+  static std::array<level_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
+    std::array<level_range, 3> found;
     for (std::size_t i = 0; i < pixels; ++i)
       for (std::size_t c = 0; c < 3; ++c) {
         const int value = data[3 * i + c];

@@ -63,7 +63,7 @@ struct avx2_pixels : portable_pixels {
     });
   }
 
-  static std::array<byte_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
+  static std::array<level_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
     constexpr std::size_t period = 96;   // bytes after which a register holds the same channels again
     const std::size_t whole = 3 * pixels / period * period;
     __m256i low[3], high[3];
@@ -74,14 +74,14 @@ struct avx2_pixels : portable_pixels {
         low[k] = _mm256_min_epu8(low[k], bytes);
         high[k] = _mm256_max_epu8(high[k], bytes);
       }
-    std::array<byte_range, 3> found = portable_pixels::ranges(data + whole, pixels - whole / 3);
+    std::array<level_range, 3> found = portable_pixels::ranges(data + whole, pixels - whole / 3);
     alignas(32) std::uint8_t lows[period], highs[period];
     for (std::size_t k = 0; k < 3; ++k) {
       store(lows + 32 * k, low[k]);
       store(highs + 32 * k, high[k]);
     }
     for (std::size_t i = 0; i < period; ++i) {
-      byte_range& r = found[i % 3];
+      level_range& r = found[i % 3];
       if (lows[i] < r.low) r.low = lows[i];
       if (highs[i] > r.high) r.high = highs[i];
     }

@@ -3,6 +3,7 @@
 //   mr::detail::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
 //   bool same = after.same_as(before);                // every coefficient, table, sampling factor and marker
 //   bool kept = before.sequential_in_one_scan();      // rewriting would not change the coding process
+//   before.for_each_block([](int component, const JCOEF* block) noexcept { /* 64 numbers, row by row */ });
 //
 // Each component has as many blocks of 8 x 8 coefficients as its size needs. The blocks that only fill up the last MCUs
 // are not compared.
@@ -49,8 +50,55 @@ class jpeg_coefficients : private jpeg_input {
   /// Returns the number of MCUs in a row of a scan that holds all components.
   std::size_t mcus_per_row() const noexcept {
     if (info_.num_components == 1) return info_.comp_info[0].width_in_blocks;
-    const auto across = static_cast<std::size_t>(info_.max_h_samp_factor) * 8;
-    return (info_.image_width + across - 1) / across;
+    return (info_.image_width + mcu_width() - 1) / mcu_width();
+  }
+  /// Returns the number of rows of MCUs of such a scan.
+  std::size_t mcu_rows() const noexcept {
+    if (info_.num_components == 1) return info_.comp_info[0].height_in_blocks;
+    return (info_.image_height + mcu_height() - 1) / mcu_height();
+  }
+  /// Returns the width of its MCUs in pixels; mcu_height() likewise.
+  std::size_t mcu_width() const noexcept { return 8 * (one_component() ? 1 : factor(info_.max_h_samp_factor)); }
+  std::size_t mcu_height() const noexcept { return 8 * (one_component() ? 1 : factor(info_.max_v_samp_factor)); }
+
+  int components() const noexcept { return info_.num_components; }
+  /// Returns true if an MCU of all components fits into a baseline scan; else a file has a scan for each component.
+  bool fits_one_scan() const noexcept {
+    constexpr std::size_t largest_mcu = 10;
+    std::size_t blocks = 0;
+    for (int c = 0; c < info_.num_components; ++c) blocks += blocks_in_mcu(c);
+    return one_component() || blocks <= largest_mcu;
+  }
+  /// Returns the number of a component's blocks in an MCU of all components.
+  std::size_t blocks_in_mcu(int component) const noexcept {
+    if (one_component()) return 1;
+    const auto& layout = info_.comp_info[component];
+    return factor(layout.h_samp_factor) * factor(layout.v_samp_factor);
+  }
+  /// Returns true for a component that libjpeg's writer codes with the second pair of Huffman codes.
+  bool is_chroma(int component) const noexcept {
+    const bool has_chroma = info_.jpeg_color_space == JCS_YCbCr || info_.jpeg_color_space == JCS_YCCK;
+    return has_chroma && (component == 1 || component == 2);
+  }
+
+  /// Calls use(component, block) for each block, in the order of the scans that a baseline file has. A block is 64
+  /// numbers, row by row, or null: it only fills up the last MCUs. `use` throws nothing.
+  /// Returns false if libjpeg could not give the blocks.
+  template <class Use>
+  bool for_each_block(const Use& use) noexcept {
+    if (setjmp(escape_) != 0) return false;
+    if (fits_one_scan() && !one_component()) {
+      for (std::size_t y = 0; y < mcu_rows(); ++y)
+        for (std::size_t x = 0; x < mcus_per_row(); ++x)
+          for (int c = 0; c < info_.num_components; ++c) use_mcu(c, x, y, use);
+      return true;
+    }
+    for (int c = 0; c < info_.num_components; ++c)
+      for (JDIMENSION y = 0; y < info_.comp_info[c].height_in_blocks; ++y) {
+        const JBLOCK* blocks = row(c, y);
+        for (JDIMENSION x = 0; x < info_.comp_info[c].width_in_blocks; ++x) use(c, blocks[x]);
+      }
+    return true;
   }
 
   bool same_as(jpeg_coefficients& other) noexcept {
@@ -75,6 +123,21 @@ class jpeg_coefficients : private jpeg_input {
     if (setjmp(escape_) != 0) return false;
     arrays_ = jpeg_read_coefficients(&info_);
     return true;
+  }
+
+  bool one_component() const noexcept { return info_.num_components == 1; }
+  static std::size_t factor(int blocks) noexcept { return static_cast<std::size_t>(blocks); }
+
+  /// Uses a component's blocks of the MCU that is x-th from the left and y-th from the top.
+  template <class Use>
+  void use_mcu(int component, std::size_t x, std::size_t y, const Use& use) {
+    const auto& layout = info_.comp_info[component];
+    const std::size_t width = factor(layout.h_samp_factor), height = factor(layout.v_samp_factor);
+    for (std::size_t j = y * height; j < (y + 1) * height; ++j) {
+      const JBLOCK* blocks = j < layout.height_in_blocks ? row(component, static_cast<JDIMENSION>(j)) : nullptr;
+      for (std::size_t i = x * width; i < (x + 1) * width; ++i)
+        use(component, blocks && i < layout.width_in_blocks ? blocks[i] : nullptr);
+    }
   }
 
   bool lacks_scans() const noexcept {

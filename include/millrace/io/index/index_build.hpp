@@ -17,6 +17,8 @@
 // An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is not an error here:
 // its index records the damage. Such an index does not overwrite one that knows the samples behind the damage. A shard
 // without an end marker is whole, and its index records that.
+// With `entries`, shards whose index was made without entry points get them (entries_build.hpp), if the index can be
+// kept: the entries are used from its file. This reads all payloads.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
 // an index (shard_index.hpp).
@@ -27,6 +29,7 @@
 #pragma once
 
 #include <millrace/base/clock.hpp>
+#include <millrace/io/index/entries_build.hpp>
 #include <millrace/io/index/index_file.hpp>
 
 #include <atomic>
@@ -46,9 +49,11 @@ struct index_build_options {
   index_file_options files{};
   bool keep = true;              ///< writes new indexes to files; else they stay in memory
   bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
-  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight; 64 for a storage
+  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
+                                 ///< storage
   int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
+  entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
 };
 
 /// How many shards had which outcome; the last three count other things.
@@ -63,6 +68,10 @@ struct index_build_counts {
   std::uint64_t samples = 0;             ///< samples of all shards
   std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
   std::uint64_t scanned_members = 0;     ///< members of the scanned shards
+  std::uint64_t entries_made = 0;        ///< shards that got entry points
+  std::uint64_t entries_looked_at = 0;   ///< samples that were read for entry points
+  std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
+  std::uint64_t entries_unreadable = 0;      ///< of these samples, those that are damaged
 };
 
 /// The result of build_indexes().
@@ -88,7 +97,12 @@ class index_builder {
   void add_head(std::size_t shard, const index_summary& head);
   /// Removes what killed processes left in the folder of the index; once for each folder.
   void clean_folder_of(const std::string& kept_at);
-  void keep(const std::string& kept_at, shard_index& index);
+  void keep(const std::string& kept_at, shard_index& index, const entry_pieces* made = nullptr);
+  /// Makes the entry points of an index that is to have some, and keeps it.
+  void add_entries(const std::string& path, const std::string& kept_at, shard_index& index);
+  bool wants_entries(bool made) const noexcept {
+    return options_.entries && !made && options_.keep && options_.files.keeps();
+  }
   shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
   /// Adds the head of the index beside a shard of a storage, if it is good. Does not ask for the shard.
   bool add_stored_head(std::size_t shard);
@@ -104,6 +118,7 @@ class index_builder {
   std::span<const std::string> shards_;
   const index_build_options& options_;
   bool terminal_;
+  unsigned threads_of_shard_ = 1;   // for its entry points
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard after this one is started
   std::mutex mutex_;                                        // guards all members below

@@ -4,6 +4,7 @@
 #include <millrace/io/index/index_build.hpp>
 
 #include <millrace/base/machine.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/tar_index_scan.hpp>
 #include <millrace/sync/started_thread.hpp>
 
@@ -34,9 +35,13 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.keep && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
-  const unsigned usual = options_.files.storage.is_local() ? std::min(usable_cores(), 8U) : stored_at_once;
+  const unsigned cores = std::max(usable_cores(), 1U);
+  const unsigned usual =
+      !options_.files.storage.is_local() ? stored_at_once : options_.entries ? cores : std::min(cores, 8U);
   std::size_t count = options_.threads > 0 ? options_.threads : usual;
+  const std::size_t wanted = count;
   count = std::min(count, shards_.size());
+  if (count > 0) threads_of_shard_ = static_cast<unsigned>((wanted + count - 1) / count);
   std::vector<std::thread> others;
   const auto join = [&others] {
     for (auto& other : others) other.join();
@@ -94,7 +99,8 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   try {
     if (options_.heads_only && options_.files.keeps()) {
       const index_summary head = summarize_index(kept_at, identity);
-      if (head.state == index_file_state::good && head.shard_is_whole) return add_head(shard, head);
+      if (head.state == index_file_state::good && head.shard_is_whole && !wants_entries(head.entries_made))
+        return add_head(shard, head);
     }
     if (options_.files.keeps()) known = load_index(kept_at, identity);
   } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
@@ -118,6 +124,14 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
       why_not_kept = trouble.what();
     }
   }
+  if (kept && !cut && wants_entries(known.index.entries().made)) try {
+      add_entries(path, kept_at, known.index);
+    } catch (const io_error& trouble) {
+      // An index that was kept without entry points is as good as before.
+      known.index.set_entries({});
+      kept = false;
+      why_not_kept = trouble.what();
+    }
   const std::lock_guard lock(mutex_);
   if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
   result_.counts.not_kept += !kept;
@@ -126,10 +140,29 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   add(shard, std::move(known.index), known.state);
 }
 
+MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& kept_at,
+                                                shard_index& index) {
+  if (index.state() == shard_index::shard_state::compressed) return;
+  { const atomic_file<> can_be_written(kept_at); }   // else all payloads would be read for nothing
+  const auto done = [this](std::uint64_t samples, std::uint64_t payload_bytes) {
+    const std::lock_guard lock(mutex_);
+    result_.counts.entries_looked_at += samples;
+    result_.counts.entries_payload_bytes += payload_bytes;
+    show_progress(false);
+  };
+  const made_entries made = make_entries({.storage = options_.files.storage, .shard = path, .make = options_.entries,
+                                          .threads = threads_of_shard_, .done = done}, index);
+  keep(kept_at, index, &made.pieces);
+  const std::lock_guard lock(mutex_);
+  ++result_.counts.entries_made;
+  result_.counts.entries_unreadable += made.unreadable;
+}
+
 MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
   try {
     const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
-    if (head.state != index_file_state::good || !head.shard_is_whole) return false;
+    if (head.state != index_file_state::good || !head.shard_is_whole || wants_entries(head.entries_made))
+      return false;
     add_head(shard, head);
     return true;
   } catch (const io_error&) {   // the shard itself tells as much
@@ -156,17 +189,20 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded,
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
       .shard_is_whole = index->state() == shard_index::shard_state::whole,
-      .without_end_marker = index->facts().counters.missing_end_markers > 0, .shard = index->identity(),
-      .index_bytes = sizeof(index_head) + index->columns().counts.all_bytes()};
+      .without_end_marker = index->facts().counters.missing_end_markers > 0,
+      .entries_made = index->entries().made, .entries_in_storage = index->entries().in_storage,
+      .entry_bytes = index->entries().bytes(), .shard = index->identity(),
+      .index_bytes = index->entries().made ? entries_begin_at(index->columns().counts)
+                                           : sizeof(index_head) + index->columns().counts.all_bytes()};
   result_.indexes[shard] = std::move(index);
   ++done_;
   show_progress(false);
 }
 
-MILLRACE_INLINE void index_builder::keep(const std::string& kept_at, shard_index& index) {
+MILLRACE_INLINE void index_builder::keep(const std::string& kept_at, shard_index& index, const entry_pieces* made) {
   if (!options_.files.keeps()) return;   // there is no place for it
   clean_folder_of(kept_at);
-  keep_index(kept_at, index);
+  keep_index(kept_at, index, made);
 }
 
 MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& kept_at) {
@@ -221,12 +257,20 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
   const std::int64_t pause_ns = !shown_once_ ? 1'000'000'000 : terminal_ ? 250'000'000 : 10'000'000'000;
   if (!last && now_ns - shown_ns_ < pause_ns) return;
   const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
+  const index_build_counts& c = result_.counts;
   char text[200];
-  const int length = std::snprintf(
-      text, sizeof text, "%sindexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s%s",
-      terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(result_.counts.samples),
-      static_cast<double>(result_.counts.scanned_bytes) * 1e-9 / seconds,
-      static_cast<double>(result_.counts.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
+  int length;
+  if (c.entries_looked_at > 0)
+    length = std::snprintf(
+        text, sizeof text, "%smaking entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads%s",
+        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.entries_looked_at),
+        static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds, terminal_ && !last ? "" : "\n");
+  else
+    length = std::snprintf(
+        text, sizeof text, "%sindexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s%s",
+        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.samples),
+        static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
+        static_cast<double>(c.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
   // A failure to show the progress is ignored.
   [[maybe_unused]] const auto written =
       posix_files::write(options_.progress_file, text, static_cast<std::size_t>(length));

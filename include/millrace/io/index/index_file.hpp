@@ -13,9 +13,10 @@
 // An index is valid only for a shard with the size and the time (in ns) for which it was made. If only the time
 // differs, just its checksums are used, for the index that replaces it. A damaged index is never used: every cut and
 // every flipped bit is detected. An index may be removed at any time.
-// Many processes may call keep_index() at once. Each one locks the file, takes over the checksums in it, and replaces
-// the file in one step. On a file system without locks, checksums that two processes write at the same moment may be
-// lost; they are learned again later.
+// Many processes may call keep_index() at once. Each one locks the file, takes over its checksums and its entry points,
+// and replaces the file in one step. Entry points are taken over if all members lie where they did. Reading finds out
+// whether a payload is still the one that they were made for. On a file system without locks, checksums that two
+// processes write at the same moment may be lost; they are learned again later.
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
 #pragma once
 
@@ -27,6 +28,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -65,6 +67,12 @@ struct kept_index {
   std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is kept
 };
 
+/// The bytes of all entries of a shard, in the order of its members, in any number of pieces.
+using entry_pieces = std::vector<std::vector<std::byte>>;
+
+/// The ending of the names of indexes.
+inline constexpr std::string_view index_ending = ".millrace-index";
+
 /// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's whole path.
 /// Shards of the same name therefore have different indexes.
 std::string index_path(const std::string& shard, const index_file_options& options = {});
@@ -81,9 +89,9 @@ bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std
 /// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
 /// has a sound head.
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
-                                                         const shard_identity& shard, index_head& head);
+                                                         const shard_identity& shard, index_front& front);
 
-/// Reads and checks a whole index.
+/// Reads and checks a whole index, all but its entries.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
 /// Returns the current size and time of a shard. Throws io_error if the system or the storage cannot tell them.
@@ -102,8 +110,11 @@ struct index_summary {
   std::uint64_t fingerprint = 0;
   bool shard_is_whole = false;
   bool without_end_marker = false;   ///< true if a whole shard has no end marker
+  bool entries_made = false;         ///< true if entry points were made, even if there are none
+  bool entries_in_storage = false;   ///< true if the index lies beside its shard in a storage
+  std::uint64_t entry_bytes = 0;     ///< size of all entry points
   shard_identity shard{};            ///< size and time for which the index was made
-  std::uint64_t index_bytes = 0;     ///< size of the file
+  std::uint64_t index_bytes = 0;     ///< size of the file before entry points
   bool identified = true;            ///< false: the shard was not asked for yet, and its time is not known
   bool of_set_index = false;         ///< a set index tells it
 };
@@ -119,7 +130,8 @@ index_summary summarize_stored_index(const storage& at, const std::string& shard
 
 /// Takes over the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a
 /// compressed shard. Throws io_error if the file cannot be read or written.
-kept_index keep_index(const std::string& path, shard_index& index);
+/// `made` are the entries of index.entries(). Without it, `index` gets those of the file.
+kept_index keep_index(const std::string& path, shard_index& index, const entry_pieces* made = nullptr);
 
 /// Removes half-written indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
 /// whole folder: call it once before many calls of keep_index().

@@ -10,6 +10,9 @@
 // payloads is read too.
 // CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp keeps them. Each
 // record has its checksums as record::checksums().
+// Entry points: with a source of the index file, a field gets those that the index has for it (bytes::entries()). Their
+// CRC-32C over payload and entries is checked first. Entries that are wrong or cannot be read are left out and counted:
+// a decoder does without.
 // Errors: those of shard_reader for the same sample. data_error for a payload whose checksum changed, and for a shard
 // shorter than its index says. io_error of the source. The next call is independent of the failed one.
 // Threads: one thread at a time per reader; any number of readers share an index.
@@ -45,13 +48,16 @@ struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;
   std::uint64_t checksums_checked = 0, checksums_learned = 0;
+  std::uint64_t with_entries = 0, entries_refused = 0;   ///< fields
 };
 
 /// Reads samples of one shard by their numbers.
 class indexed_reader {
  public:
-  /// Throws setup_error if a wanted field has upper-case letters.
-  indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {});
+  /// Throws setup_error if a wanted field has upper-case letters. `entries` is the file of the index, if entry points
+  /// are to be read.
+  indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {},
+                 byte_source* entries = nullptr);
 
   /// Reads the samples `numbers` into `records`, which has the same size. Returns how many at the front of `numbers`
   /// are good. If that is not all, failure() is the error of the next one.
@@ -95,6 +101,7 @@ class indexed_reader {
   struct part {                     // one payload
     std::uint32_t member;
     std::size_t at, size;
+    std::uint32_t checksum = 0;     // of a payload that was found right; 0: not known
   };
   struct sought_sample {
     std::size_t position;           // index in the caller's list
@@ -111,6 +118,15 @@ class indexed_reader {
   void add_part(std::uint32_t number, const indexed_member& member);
   void finish_block();
   void fill_block();
+  void announce_entries(std::span<const std::uint32_t> numbers);
+  void add_entries(std::uint32_t member);
+  /// Reads the entries of all payloads in the block to `at` and behind; `lead` is where the payloads begin.
+  void fill_entries(block& to, std::size_t lead, std::size_t at);
+  struct run_of_parts {             // whose entries lie in one piece in the file
+    std::size_t first, end, lead;
+  };
+  /// Gives out the entries that are right; `read` are those of the parts, as far as they could be read.
+  void check_entries(const run_of_parts& parts, block& to, std::span<const std::byte> read);
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
   void name_field(std::byte* base, std::size_t& at, std::uint32_t member);
 
@@ -130,6 +146,7 @@ class indexed_reader {
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 
   byte_source* source_;
+  byte_source* entries_;              // null: none are read
   shard_index* index_;
   block_pool* pool_;
   indexed_reader_options options_;
@@ -138,6 +155,8 @@ class indexed_reader {
   std::vector<sought_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
+  std::vector<entries_place> with_entries_;
+  std::size_t block_entries_ = 0;     // payloads of the block that have some
   std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0;
   std::span<record> records_;
   std::size_t failed_at_ = 0;

@@ -15,8 +15,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
-                                               indexed_reader_options options)
-    : source_(&source), index_(&index), pool_(&pool), options_(std::move(options)) {
+                                               indexed_reader_options options, byte_source* entries)
+    : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
+      options_(std::move(options)) {
   const wanted_fields wanted(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
     fields_.push_back({.wanted = wanted.contains(index.field_name(field))});
@@ -64,6 +65,17 @@ MILLRACE_INLINE void indexed_reader::announce(std::span<const std::uint32_t> num
     }
   }
   source_->will_read(ranges);
+  if (entries_) announce_entries(numbers);
+}
+
+MILLRACE_INLINE void indexed_reader::announce_entries(std::span<const std::uint32_t> numbers) {
+  std::vector<byte_range> ranges;
+  for (const std::uint32_t number : numbers) {
+    const indexed_sample sample = index_->sample(number);
+    for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m)
+      if (fields_[index_->field_of(m)].wanted) ranges.push_back(index_->entries().range_of(m));
+  }
+  entries_->will_read(ranges);
 }
 
 MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
@@ -95,12 +107,14 @@ MILLRACE_INLINE void indexed_reader::begin_block() {
   pieces_.clear();
   payload_bytes_ = 0;
   tail_bytes_ = source_->name().size();
+  block_entries_ = 0;
   ++block_number_;
 }
 
 MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t number) {
   const indexed_sample sample = index_->sample(number);
   const std::size_t parts = parts_.size(), pieces = pieces_.size(), payload = payload_bytes_, tail = tail_bytes_;
+  const std::size_t with_entries = block_entries_;
   const std::optional<piece> last = pieces == 0 ? std::nullopt : std::optional(pieces_.back());
   bool fits = true;
   std::uint64_t sample_bytes = 0, fields = 0;
@@ -115,6 +129,7 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     field.seen_in = number + 1;
     if (fits) add_part(m, member);
     tail_bytes_ += member.field.size() + sizeof(field_entry);
+    if (entries_) add_entries(m);
   }
   for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) fields_[index_->field_of(m)].seen_in = 0;
   if (!fits || (!planned_.empty() && payload_bytes_ > options_.bytes_per_read)) {
@@ -123,6 +138,7 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     if (last) pieces_.back() = *last;
     payload_bytes_ = payload;
     tail_bytes_ = tail;
+    block_entries_ = with_entries;
     return false;
   }
   tail_bytes_ += sample.key.size() + sizeof(record_head) + 2 * alignof(record_head);
@@ -154,7 +170,7 @@ MILLRACE_INLINE void indexed_reader::finish_block() {
 }
 
 MILLRACE_INLINE void indexed_reader::fill_block() {
-  auto block = pool_->take(payload_bytes_ + tail_bytes_ + 2 * alignment);
+  auto block = pool_->take(payload_bytes_ + tail_bytes_ + 2 * alignment + entries_table_bytes(block_entries_));
   std::byte* const base = block.get()->data();
   const std::size_t lead = (alignment - reinterpret_cast<std::uintptr_t>(base) % alignment) % alignment;
   for (const piece& p : pieces_) {
@@ -181,7 +197,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     at = head.fields_at = aligned(at, alignof(record_head));
     std::exception_ptr mismatch;
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) {
-      const part& p = parts_[i];
+      part& p = parts_[i];
       const known_field& field = fields_[index_->field_of(p.member)];
       const std::string_view name = index_->field_name(index_->field_of(p.member));
       const field_entry entry{field.name_at, name.size(), lead + p.at, p.size};
@@ -190,7 +206,8 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
       counters_.payload_bytes += p.size;
       const checked payload = check(planned.number, p.member, {base + lead + p.at, p.size});
       head.checksums = combine_keys(head.checksums, payload.checksum);
-      if (!mismatch) mismatch = payload.mismatch;
+      if (payload.mismatch) mismatch = mismatch ? mismatch : payload.mismatch;
+      else p.checksum = payload.checksum;
     }
     std::memcpy(base + at, &head, sizeof head);
     const auto* lasting = reinterpret_cast<const record_head*>(base + at);
@@ -201,6 +218,62 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     ++counters_.samples;
     if (mismatch) failed(planned.position, mismatch);
     else records_[planned.position] = record(block, lasting);
+  }
+  if (block_entries_ > 0) fill_entries(*block.get(), lead, at);
+}
+
+MILLRACE_INLINE void indexed_reader::add_entries(std::uint32_t member) {
+  const auto size = static_cast<std::size_t>(index_->entries().range_of(member).size_bytes);
+  tail_bytes_ += size;
+  block_entries_ += size > 0;
+}
+
+MILLRACE_INLINE void indexed_reader::fill_entries(block& to, std::size_t lead, std::size_t at) {
+  with_entries_.clear();
+  const entry_table& table = index_->entries();
+  for (std::size_t first = 0, end = 0; first < parts_.size(); first = end) {
+    const byte_range range = table.range_of(parts_[first].member);
+    end = first + 1;
+    if (range.size_bytes == 0) continue;
+    byte_range all = range;
+    for (; end < parts_.size(); ++end) {
+      const byte_range next = table.range_of(parts_[end].member);
+      if (next.offset_bytes != all.offset_bytes + all.size_bytes) break;
+      all.size_bytes += next.size_bytes;
+    }
+    const std::span<std::byte> room(to.data() + at, static_cast<std::size_t>(all.size_bytes));
+    at += room.size();
+    std::size_t got = 0;
+    try {
+      got = read_fully(*entries_, all.offset_bytes, room);
+    } catch (const error&) {   // the payloads are there, and enough
+    }
+    check_entries({first, end, lead}, to, room.first(got));
+  }
+  put_entries_table(to, at, with_entries_);
+}
+
+MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, block& to,
+                                                   std::span<const std::byte> read) {
+  const entry_table& table = index_->entries();
+  for (std::size_t i = parts.first; i < parts.end; ++i) {
+    const part& p = parts_[i];
+    const auto size = static_cast<std::size_t>(table.range_of(p.member).size_bytes);
+    if (size == 0) continue;
+    const auto stored = read.first(std::min(size, read.size()));
+    read = read.subspan(stored.size());
+    std::uint32_t expected = 0;
+    bool right = stored.size() == size;
+    if (right) {
+      const auto entries = stored.subspan(entry_table::checksum_bytes);
+      std::memcpy(&expected, stored.data(), sizeof expected);
+      const std::byte* const payload = to.data() + parts.lead + p.at;
+      right = crc32c(entries, p.checksum != 0 ? p.checksum : crc32c({payload, p.size})) == expected;
+      if (right)
+        with_entries_.push_back({parts.lead + p.at, p.size, static_cast<std::size_t>(entries.data() - to.data()),
+                                 entries.size()});
+    }
+    ++(right ? counters_.with_entries : counters_.entries_refused);
   }
 }
 

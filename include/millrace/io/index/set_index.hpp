@@ -32,7 +32,7 @@ struct set_index_shard {
   std::uint64_t size_bytes = 0;
   std::uint64_t samples = 0;
   std::uint64_t fingerprint = 0;      ///< of its index: the same for the same members at the same offsets
-  std::uint64_t index_bytes = 0;      ///< the size of its index's file
+  std::uint64_t index_bytes = 0;      ///< of its index's file, before entry points
   bool without_end_marker = false;
   std::string version{};              ///< as in file_identity; empty: not known
 

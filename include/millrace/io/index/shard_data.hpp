@@ -11,6 +11,8 @@
 // open between reads.
 // Small samples are read in whole blocks of neighbors (block_cache.hpp), on two conditions. expect() has said how far
 // apart neighbors are in the order, and the allowed memory holds them until their turn.
+// Fields get the entry points that the index has for them (indexed_reader.hpp). Those of a storage are read in chunks,
+// which are kept up to a limit that expect() tells (entry_file.hpp).
 // Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
 // the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
@@ -23,6 +25,7 @@
 
 #include <millrace/io/file/metered_file.hpp>
 #include <millrace/io/index/block_cache.hpp>
+#include <millrace/io/index/entry_files.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
 #include <millrace/io/index/known_shard.hpp>
 #include <millrace/io/index/sample_choice.hpp>
@@ -44,6 +47,7 @@ struct shard_data_options {
   bool strict = false;             ///< makes a shard without an end marker an error
   sample_choice choice{};          ///< the samples to use; only while the data is made
   std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
+  entry_maker entries{};           ///< as in index_build_options
 };
 
 /// The order in which samples will be requested.
@@ -68,6 +72,8 @@ class shard_data {
 
   /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept;
+  /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
+  void report_reads(event_counts& counts) const noexcept { entries_.report(counts); }
 
   /// Returns the number of samples of each shard; if samples were chosen, of these with their repeats. A located_sample
   /// counts among these.
@@ -95,7 +101,7 @@ class shard_data {
   read_meter& reads() const noexcept { return reads_; }
 
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the bytes that may be
-  /// held in blocks; 0 if each sample is read when its turn comes.
+  /// held of neighbors: in blocks, which is 0 if each sample is read when its turn comes, and of their entry points.
   std::size_t expect(const expected_order& order);
 
   /// Tells the storage which shards are opened in this order, beside those of other calls.
@@ -124,9 +130,12 @@ class shard_data {
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
+    void watch_in(read_meter& reads) noexcept;
     const std::size_t shard;
     metered_file file;
+    std::unique_ptr<entry_file> entries;   // null if the index has none
     indexed_reader reader;
+    told_entries told{};
   };
 
   static constexpr std::size_t block_bytes = std::size_t{256} << 10;
@@ -194,6 +203,7 @@ class shard_data {
   std::size_t damaged_shards_ = 0;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<detail::block_cache> block_cache_;
+  mutable entry_files entries_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;

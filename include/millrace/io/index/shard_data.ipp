@@ -27,7 +27,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
   fingerprint_ = names_.size();
   auto found = find_shard_heads(
       names_, {.build = {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file,
-                         .older_of_damaged = options_.damaged_shards_at_most > 0},
+                         .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries},
                .set_index = options_.set_index});
   if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
     tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
@@ -96,7 +96,7 @@ MILLRACE_INLINE shard_data::~shard_data() {
 MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
     const auto& index = shards_[shard].index;
-    if (!index || !options_.files.keeps() || shards_[shard].damaged) return;
+    if (!index || !options_.files.keeps() || shards_[shard].damaged || index->entries().in_storage) return;
     if (index->known_checksums() <= shards_[shard].known_checksums) return;
     const std::string path = index_path(names_[shard], options_.files);
     std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
@@ -142,18 +142,23 @@ MILLRACE_INLINE void shard_data::expect_shards(std::span<const std::size_t> shar
 }
 
 MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
+  const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const known_shard& s) {
+    return s.head.entries_in_storage && (s.head.entry_bytes > 0 || s.head.of_set_index);
+  });
+  const std::size_t of_entries =
+      stored ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes}) : 0;
   std::uint64_t samples = 0;
   for (const std::uint64_t count : counts_) samples += count;
-  if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return 0;
+  if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return of_entries;
   // A block is held from the first possible turn of its samples until the last one was taken. A lane may begin and
   // end inside a block.
   const std::uint64_t window = std::min(order.window, samples);
   // The factor 2 covers two things: a pool block is up to a quarter larger than its content, and threads overtake
   // each other.
   const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * block_bytes);
-  if (held > order.max_held_bytes) return 0;
+  if (held > order.max_held_bytes) return of_entries;
   block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
-  return static_cast<std::size_t>(held);
+  return static_cast<std::size_t>(held) + of_entries;
 }
 
 MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wanted, std::span<record> records,
@@ -245,9 +250,16 @@ MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::si
                                                    read_meter& reads)
     : shard(shard_number),
       file(of.options_.files.storage, of.names_[shard], reads),
-      reader(file, of.index(shard), pool, of.options_.reader) {
+      entries(of.entries_.open({.files = of.options_.files, .shard = of.names_[shard], .number = shard},
+                               of.index(shard), reads)),
+      reader(file, of.index(shard), pool, of.options_.reader, entries.get()) {
   if (!of.options_.files.storage.is_local())
     of.shards_[shard].check_same(of.names_[shard], static_cast<const stored_file&>(file.file()).identity());
+}
+
+MILLRACE_INLINE void shard_data::open_shard::watch_in(read_meter& reads) noexcept {
+  file.watch_in(reads);
+  if (entries) entries->watch_in(reads);
 }
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
@@ -291,6 +303,7 @@ MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& bl
   try {
     auto opened = take(shard, asked);
     static_cast<void>(opened->reader.read(numbers, records));
+    if (opened->entries) entries_.count(opened->reader.counters(), opened->told);
     give_back(shard, std::move(opened), asked);
   } catch (const error&) {
     // An error of the whole shard. read_now() meets it again for the samples that are wanted.
@@ -310,6 +323,7 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
   try {
     auto opened = take(shard, asked);
     read = opened->reader.read(numbers, found);
+    if (opened->entries) entries_.count(opened->reader.counters(), opened->told);
     if (read < numbers.size()) wrong = opened->reader.take_failure();
     give_back(shard, std::move(opened), asked);
   } catch (...) {
@@ -360,7 +374,7 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::si
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) {
       --open_;
-      idle_[shard]->file.watch_in(reads);
+      idle_[shard]->watch_in(reads);
       return std::move(idle_[shard]);
     }
   }

@@ -74,7 +74,8 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& s
                                                const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
-  if (!set) return build_indexes(shards, options.build);
+  // Entry points that are to be made are found by the indexes themselves.
+  if (!set || options.build.entries) return build_indexes(shards, options.build);
   shard_indexes all;
   all.indexes.resize(shards.size());
   all.heads.resize(shards.size());
@@ -89,6 +90,7 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& s
       continue;
     }
     if (at.is_local()) continue;
+    all.heads[i].entries_in_storage = true;   // if there are some, which its index tells
     const file_identity identity{.size_bytes = told->size_bytes, .version = told->version};
     all.heads[i].identified = !told->version.empty();
     if (!all.heads[i].identified) continue;

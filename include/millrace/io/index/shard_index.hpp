@@ -15,6 +15,7 @@
 // Errors: none. Threads: any number of readers; checksums may be learned at the same time.
 #pragma once
 
+#include <millrace/io/index/entry_table.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/io/tar/tar_header.hpp>
 
@@ -23,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -155,6 +157,11 @@ class shard_index {
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 
+  /// Returns where the entry points of the payloads lie.
+  const entry_table& entries() const noexcept { return entries_; }
+  /// Sets that, for all members. Must not be called while other threads use the index.
+  void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
+
   /// Returns the columns, for index_format.hpp.
   const detail::index_columns& columns() const noexcept { return columns_; }
 
@@ -166,6 +173,7 @@ class shard_index {
 
   shard_facts facts_{};
   detail::index_columns columns_{};
+  entry_table entries_{};
 };
 
 }}}  // namespace millrace::detail

@@ -3,47 +3,19 @@
 
 #include "../coded_files.hpp"
 #include "../drawn_files.hpp"
+#include "../drawn_requests.hpp"
 #include "../photographs.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <memory>
 #include <set>
 
 namespace mr = millrace;
-using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::seed_of_run;
+using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::exact_request, slow::random_region,
+    slow::seed_of_run;
 
 namespace {
-
-/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
-struct exact_request {
-  std::unique_ptr<std::byte[]> memory;
-  mr::detail::jpeg_planes_request ask;
-
-  exact_request(std::span<const std::byte> file, mr::detail::jpeg_planes_request a)
-      : memory(new std::byte[file.size()]), ask(a) {
-    if (!file.empty()) std::memcpy(memory.get(), file.data(), file.size());
-    ask.bytes = {memory.get(), file.size()};
-  }
-};
-
-mr::detail::jpeg_planes_request random_region(mr::rng& d, std::size_t width, std::size_t height) {
-  mr::detail::jpeg_planes_request ask;
-  ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
-  if (d.chance(0.3)) return ask;
-  const auto scale = static_cast<std::size_t>(ask.eighths);
-  width = (width * scale + 7) / 8;
-  height = (height * scale + 7) / 8;
-  ask.left = d.below(width);
-  ask.top = d.below(height);
-  ask.right = ask.left + 1 + d.below(width - ask.left);
-  ask.bottom = ask.top + 1 + d.below(height - ask.top);
-  return ask;
-}
-mr::detail::jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
-  return random_region(d, f.width, f.height);
-}
 
 /// What a run has met, each kind once.
 struct kinds_seen {
@@ -142,11 +114,11 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
   CHECK(taken > 0);
 }
 
-TEST_CASE("damaged files are refused, or have the planes that libjpeg gives without a warning") {
+TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, without a warning of what was looked at") {
   mr::rng d({.seed = seed_of_run(), .sample = 2});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 1'500);
-  std::size_t refused = 0, taken = 0, warned = 0;
+  std::size_t refused = 0, taken = 0, warned = 0, unseen = 0;
   for (std::size_t i = 0; i < files; ++i) {
     const drawn_file good = draw_file(d, 40);
     drawn_file bad = draw_file(d, 64);
@@ -160,7 +132,10 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
       const auto expected = slow::raw_reader().read(bad.bytes, bottom, ask.eighths);
       INFO(describe(bad));
       CHECK(!expected.error);
-      CHECK(expected.warnings == 0);
+      // Damage in an interval that is left out is not looked at.
+      const bool left_out = got.entries != mr::detail::entry_origin::none;
+      CHECK((expected.warnings == 0 || left_out));
+      unseen += expected.warnings != 0;
       CHECK(slow::difference_of(got.planes, expected) == "");
       ++taken;
     } else {
@@ -178,6 +153,75 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
   CHECK(refused > files / 4);
   CHECK(taken > files / 10);
   CHECK(warned > files / 20);
+  CHECK(unseen > 0);
+  CHECK(unseen < files / 20);
+}
+
+/// Where the markers of a file's entropy-coded bytes begin.
+std::vector<std::size_t> markers_of(const std::vector<std::byte>& file) {
+  mr::detail::scan_header h;
+  REQUIRE(mr::detail::read_scan_header(file, h) == mr::detail::jpeg_refusal::none);
+  std::vector<std::size_t> found;
+  for (std::size_t i = h.data_offset_bytes; i + 1 < file.size(); ++i)
+    if (file[i] == std::byte{0xff} && file[i + 1] != std::byte{0}) found.push_back(i);
+  return found;
+}
+
+TEST_CASE("restart intervals without a wanted MCU are left out, if their markers are in order") {
+  const drawn_file f{{.quality = 90, .restart_interval = 4}, 160, 320, 3,
+                     slow::make_file(slow::photo(160, 320, 3, 12), {.restart_interval = 4})};
+  mr::detail::jpeg_plane_decoder decoder;
+  const auto decoded = [&](const std::vector<std::byte>& file, mr::detail::jpeg_planes_request ask) {
+    ask.bytes = file;
+    return decoder.decode(ask);
+  };
+  // 20 by 10 MCUs: 5 intervals a row. Wanted are columns 9 and 10 of rows 3 and 4, which intervals 17 and 22 hold.
+  const mr::detail::jpeg_planes_request ask{.left = 145, .top = 50, .right = 175, .bottom = 78};
+  const auto got = decoded(f.bytes, ask);
+  compare(f, ask, got, by_libjpeg(f, ask));
+  CHECK(got.entries == mr::detail::entry_origin::restart_markers);
+  CHECK(decoded(f.bytes, {}).entries == mr::detail::entry_origin::none);
+  CHECK(decoded(f.bytes, {.bottom = 16}).entries == mr::detail::entry_origin::none);
+
+  const auto markers = markers_of(f.bytes);
+  REQUIRE(markers.size() == 50);
+  std::size_t unseen = 0, refused = 0;
+  for (std::size_t k = 0; k < markers.size(); ++k) {
+    auto other_bytes = f.bytes;   // the first ones of interval k + 1
+    for (std::size_t i = markers[k] + 2; i < std::min(markers[k] + 6, f.bytes.size()); ++i)
+      if (k + 1 < markers.size() && i < markers[k + 1]) other_bytes[i] = std::byte{0x5a};
+    const auto got_of_others = decoded(other_bytes, ask);
+    unseen += got_of_others && slow::difference_of(got_of_others.planes, by_libjpeg(f, ask)).empty();
+    auto renumbered = f.bytes;
+    renumbered[markers[k] + 1] ^= std::byte{1};
+    auto missing = f.bytes;
+    missing[markers[k] + 1] = std::byte{0};
+    auto doubled = f.bytes;
+    doubled.insert(doubled.begin() + static_cast<std::ptrdiff_t>(markers[k]), {f.bytes[markers[k]],
+                                                                               f.bytes[markers[k] + 1]});
+    for (const auto& bad : {renumbered, missing, doubled}) {
+      // The marker behind the last wanted interval is not looked for, for not all of that interval is wanted.
+      const bool looked_at = k < 22;
+      CHECK((decoded(bad, ask).refusal != mr::detail::jpeg_refusal::none) == looked_at);
+      refused += looked_at;
+    }
+  }
+  CHECK(unseen == 48);   // all but the two that are wanted
+  CHECK(refused == 66);
+}
+
+TEST_CASE("markers are found wherever they lie, and stuffed bytes are none") {
+  mr::rng d({.seed = seed_of_run(), .sample = 7});
+  for (int i = 0; i < 3'000; ++i) {
+    const std::size_t size = d.below(100);
+    const auto memory = std::make_unique<std::uint8_t[]>(size);   // AddressSanitizer sees what reads too far
+    for (std::size_t k = 0; k < size; ++k)
+      memory[k] = static_cast<std::uint8_t>(d.chance(0.1) ? 255 : d.chance(0.8) ? 0 : d.below(256));
+    std::size_t expected = 0;
+    const auto is_marker = [&](std::size_t k) { return k + 1 < size && memory[k] == 255 && memory[k + 1] != 0; };
+    while (expected < size && !is_marker(expected)) ++expected;
+    CHECK(mr::detail::find_marker(memory.get(), memory.get() + size) == memory.get() + expected);
+  }
 }
 
 TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not taken, and the rest has its planes") {

@@ -2,6 +2,7 @@
 #include <millrace/image/baseline/unstuffer.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
 
+#include "../jpeg_recipes.hpp"
 #include "../slow_planes.hpp"
 
 #include <doctest/doctest.h>
@@ -58,9 +59,10 @@ TEST_CASE("each kind of file that is left to libjpeg says why") {
   CHECK(refusal_of(color) == "none");
   CHECK(refusal_of({}) == "no JPEG");
   CHECK(refusal_of(std::vector<std::byte>(100)) == "no JPEG");
-  CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.progressive = true})) == "progressive or arithmetic");
+  CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.progressive = true})) == "progressive");
   CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.horizontal = 4, .vertical = 1})) == "sampling");
   CHECK(refusal_of(mr::encode_jpeg(slow::photo(20, 20, 3, 2), {.keep_rgb = true})) == "colour space");
+  CHECK(refusal_of(slow::make_jpeg(slow::photo(20, 20, 3, 2), {.arithmetic = true})) == "arithmetic or lossless");
   CHECK(refusal_of(with(color, 0xc0, 0, 12)) == "precision");
   CHECK(refusal_of(with(color, 0xc0, 2, 0)) != "none");          // 20 rows become 0
   CHECK(refusal_of(with(color, 0xc0, 5, 4)) == "components");

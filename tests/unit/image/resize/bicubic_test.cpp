@@ -152,6 +152,17 @@ TEST_CASE("a bicubic resize to the same size changes nothing, and the last filte
         p.random_resized_crop(16, two).geometry().plan().rows.begin);
 }
 
+TEST_CASE("a drawn filter is either of both, each half of the time") {
+  const auto file = mr::encode_jpeg(slow::photo(50, 70, 3, 3));
+  const auto p = mr::jpeg(slow::view(file)).resize(20, 20);
+  mr::rng d({.seed = 2});
+  int bicubic = 0;
+  for (int i = 0; i < 1'000; ++i)
+    bicubic += p.random_filter(d).geometry().plan().rows.filter == mr::resize_filter::bicubic ? 1 : 0;
+  CHECK(bicubic > 400);
+  CHECK(bicubic < 600);
+}
+
 TEST_CASE("a bicubic resize is within one level of the whole picture, decoded and resized; by both decoders the same") {
   mr::scratch s;
   for (std::uint64_t i = 0; i < 150; ++i) {

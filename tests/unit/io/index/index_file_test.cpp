@@ -210,7 +210,7 @@ TEST_CASE("an index is good for one size and one time of its shard, and for one 
   CHECK(mr::detail::load_index(s.index_name(), other).index.fingerprint() == s.index.fingerprint());
   CHECK(mr::detail::summarize_index(s.index_name(), other).state == touched);
   std::string newer = load(s.index_name());
-  newer[12] = 2;   // the version
+  newer[12] = 3;   // the version
   make_checksums_right(newer);
   save(s.index_name(), newer);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == stale);

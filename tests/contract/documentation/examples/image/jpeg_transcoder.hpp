@@ -1,3 +1,3 @@
-void example(std::span<const std::byte> bytes) {
+void example(std::span<const std::byte> bytes, const mr::jpeg_codes& codes) {
 EXAMPLE
 }

@@ -2,10 +2,13 @@
 
 struct example {
   mr::ragged<std::uint32_t> words;
-  std::int32_t label;
+  std::int32_t label, kind;
 };
 example prepare(const mr::record&);
 
 void show() {
-EXAMPLE
+EXAMPLE 1
+  auto kinds =
+EXAMPLE 2
+      ;
 }

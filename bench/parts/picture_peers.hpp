@@ -1,0 +1,78 @@
+// Figures of Pillow and torchvision, measured by bench/peers/pictures.py on the benchmark's own pictures.
+//
+//   bench::picture_files files;
+//   files.add("rgb", png);                                    // a file of the folder rgb
+//   const bench::peer_figures theirs = bench::measure_peers(files, 5);
+//   theirs.us.at("rgb Pillow");                               // nothing where it is not installed, which is printed
+//
+// The interpreter is the one that MILLRACE_BENCH_PYTHON names, else python3.
+#pragma once
+
+#include "../harness.hpp"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace bench {
+
+/// Files in a folder that is removed at the end.
+class picture_files {
+ public:
+  picture_files() : folder_(std::filesystem::path(data_folder()) / "peers") { remove(); }
+  ~picture_files() { remove(); }
+  picture_files(const picture_files&) = delete;
+  picture_files& operator=(const picture_files&) = delete;
+
+  void add(const std::string& kind, std::span<const std::byte> file) {
+    std::filesystem::create_directories(folder_ / kind);
+    char name[32];
+    std::snprintf(name, sizeof name, "%05zu", count_++);
+    std::ofstream(folder_ / kind / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::filesystem::path folder_;
+  std::size_t count_ = 0;
+};
+
+struct peer_figures {
+  std::map<std::string, double> us{};   // by name
+};
+
+/// Runs the script, and prints what it skips.
+inline peer_figures measure_peers(harness& run, const picture_files& files, int rounds) {
+  const char* chosen = std::getenv("MILLRACE_BENCH_PYTHON");
+  const std::string python = chosen && *chosen ? chosen : "python3";
+  const std::string command =
+      python + " " MILLRACE_BENCH_PEERS "/pictures.py '" + files.folder() + "' " + std::to_string(rounds);
+  peer_figures made;
+  std::fflush(stdout);
+  const auto close = [](std::FILE* f) { pclose(f); };
+  const std::unique_ptr<std::FILE, decltype(close)> out(popen(command.c_str(), "r"), close);
+  std::array<char, 512> line;
+  while (out && std::fgets(line.data(), line.size(), out.get())) {
+    std::string text = line.data();
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    const std::size_t tab = text.find('\t');
+    if (tab == std::string::npos) continue;
+    const std::string name = text.substr(0, tab), value = text.substr(tab + 1);
+    if (name == "skipped" || name == "version") run.finding("peer " + name, value);
+    else made.us[name] = std::strtod(value.c_str(), nullptr);
+  }
+  for (const auto& [name, us] : made.us) run.result(name, us, "us");
+  return made;
+}
+
+}  // namespace bench

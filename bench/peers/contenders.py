@@ -1,0 +1,40 @@
+# The loaders that are compared: what pip installs for each, what it reads, and what its row has to say.
+import dataclasses
+
+
+@dataclasses.dataclass
+class Contender:
+    name: str
+    program: str                 # beside this file; of Millrace: the options of bench_peers
+    reads: str = "tar"
+    environment: str = ""        # folder of the virtual environment; none: Millrace
+    installs: tuple = ()         # arguments of pip install, one call after the other
+    needs: str = ""              # Debian packages without which it does not install or run
+    pack: str = ""               # the program that packs the photographs for it
+    folder: str = ""             # behind the set's name: photographs that somebody made by `repack`
+    says: str = ""               # what a reader of the figures has to know
+
+
+TORCH = ("torch", "torchvision", "webdataset", "pillow", "numpy")
+
+CONTENDERS = [
+    Contender("Millrace", "shards"),
+    Contender("Millrace, by an index", "indexed"),
+    Contender("Millrace, repacked", "shards", folder="-repacked"),
+    Contender("Millrace, repacked, by an index", "indexed", folder="-repacked"),
+    Contender("tf.data", "tf_data.py", "TFRecord", "tf-data", (["tensorflow-cpu"],), pack="tf_pack.py",
+              says="resize without antialias"),
+    Contender("mlx-data", "mlx_data.py", "tar", "mlx-data", (["mlx-data", "numpy"],),
+              says="f16 by a table in numpy: it has no operator for it"),
+    Contender("FFCV", "ffcv_loader.py", ".beton", "ffcv",
+              (["torch", "torchvision", "pillow", "numpy", "setuptools", "wheel"],
+               ["--no-build-isolation", "ffcv", "opencv-python-headless"]),
+              needs="libopencv-dev libturbojpeg0-dev pkg-config g++", pack="ffcv_pack.py",
+              says="the same JPEG bytes in its container"),
+    Contender("DALI on CPU", "dali.py", "tar", "dali", (["nvidia-dali-cuda130", "numpy"],),
+              says="resize without antialias"),
+    Contender("torchvision", "torchvision_v2.py", "tar", "torch", (TORCH,)),
+    Contender("Pillow", "pillow.py", "tar", "torch", (TORCH,), says="the usual recipe"),
+    Contender("SPDL", "spdl_io.py", "tar", "spdl", (["spdl", "spdl-io", "numpy"],), needs="ffmpeg",
+              says="FFmpeg decodes and scales"),
+]

@@ -1,0 +1,70 @@
+// The samples of shards, one after the other, without those of shards that are finished.
+//
+//   repack_reader from(shards, [&](std::size_t shard) { return progress.finished(shard); });
+//   while (auto sample = from.next()) use(sample->record, sample->shard);          // the record; its shard's number
+//   from.passed_over();                                                            // what was in no sample, counted
+//
+// Errors: those of shard_reader, located; data_error for a shard without samples. Threads: one.
+#pragma once
+
+#include <millrace/io/tar/shard_reader.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+class repack_reader {
+ public:
+  repack_reader(const std::vector<std::string>& shards, std::function<bool(std::size_t)> leaves_out)
+      : shards_(shards), leaves_out_(std::move(leaves_out)) {}
+
+  struct sample {
+    millrace::record record;
+    std::size_t shard;
+  };
+
+  /// None at the end.
+  std::optional<sample> next() {
+    try {
+      for (;;) {
+        if (shard_) {
+          if (auto found = shard_->next()) return sample{std::move(*found), at_};
+          close();
+          ++at_;
+        }
+        while (at_ < shards_.size() && leaves_out_(at_)) ++at_;
+        if (at_ == shards_.size()) return std::nullopt;
+        shard_.emplace(std::make_unique<millrace::file_source>(shards_[at_]), pool_);
+      }
+    } catch (...) {
+      std::rethrow_exception(millrace::located_exception({.stage = "repack", .shard = shards_[at_]}));
+    }
+  }
+
+  /// Returns the number of the shard that is read, or could not be.
+  std::size_t shard() const { return at_; }
+  const millrace::event_counts& passed_over() const { return passed_over_; }
+
+ private:
+  void close() {
+    if (shard_->counters().samples == 0)
+      throw millrace::data_error("the shard has no samples, and would become none", "Leave it out");
+    shard_->report(passed_over_);
+    shard_.reset();
+  }
+
+  const std::vector<std::string>& shards_;
+  std::function<bool(std::size_t)> leaves_out_;
+  millrace::block_pool pool_;
+  std::optional<millrace::shard_reader> shard_;
+  std::size_t at_ = 0;
+  millrace::event_counts passed_over_;
+};
+
+inline bool holds_a_picture(const millrace::bytes& field) {
+  return field.name().ends_with("jpg") || field.name().ends_with("jpeg");
+}

@@ -1,0 +1,35 @@
+// The option --restarts-per-row N|auto of the programs that write JPEGs, and what it asks of the transcoder.
+//
+//   const restart_choice restarts = read_restarts(args);             // default: none
+//   auto file = millrace::transcode_jpeg(bytes, restarts.coding());
+//   std::string in_a_record = restarts.text();                       // "0", "8", "auto"
+//
+// auto takes the shortest interval of at least 64 pixels that makes a picture's coded data grow by at most 2 %. With
+// restarts of any kind a picture that has the standard's codes keeps them: a decoder has the tables of these already.
+// Threads: a value. Errors: setup_error for another word.
+#pragma once
+
+#include "command_line.hpp"
+
+#include <millrace/image/jpeg_transcoder.hpp>
+
+#include <string>
+
+struct restart_choice {
+  unsigned per_row = 0;
+  bool by_size = false;
+
+  bool asked() const { return by_size || per_row != 0; }
+  std::string text() const { return by_size ? "auto" : std::to_string(per_row); }
+  millrace::jpeg_transcode_options coding() const {
+    constexpr double growth_limit = 0.02;
+    return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0,
+            .keep_standard_codes = asked()};
+  }
+};
+
+inline restart_choice read_restarts(command_line& args) {
+  constexpr auto name = "--restarts-per-row";
+  if (args.word(name, "auto")) return {.by_size = true};
+  return {.per_row = args.number(name, 0U)};
+}

@@ -1,0 +1,57 @@
+// Finds the NUMA node of a PCI device and the cores of a node, in sysfs.
+//
+//   if (const auto node = mr::detail::numa_node_of_pci_device("0000:81:00.0"))   // empty on a machine with one node
+//     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads made here stay there too
+//
+// The functions take the root of sysfs, so that tests can give them a tree of their own.
+// Errors: none; what cannot be read is unknown, and unknown is empty. Threads: any; a core_scope belongs to one thread.
+// Lifetime: values. Source of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the numbers of a kernel list such as "0-3,8", ascending; empty for text that is no such list. Numbers above
+/// 4,095 are left out.
+std::vector<unsigned> numbers_of_list(const std::string& text);
+
+/// Returns the NUMA node next to a PCI device ("0000:81:00.0", in either case). Returns nothing if the kernel does not
+/// know it, or if fewer than two nodes have memory.
+std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs = "/sys");
+
+/// Returns the cores of a NUMA node.
+std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs = "/sys");
+
+/// Returns those of `cores` on which the calling thread may run.
+std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores);
+
+/// Keeps the calling thread on some cores until the end of the scope. Threads that it makes meanwhile stay there for
+/// good. It does nothing without cores, or if the kernel refuses.
+class core_scope {
+ public:
+  explicit core_scope(const std::vector<unsigned>& cores) noexcept;
+  core_scope(const core_scope&) = delete;
+  core_scope& operator=(const core_scope&) = delete;
+  ~core_scope();
+
+ private:
+#if defined(__linux__)
+  cpu_set_t before_{};
+#endif
+  bool changed_ = false;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/numa.ipp>
+#endif

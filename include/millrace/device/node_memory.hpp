@@ -1,0 +1,48 @@
+// Allocates host memory whose pages the kernel takes from one NUMA node while that has any.
+//
+//   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; std::bad_alloc; zeros, at a page's border
+//   if (slot.error() == 0) fill(slot.get());              // else errno of mbind: the pages may lie anywhere
+//
+// A page is taken when it is touched first. So the node is set before anything touches or pins the pages: in memory of
+// malloc() they may have been touched already. The node is a preference (MPOL_PREFERRED), because a full node must not
+// end a run. Huge pages are requested as in slot_memory.hpp.
+// Threads: any. Lifetime: the memory is given back with the object.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Memory near one NUMA node. Movable.
+class node_memory {
+ public:
+  node_memory(std::size_t bytes, unsigned node);
+  node_memory(node_memory&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), error_(other.error_) {}
+  node_memory& operator=(node_memory&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(error_, other.error_);
+    return *this;
+  }
+  ~node_memory();
+
+  /// Returns the first byte.
+  void* get() const noexcept { return memory_; }
+  /// Returns why the pages may lie on any node, as in errno; 0: they are taken from the node.
+  int error() const noexcept { return error_; }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;   // mapped
+  int error_ = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/device/node_memory.ipp>
+#endif

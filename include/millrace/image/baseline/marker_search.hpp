@@ -1,0 +1,60 @@
+// Finds markers in entropy-coded bytes without decoding them.
+//
+//   const std::uint8_t* at = mr::detail::find_marker(from, file_end);         // file_end: there is none
+//   const std::uint8_t* begin = mr::detail::find_restart(from, file_end, 2, 6);   // behind RST2 to RST5; null: damaged
+//
+// Errors: none. Threads: pure functions. Source: ITU-T T.81 B.1.1.2 and B.2.1.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the first 0xff with a byte other than 0 behind it, or `end`.
+inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint8_t* end) noexcept {
+#ifdef __SSE2__
+  constexpr std::ptrdiff_t looked_at_bytes = 32;
+  const __m128i ones = _mm_set1_epi8(-1), zeros = _mm_setzero_si128();
+  const auto markers_in = [&](const std::uint8_t* at) {
+    const __m128i here = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i behind = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 1));
+    return _mm_andnot_si128(_mm_cmpeq_epi8(behind, zeros), _mm_cmpeq_epi8(here, ones));
+  };
+  for (; end - from > looked_at_bytes; from += looked_at_bytes) {
+    const __m128i low = markers_in(from), high = markers_in(from + 16);
+    if (_mm_movemask_epi8(_mm_or_si128(low, high)) == 0) continue;
+    const auto found = static_cast<unsigned>(_mm_movemask_epi8(low)) |
+                       static_cast<unsigned>(_mm_movemask_epi8(high)) << 16;
+    return from + __builtin_ctz(found);
+  }
+#endif
+  while (end - from > 1) {
+    from = static_cast<const std::uint8_t*>(std::memchr(from, 0xff, static_cast<std::size_t>(end - from - 1)));
+    if (from == nullptr) return end;
+    if (from[1] != 0) return from;
+    from += 2;
+  }
+  return end;
+}
+
+/// Returns the byte behind the marker at the end of restart interval `last` - 1, looking from a byte of interval
+/// `first`. Returns null if one of the markers until there has not the number that it must have.
+inline const std::uint8_t* find_restart(const std::uint8_t* from, const std::uint8_t* end, unsigned first,
+                                        unsigned last) noexcept {
+  for (; first < last; ++first) {
+    from = find_marker(from, end);
+    if (from == end || from[1] != 0xd0 + first % 8) return nullptr;
+    from += 2;
+  }
+  return from;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,73 @@
+// A set of a block's coefficients in one word, and the operations that refinement scans do with it.
+//
+//   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
+//   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
+//   auto place = sets::nth_last(zeros, 58);                             // the set of coefficient 5 alone
+//   unsigned k = mr::detail::first_of(place);                           // 5
+//   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
+//
+// Coefficient k is bit 63 - k, so that bits of the stream and coefficients have the same order.
+// Threads: pure functions.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <bit>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+using coefficient_set = std::uint64_t;
+
+constexpr coefficient_set set_of(unsigned k) noexcept { return coefficient_set{1} << 63 >> k; }
+/// Returns the number of the first coefficient; 64 for an empty set.
+[[gnu::always_inline]] inline unsigned first_of(coefficient_set set) noexcept {
+  return static_cast<unsigned>(std::countl_zero(set));
+}
+[[gnu::always_inline]] inline unsigned size_of(coefficient_set set) noexcept {
+  return static_cast<unsigned>(std::popcount(set));
+}
+/// Returns the members before `place`, a set of one coefficient.
+constexpr coefficient_set before(coefficient_set set, coefficient_set place) noexcept {
+  return set & (coefficient_set{0} - (place << 1));
+}
+/// Returns the coefficients from `first` to `last`.
+constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
+  return ~coefficient_set{0} >> first & ~coefficient_set{0} << (63 - last);
+}
+
+struct portable_sets {
+  /// Returns the set of the n-th member from the end alone, counted from 0. There are more than n.
+  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+    for (; n > 0; --n) set &= set - 1;
+    return set & (coefficient_set{0} - set);
+  }
+  /// Returns the members whose bit is set; `bits` has one for each member, that of the last one lowest.
+  [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
+    coefficient_set chosen = 0;
+    for (; set != 0; set &= set - 1, bits >>= 1)
+      if ((bits & 1) != 0) chosen |= set & (coefficient_set{0} - set);
+    return chosen;
+  }
+};
+
+#ifdef __x86_64__
+struct bmi2_sets {
+  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+    return deposited(std::uint64_t{1} << n, set);
+  }
+  [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
+    return deposited(bits, set);
+  }
+
+ private:
+  /// Inline assembly needs no compiler flag.
+  [[gnu::always_inline]] static std::uint64_t deposited(std::uint64_t bits, std::uint64_t to) noexcept {
+    std::uint64_t result;
+    asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));
+    return result;
+  }
+};
+#endif
+
+}}}  // namespace millrace::detail

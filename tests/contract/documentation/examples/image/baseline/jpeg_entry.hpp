@@ -1,0 +1,5 @@
+#include <millrace/image/baseline/mcu_stream.hpp>
+
+void example(mr::detail::mcu_stream& stream) {
+EXAMPLE
+}

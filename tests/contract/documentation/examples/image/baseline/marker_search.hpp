@@ -1,0 +1,3 @@
+void example(const std::uint8_t* from, const std::uint8_t* file_end) {
+EXAMPLE
+}

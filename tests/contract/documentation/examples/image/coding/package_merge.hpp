@@ -1,0 +1,5 @@
+#include <vector>
+
+void example() {
+EXAMPLE
+}

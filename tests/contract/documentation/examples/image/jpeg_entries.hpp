@@ -1,0 +1,3 @@
+void example(std::span<const std::byte> file) {
+EXAMPLE
+}

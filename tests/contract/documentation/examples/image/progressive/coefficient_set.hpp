@@ -1,0 +1,4 @@
+std::uint64_t example() {
+EXAMPLE
+  return third + k;
+}

@@ -1,0 +1,5 @@
+#include <millrace/image/png.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/scalar.hpp>
+
+EXAMPLE

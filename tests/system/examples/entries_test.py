@@ -1,0 +1,59 @@
+# Entry points that inspect makes for the JPEGs of shards.
+#
+#   python3 entries_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def run(name, *arguments, fails=False):
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+                          stdin=subprocess.DEVNULL)
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stderr if fails else done.stdout
+
+
+class Entries(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.shapes = cls.folder / "shapes"
+        run("make_shapes", cls.shapes)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def test_inspect_makes_entry_points_that_change_no_crop(self):
+        folder = self.folder / "entries"
+        folder.mkdir()
+        for number in range(2):
+            (folder / f"{number}.tar").write_bytes((self.shapes / f"train-00{number}.tar").read_bytes())
+        made = r"^entry points: (\d) of 2 shards made now, (\d+) samples: (\d+) fields, \S+ MB \((\S+) % of the " \
+               r"shards\), \S+ s\n$"
+        first = re.match(made, run("inspect", "--entries", "--mcus", 2, "--threads", 3, folder))
+        self.assertEqual(first[1], "2")
+        self.assertLessEqual(float(first[4]), 3.6)
+        self.assertEqual(len(list(folder.glob("*.millrace-index"))), 2)
+        again = re.match(made, run("inspect", "--entries", folder))
+        self.assertEqual(again.group(1, 2, 3), ("0", first[2], first[3]))
+        lines = run("inspect", folder).splitlines()
+        self.assertRegex(lines[2], rf"; entry points of {first[3]} fields, ")
+        self.assertNotIn("entry points", run("inspect", self.shapes / "train-002.tar"))
+        # Indexes of shards where nobody may write lie elsewhere.
+        apart = self.folder / "indexes"
+        self.assertRegex(run("inspect", "--entries", "--indexes", apart, self.shapes / "train-002.tar"),
+                         "1 of 1 shards")
+        self.assertIn("entry points", run("inspect", "--indexes", apart, self.shapes / "train-002.tar"))
+        self.assertIn("--mcus is 0", run("inspect", "--entries", "--mcus", 0, folder, fails=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+// NUMA nodes as sysfs tells them, in trees made here, and threads that are kept to cores.
+#include "../../made_up_sysfs.hpp"
+
+#include <millrace/base/numa.hpp>
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+namespace mr = millrace;
+
+using cores = std::vector<unsigned>;
+
+TEST_CASE("numbers are read from the kernel's lists") {
+  const auto numbers = mr::detail::numbers_of_list;
+  CHECK(numbers("0") == cores{0});
+  CHECK(numbers("0-3,8\n") == cores{0, 1, 2, 3, 8});
+  CHECK(numbers("0,2-3,64-65\n") == cores{0, 2, 3, 64, 65});
+  CHECK(numbers("8,0-1") == cores{0, 1, 8});
+  CHECK(numbers("\n").empty());
+  CHECK(numbers("").empty());
+  CHECK(numbers("-1\n").empty());   // what numa_node has where nobody knows
+  CHECK(numbers("0-").empty());
+  CHECK(numbers("0;1").empty());
+  CHECK(numbers("all").empty());
+  CHECK(numbers("4000-99999999999999999999").size() == 96);   // 4,000 to 4,095
+}
+
+TEST_CASE("a device's node is found by its address, in either case, where there are several nodes") {
+  made_up_sysfs sys;
+  sys.add_node(0, "0-3");
+  sys.add_node(1, "4-7");
+  sys.add_device("0000:a1:00.0", "1");
+  sys.add_device("0000:a2:00.0", "-1");
+  sys.add_device("0000:a3:00.0", "2");   // a node without memory
+  const auto node_of = [&](const char* address) {
+    return mr::detail::numa_node_of_pci_device(address, sys.root());
+  };
+  CHECK(node_of("0000:A1:00.0") == 1U);
+  CHECK(node_of("0000:a1:00.0") == 1U);
+  CHECK(!node_of("0000:a2:00.0"));
+  CHECK(!node_of("0000:a3:00.0"));
+  CHECK(!node_of("0000:a4:00.0"));
+  CHECK(!node_of(""));
+  CHECK(mr::detail::cores_of_numa_node(1, sys.root()) == cores{4, 5, 6, 7});
+  CHECK(mr::detail::cores_of_numa_node(2, sys.root()).empty());
+}
+
+TEST_CASE("on a machine with one node, or without sysfs, no device has a node") {
+  made_up_sysfs sys;
+  sys.add_node(0, "0-3");
+  sys.add_device("0000:01:00.0", "0");
+  CHECK(!mr::detail::numa_node_of_pci_device("0000:01:00.0", sys.root()));
+  CHECK(!mr::detail::numa_node_of_pci_device("0000:01:00.0", sys.root() + "/nowhere"));
+}
+
+TEST_CASE("a long list of cores is read whole") {
+  made_up_sysfs sys;
+  std::string list = "0";
+  for (int core = 2; core < 512; core += 2) list += "," + std::to_string(core);   // as where threads alternate
+  sys.add_node(0, list);
+  CHECK(mr::detail::cores_of_numa_node(0, sys.root()).size() == 256);
+}
+
+#if defined(__linux__)
+TEST_CASE("a thread is kept to cores until the end of the scope, threads that it makes for good") {
+  const cores all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  REQUIRE(!all.empty());
+  const cores last{all.back()};
+  const auto here = [&] { return mr::detail::allowed_cores(all); };
+  cores inside, of_thread;
+  {
+    const mr::detail::core_scope scope(last);
+    inside = here();
+    std::thread([&] { of_thread = here(); }).join();
+  }
+  CHECK(inside == last);
+  CHECK(of_thread == last);
+  CHECK(here() == all);
+  {
+    const mr::detail::core_scope none(cores{});
+    CHECK(here() == all);
+  }
+  {
+    const mr::detail::core_scope no_such_core(cores{1'000'000});
+    CHECK(here() == all);
+  }
+}
+#endif

@@ -1,0 +1,241 @@
+// Where the pinned slots of a session lie on a machine with several NUMA nodes, and the cores that its threads keep to.
+// The machine is made up. Node 0 is there on any machine, so that the kernel agrees; a node that is not there makes it
+// refuse.
+#include "../../cuda/fake/fake_cuda.hpp"
+#include "../../made_up_sysfs.hpp"
+#include "../run/quiet_sessions.hpp"
+
+#include <millrace/base/numa.hpp>
+#include <millrace/device/best_device.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t rows = 4, width = 3'000;
+
+struct example {
+  std::array<std::uint8_t, width> pixels;
+};
+
+example made(int n) {
+  example e{};
+  e.pixels.fill(static_cast<std::uint8_t>(n % 251));
+  return e;
+}
+
+std::string address_of_first_device() {
+  char address[32] = {};
+  REQUIRE(cudaDeviceGetPCIBusId(address, sizeof address, 0) == cudaSuccess);
+  std::string lower = address;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+mr::device device_of(const made_up_sysfs& sys) {
+  return mr::device(std::make_shared<mr::detail::cuda_backend>(0, sys.root()));
+}
+
+struct result {
+  std::string description;
+  int wrong = 0, batches = 0;
+};
+
+result run_on(const mr::device& where, mr::session_options options = quiet(2)) {
+  mr::session run{mr::from(numbers(80)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}) |
+                      mr::to_device({.device = where}),
+                  std::move(options)};
+  result r{.description = run.description()};
+  for (auto& b : run) {
+    const auto copy = b.to_host(b.template get<&example::pixels>());
+    for (std::size_t i = 0; i < rows; ++i)
+      if (copy(i, width - 1) != (static_cast<std::size_t>(r.batches) * rows + i) % 251) ++r.wrong;
+    ++r.batches;
+  }
+  return r;
+}
+
+void expect_whole(const result& r) {
+  CHECK(r.batches == 20);
+  CHECK(r.wrong == 0);
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  CHECK(fake_cuda::violations().empty());
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+bool says(const result& r, const char* words) { return r.description.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("with several nodes the slots are pages near the GPU, pinned afterwards, and the start line says so") {
+  fake_cuda::reset();
+  made_up_sysfs sys;
+  sys.add_node(0, "0");
+  sys.add_node(1, "1");
+  sys.add_device(address_of_first_device(), "0");
+  if (mr::detail::node_memory(1, 0).error() != 0) {
+    MESSAGE("there are no memory policies here");
+    return;
+  }
+  const result r = run_on(device_of(sys));
+  CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots on NUMA node 0, 2 workers"));
+  CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
+  CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
+  CHECK(fake_cuda::calls("cudaHostRegister") == fake_cuda::calls("cudaHostUnregister"));
+  expect_whole(r);
+}
+
+TEST_CASE("with one node, or where nobody knows the GPU's, nothing changes") {
+  for (const bool several : {false, true}) {
+    fake_cuda::reset();
+    made_up_sysfs sys;
+    sys.add_node(0, "0");
+    if (several) sys.add_node(1, "1");
+    sys.add_device(address_of_first_device(), several ? "-1" : "0");
+    const result r = run_on(device_of(sys));
+    CHECK(!says(r, "NUMA"));
+    CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
+    CHECK(fake_cuda::calls("cudaHostRegister") == 0);
+    expect_whole(r);
+  }
+}
+
+TEST_CASE("a runtime that does not tell the GPU's address, too") {
+  fake_cuda::reset();
+  made_up_sysfs sys;
+  sys.add_node(0, "0");
+  sys.add_node(1, "1");
+  sys.add_device(address_of_first_device(), "0");
+  result r;
+  {
+    const mr::device where = device_of(sys);
+    fake_cuda::fail("cudaDeviceGetPCIBusId", 1, cudaErrorNotSupported);   // of the session's own
+    r = run_on(where);
+  }
+  CHECK(!says(r, "NUMA"));
+  expect_whole(r);
+}
+
+TEST_CASE("a node that the kernel refuses is told in the start line, and the slots are pinned all the same") {
+  fake_cuda::reset();
+  made_up_sysfs sys;
+  sys.add_node(0, "0");
+  sys.add_node(900, "1");
+  sys.add_device(address_of_first_device(), "900");
+  const result r = run_on(device_of(sys));
+  CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots not bound to NUMA node 900 (mbind: "));
+  CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
+  CHECK(fake_cuda::calls("cudaHostRegister") == 0);
+  expect_whole(r);
+}
+
+TEST_CASE("pages that cannot be pinned are told too; if nothing can be pinned, the slots are pageable as ever") {
+  made_up_sysfs sys;
+  sys.add_node(0, "0");
+  sys.add_node(1, "1");
+  fake_cuda::reset();
+  sys.add_device(address_of_first_device(), "0");
+  if (mr::detail::node_memory(1, 0).error() != 0) {
+    MESSAGE("there are no memory policies here");
+    return;
+  }
+  for (const std::uint64_t nth : {1U, 2U}) {
+    fake_cuda::reset();
+    fake_cuda::fail("cudaHostRegister", nth, cudaErrorNotSupported);
+    const result r = run_on(device_of(sys));
+    CHECK(says(r, "not bound to NUMA node 0 (cudaHostRegister: cudaErrorNotSupported)"));
+    CHECK(fake_cuda::calls("cudaHostRegister") == nth);   // once refused, it is not asked for again
+    CHECK(fake_cuda::calls("cudaHostAlloc") >= 1);
+    expect_whole(r);
+  }
+  fake_cuda::reset({.pinned_bytes = 20'000});
+  const result r = run_on(device_of(sys));
+  CHECK(says(r, "with pageable host slots"));
+  expect_whole(r);
+}
+
+#if defined(__linux__)
+TEST_CASE("threads keep to the cores near the device if they are told to, and leave them when the session is over") {
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  if (all.size() < 2) {
+    MESSAGE("there is one core here");
+    return;
+  }
+  fake_cuda::reset();
+  made_up_sysfs sys;
+  sys.add_node(0, std::to_string(all.back()) + ",4000");   // and one that this process may not use
+  sys.add_node(1, std::to_string(all.front()));
+  sys.add_device(address_of_first_device(), "0");
+
+  using cores = std::vector<unsigned>;
+  for (const bool near : {true, false}) {
+    std::mutex mutex;
+    std::set<cores> of_workers, of_readers;
+    const auto note = [&](std::set<cores>& where) {
+      const std::lock_guard lock(mutex);
+      where.insert(mr::detail::allowed_cores(all));
+    };
+    struct noting_source {
+      using item = int;
+      struct reader {
+        std::function<void()> note;
+        int next_item = 0;
+        std::optional<int> next() {
+          note();
+          return next_item < 400 ? std::optional(next_item++) : std::nullopt;
+        }
+      };
+      std::function<void()> note;
+      std::size_t shards() const noexcept { return 1; }
+      reader open(std::size_t, std::uint64_t) const { return {note}; }
+    };
+    const auto prepare = [&](int n) {
+      note(of_workers);
+      return made(n);
+    };
+    mr::session_options options = quiet(2);
+    options.threads_near_device = near;
+    mr::session run{mr::from(noting_source{[&] { note(of_readers); }}) | mr::map(prepare) |
+                        mr::batch<&example::pixels>({.size = rows}) | mr::to_device({.device = device_of(sys)}),
+                    options};
+    int batches = 0;
+    for (auto& b : run) batches += b.size() == rows;
+    CHECK(batches == 100);
+    const cores expected = near ? cores{all.back()} : all;
+    CHECK(of_workers == std::set<cores>{expected});
+    CHECK(of_readers == std::set<cores>{expected});
+    CHECK((run.description().find(", on the 1 cores near the device;") != std::string::npos) == near);
+    CHECK(mr::detail::allowed_cores(all) == all);   // the trainer's own
+  }
+  // oneTBB's threads are still there, and are the user's.
+  std::atomic<int> elsewhere{0};
+  tbb::parallel_for(0, 1'000, [&](int) { elsewhere += mr::detail::allowed_cores(all) != all; });
+  CHECK(elsewhere == 0);
+}
+
+TEST_CASE("the automatic number of workers counts the cores near the device") {
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  fake_cuda::reset();
+  made_up_sysfs sys;
+  sys.add_node(0, std::to_string(all.front()));
+  sys.add_node(1, "4000");
+  sys.add_device(address_of_first_device(), "0");
+  mr::session_options options = quiet(mr::automatic);
+  options.threads_near_device = true;
+  const result r = run_on(device_of(sys), options);
+  CHECK(says(r, ", 1 workers, "));
+  expect_whole(r);
+}
+#endif

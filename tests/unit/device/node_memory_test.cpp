@@ -1,0 +1,99 @@
+// Memory that prefers a NUMA node: what the kernel has been told about its pages before they are touched.
+#include <millrace/device/node_memory.hpp>
+#include <millrace/device/slot_memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+namespace mr = millrace;
+
+namespace {
+
+#ifdef SYS_get_mempolicy
+struct policy {
+  int mode = -1;
+  unsigned long nodes = 0;
+};
+
+/// Of the page at `memory`; mode -1: this kernel, or the sandbox, has no policies.
+policy policy_of(const void* memory) {
+  policy p;
+  unsigned long nodes[16] = {};
+  constexpr unsigned long of_address = 2;   // MPOL_F_ADDR
+  if (syscall(SYS_get_mempolicy, &p.mode, nodes, 8 * sizeof nodes, memory, of_address) != 0) return {};
+  p.nodes = nodes[0];
+  return p;
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("memory of every size near a node begins at a page, is zeros, and can be written to its end") {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{5000}, mr::detail::huge_page_bytes - 1,
+                                  mr::detail::huge_page_bytes, 3 * mr::detail::huge_page_bytes + 4321}) {
+    const mr::detail::node_memory memory(bytes, 0);
+    const std::size_t alignment =
+        bytes >= mr::detail::huge_page_bytes ? mr::detail::huge_page_bytes : mr::detail::slot_alignment_bytes;
+    REQUIRE(memory.get());
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.get()) % alignment == 0);
+    CHECK(static_cast<const char*>(memory.get())[bytes - 1] == 0);
+    std::memset(memory.get(), 7, bytes);
+  }
+}
+
+#ifdef SYS_get_mempolicy
+TEST_CASE("all pages of the memory prefer the node") {
+  const std::size_t bytes = 2 * mr::detail::huge_page_bytes + 5'000;
+  const mr::detail::node_memory memory(bytes, 0);
+  const char* const first = static_cast<const char*>(memory.get());
+  if (policy_of(first).mode < 0) {
+    MESSAGE("there are no memory policies here");
+    return;
+  }
+  CHECK(memory.error() == 0);
+  constexpr int preferred = 1;
+  for (const char* at : {first, first + bytes / 2, first + bytes - 1}) {
+    CHECK(policy_of(at).mode == preferred);
+    CHECK(policy_of(at).nodes == 1);   // a mask: node 0
+  }
+}
+#endif
+
+TEST_CASE("a node that is not there is told, and the memory is good") {
+  for (const unsigned node : {1'000U, 1'000'000U}) {
+    const mr::detail::node_memory memory(10'000, node);
+    CHECK(memory.error() != 0);
+    std::memset(memory.get(), 7, 10'000);
+  }
+}
+
+TEST_CASE("memory near a node moves, and is given back once") {
+  const auto mapped_kb = [] {
+    std::ifstream status("/proc/self/statm");
+    std::size_t pages = 0;
+    status >> pages;
+    return pages * 4;
+  };
+  constexpr std::size_t bytes = std::size_t{64} << 20;
+  const std::size_t before = mapped_kb();
+  {
+    mr::detail::node_memory first(bytes, 0);
+    void* const address = first.get();
+    mr::detail::node_memory second(std::move(first));
+    CHECK(!first.get());   // NOLINT: what moving leaves
+    CHECK(second.get() == address);
+    mr::detail::node_memory third(4'096, 0);
+    third = std::move(second);
+    CHECK(third.get() == address);
+    CHECK(mapped_kb() >= before + bytes / 1'024);
+    CHECK(mapped_kb() < before + bytes / 1'024 + 4'096);   // nothing of the room for the alignment is kept
+  }
+  CHECK(mapped_kb() < before + 4'096);
+}

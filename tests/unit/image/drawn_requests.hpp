@@ -1,0 +1,40 @@
+// Random requests to the built-in decoder, for bytes in memory of their own.
+#pragma once
+
+#include "drawn_files.hpp"
+
+#include <cstring>
+#include <memory>
+
+namespace slow {
+
+/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
+struct exact_request {
+  std::unique_ptr<std::byte[]> memory;
+  mr::detail::jpeg_planes_request ask;
+
+  exact_request(std::span<const std::byte> file, mr::detail::jpeg_planes_request a)
+      : memory(new std::byte[file.size()]), ask(a) {
+    if (!file.empty()) std::memcpy(memory.get(), file.data(), file.size());
+    ask.bytes = {memory.get(), file.size()};
+  }
+};
+
+inline mr::detail::jpeg_planes_request random_region(mr::rng& d, std::size_t width, std::size_t height) {
+  mr::detail::jpeg_planes_request ask;
+  ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
+  if (d.chance(0.3)) return ask;
+  const auto scale = static_cast<std::size_t>(ask.eighths);
+  width = (width * scale + 7) / 8;
+  height = (height * scale + 7) / 8;
+  ask.left = d.below(width);
+  ask.top = d.below(height);
+  ask.right = ask.left + 1 + d.below(width - ask.left);
+  ask.bottom = ask.top + 1 + d.below(height - ask.top);
+  return ask;
+}
+inline mr::detail::jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
+  return random_region(d, f.width, f.height);
+}
+
+}  // namespace slow

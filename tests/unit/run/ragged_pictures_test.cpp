@@ -1,0 +1,185 @@
+// Pictures of different sizes in one batch, through whole runs: rows are as large as the batch's largest picture.
+#include "../../copying_device.hpp"
+
+#include <millrace/image/png.hpp>
+#include <millrace/image/png_encoder.hpp>
+#include <millrace/image/ragged_picture.hpp>
+#include <millrace/item/ragged.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/stages/bucket.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/to_device.hpp>
+
+#include "../image/slow_pictures.hpp"
+#include "quiet_sessions.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr mr::rgb_color gray_blue{10, 20, 30};
+constexpr mr::ragged_picture_options options{.max = {.width = 40, .height = 30}, .multiple_of = 8, .color = gray_blue};
+
+struct example {
+  mr::ragged_picture pixels;
+  std::int32_t number;
+  mr::ragged<float, 2> boxes;
+  mr::ragged_picture thumbnail;
+  std::int32_t kind;   // 1: upright, 2: wide
+};
+
+mr::picture_size size_of(int number) {
+  const auto n = static_cast<std::size_t>(number);
+  return {.width = 3 + n * 7 % 38, .height = 2 + n * 5 % 29};
+}
+
+mr::image image_of(int number) {
+  const mr::picture_size size = size_of(number);
+  return slow::photo(size.height, size.width, 3, static_cast<std::uint64_t>(number));
+}
+
+/// A picture that is kept with its bytes.
+mr::picture picture_of(int number) {
+  static mr::block_pool pool;
+  return mr::png(pool.copy(mr::encode_png(image_of(number))));
+}
+
+example prepare(int number, const std::set<int>& bad) {
+  if (bad.contains(number)) throw mr::data_error("bad", "Leave it out");
+  const mr::picture p = picture_of(number);
+  const auto rows = static_cast<std::size_t>(number % 4);
+  return {mr::ragged_picture(p, options), number,
+          mr::ragged(mr::tensor<float, 2>({rows, 4}, std::vector<float>(4 * rows, 0.5F)), {.max_length = 5}),
+          mr::ragged_picture(p.resize(2 + rows, 5), {.max = {.width = 6, .height = 6}}),
+          p.width() > p.height() ? 2 : 1};
+}
+
+/// Expects that `view` holds these pictures, padded by `color` to the largest of them, rounded up.
+void check_rows(const mr::sized_view<std::uint8_t, 4>& view, const std::vector<mr::image>& pictures,
+                const mr::ragged_picture_options& o) {
+  std::size_t height = 0, width = 0;
+  for (const mr::image& p : pictures) {
+    height = std::max(height, p.shape()[0]);
+    width = std::max(width, p.shape()[1]);
+  }
+  const auto up = [&](std::size_t side) { return (side + o.multiple_of - 1) / o.multiple_of * o.multiple_of; };
+  REQUIRE(view.values.shape[0] == pictures.size());
+  REQUIRE(view.values.shape[1] == std::min(up(height), o.max.height));
+  REQUIRE(view.values.shape[2] == std::min(up(width), o.max.width));
+  REQUIRE(view.values.shape[3] == 3);
+  REQUIRE(view.sizes.shape == std::array<std::size_t, 2>{pictures.size(), 2});
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const auto [h, w, channels] = pictures[i].shape();
+    REQUIRE(static_cast<std::size_t>(view.sizes(i, 0)) == h);
+    REQUIRE(static_cast<std::size_t>(view.sizes(i, 1)) == w);
+    for (std::size_t y = 0; y < view.values.shape[1]; ++y)
+      for (std::size_t x = 0; x < view.values.shape[2]; ++x)
+        for (std::size_t c = 0; c < 3; ++c)
+          REQUIRE(view.values(i, y, x, c) == (y < h && x < w ? pictures[i](y, x, c) : o.color[c]));
+  }
+}
+
+auto batches(std::size_t size) {
+  return mr::batch<&example::pixels, &example::number, &example::boxes, &example::thumbnail, &example::kind>(
+      {.size = size, .drop_last = false});
+}
+
+/// Looks at every row of a batch.
+void check_batch(const auto& b, const std::set<int>& bad) {
+  const auto [pixels, number, boxes, thumbnails, kind] = b.columns();
+  std::vector<mr::image> pictures, small;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const bool masked = !bad.empty() && b.valid()[i] == 0;
+    const int n = number[i];
+    pictures.push_back(masked ? mr::image({0, 0, 3}) : image_of(n));
+    small.push_back(masked ? mr::image({0, 0, 3})
+                           : picture_of(n).resize(2 + static_cast<std::size_t>(n % 4), 5).pixels());
+    REQUIRE(boxes.lengths[i] == (masked ? 0 : n % 4));
+  }
+  check_rows(pixels, pictures, options);
+  check_rows(thumbnails, small, {.max = {.width = 6, .height = 6}});
+}
+
+}  // namespace
+
+TEST_CASE("rows are as large as the largest picture of their batch, for all workers and devices") {
+  for (const int threads : {0, 1, 3}) {
+    const auto flow = mr::from(numbers(100), {.seed = 1}) | mr::map([](int n) { return prepare(n, {}); }) | batches(3) |
+                      mr::to_device({.device = threads == 1 ? copying_device() : mr::host_device()});
+    mr::session run{flow, quiet(threads)};
+    std::size_t rows = 0;
+    std::set<std::size_t> shapes;
+    for (auto& b : run) {
+      check_batch(b, {});
+      rows += b.size();
+      shapes.insert(b.template get<&example::pixels>().values.size_bytes() / b.size());
+    }
+    CHECK(rows == 100);
+    CHECK(shapes.size() > 3);
+  }
+}
+
+TEST_CASE("a masked picture has no size, and a replaced one that of its copy") {
+  const std::set<int> bad{3, 17, 18, 40, 99};
+  for (const auto policy : {mr::damage::mask, mr::damage::replace}) {
+    auto how = quiet(2);
+    how.on_damage = {.policy = policy, .at_most_share = 1};
+    mr::session run{mr::from(numbers(100), {.seed = 1}) | mr::map([&](int n) { return prepare(n, bad); }) | batches(8),
+                    how};
+    std::size_t masked = 0, replaced = 0;
+    for (auto& b : run) {
+      check_batch(b, bad);
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        masked += b.valid()[i] == 0 ? 1 : 0;
+        replaced += b.replaced()[i];
+      }
+    }
+    CHECK((policy == mr::damage::mask ? masked : replaced) == bad.size());
+  }
+}
+
+TEST_CASE("a bucket for each kind of picture gives batches of one kind, of the batch's own size") {
+  mr::session run{mr::from(numbers(200), {.seed = 1}) | mr::map([](int n) { return prepare(n, {}); }) |
+                      mr::bucket<&example::kind>({.boundaries = {1, 2}}) | batches(16),
+                  quiet(2)};
+  std::size_t rows = 0, mixed = 0, full = 0;
+  for (auto& b : run) {
+    check_batch(b, {});
+    const auto kinds = b.template get<&example::kind>();
+    mixed += std::equal(kinds.begin() + 1, kinds.end(), kinds.begin()) ? 0 : 1;
+    full += b.size() == 16 ? 1 : 0;
+    rows += b.size();
+  }
+  CHECK(rows == 200);
+  CHECK(mixed <= 1);
+  CHECK(full == 12);
+}
+
+TEST_CASE("a picture that is too large, other options and impossible ones are refused by name") {
+  const mr::picture p = picture_of(1);   // 10 x 7
+  CHECK_THROWS_WITH_AS(mr::ragged_picture(p, {.max = {.width = 9, .height = 9}}),
+                       doctest::Contains("got 10 x 7 pixels, expected at most 9 x 9 pixels"), mr::setup_error);
+  for (const mr::ragged_picture_options& o : std::vector<mr::ragged_picture_options>{
+           {}, {.max = {.width = 65'536, .height = 9}}, {.max = {.width = 20, .height = 20}, .multiple_of = 0}})
+    CHECK_THROWS_WITH_AS(mr::ragged_picture(p, o), doctest::Contains("expected: numbers from 1 to 65535"),
+                         mr::setup_error);
+
+  struct changing { mr::ragged_picture pixels; };
+  const auto change = [](int n) {
+    auto o = options;
+    if (n == 9) o.multiple_of = 4;
+    return changing{mr::ragged_picture(picture_of(n), o)};
+  };
+  mr::session run{mr::from(numbers(20)) | mr::map(change) | mr::batch<&changing::pixels>({.size = 4}), quiet(0)};
+  const auto train = [&] {
+    for (auto& b : run) static_cast<void>(b);
+  };
+  CHECK_THROWS_WITH_AS(train(), doctest::Contains("multiple_of 4, color 10 20 30 here, but max 40 x 30, multiple_of 8"),
+                       mr::data_error);
+}
