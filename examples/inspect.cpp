@@ -16,15 +16,12 @@
 // (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
 // --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
-<<<<<<< HEAD
 // --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
 // copied. The shards may also be names such as s3://photos/train-{000..146}.tar, where this was built with libcurl. The
 // file then knows their versions, which spares a start more questions.
-=======
 // --entries reads all payloads on all cores, or on so many --threads, and writes the entry points of JPEGs into the
 // indexes beside the shards, or into those in --indexes FOLDER: one every 4 MCUs, or every so many --mcus. The decoder
 // then leaves out what a crop does not show. Shards that have entry points are left alone, and their lines say so.
->>>>>>> main
 #include "command_line.hpp"
 #include "damage_search.hpp"
 
@@ -235,12 +232,10 @@ void inspect(command_line& args) {
   if (!cache.empty() && patterns.empty()) return list_cache(cache);
   if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");
   if (threads == 0) args.refuse("--threads is 0, expected at least 1");
-<<<<<<< HEAD
-  if (!set.empty()) return write_set(patterns, set);
-=======
-  if (entries && !list.empty()) args.refuse("expected either --entries or --quarantine");
+  if (entries + !list.empty() + !set.empty() > 1)
+    args.refuse("expected one of --entries, --quarantine and --set-index");
   if (mcus == 0) args.refuse("--mcus is 0, expected at least 1");
->>>>>>> main
+  if (!set.empty()) return write_set(patterns, set);
   if (!list.empty()) return list_damage(patterns, list, threads);
   if (entries) return make_entries(patterns, {.index_folder = indexes, .threads = threads}, mcus);
   contents all;
@@ -265,14 +260,10 @@ void inspect(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-<<<<<<< HEAD
-  return run_program({argc, argv, "usage: inspect [--quarantine FILE.jsonl [--threads N]] SHARDS...\n"
-                                  "       inspect --set-index FILE SHARDS...\n"
-=======
   return run_program({argc, argv, "usage: inspect [--indexes FOLDER] SHARDS...\n"
                                   "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
                                   "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"
->>>>>>> main
+                                  "       inspect --set-index FILE SHARDS...\n"
                                   "       inspect --cache FOLDER\n"
                                   "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
                      inspect);

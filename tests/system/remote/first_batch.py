@@ -1,5 +1,5 @@
-# How much a start asks of a store: the first batch of 1,281 shards that a brace pattern names, from an s3:// server that
-# counts.
+# How much a start asks of a store: the first batch of 1,281 shards that a brace pattern names, from an s3:// server
+# that counts.
 #
 #   python3 tests/system/remote/first_batch.py
 #
@@ -46,7 +46,7 @@ def round_trips(spans):
     return longest
 
 
-def most_at_once(spans):
+def at_once(spans):
     changes = sorted([(begin, 1) for begin, _, _ in spans] + [(end, -1) for _, end, _ in spans])
     now = most = 0
     for _, change in changes:
@@ -70,13 +70,13 @@ class Start:
     def count(self, ending):
         return sum(path.endswith(ending) for _, _, path in self.spans)
 
-    def problem(self, expected, most_requests, most_trips):
+    def problem(self, expected, max_requests, max_trips):
         asked = f"{len(self.spans)} requests in {round_trips(self.spans)} round trips"
         print(f"        {asked}", flush=True)
         if self.done.returncode != 0 or self.done.stdout != expected:
             return f"got {self.done.stdout}{self.done.stderr}, expected {expected}"
-        good = len(self.spans) <= most_requests and round_trips(self.spans) <= most_trips
-        return None if good else f"{asked}, expected {most_requests} in {most_trips}"
+        good = len(self.spans) <= max_requests and round_trips(self.spans) <= max_trips
+        return None if good else f"{asked}, expected {max_requests} in {max_trips}"
 
 
 def check_starts(report, subject, folder, server):
@@ -95,7 +95,7 @@ def check_starts(report, subject, folder, server):
     report.add("an index a shard: one request for each", None if len(shards) == SHARDS and 0 < again <= 8 and
                begun.count("set.millrace-index") == 1 and begun.count(".tar") <= 8 else
                f"{len(shards)} shards, {again} twice, {begun.count('.tar')} for shards")
-    most = most_at_once(at_start)
+    most = at_once(at_start)
     print(f"        {most} in flight", flush=True)
     report.add("an index a shard: 64 in flight", None if 48 <= most <= 64 else f"{most}")
     written = subject("set", remote, folder / "set.millrace-index", WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=30,

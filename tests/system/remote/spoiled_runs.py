@@ -6,9 +6,9 @@
 #   python3 tests/system/remote/spoiled_runs.py --seed 17    # that run alone
 #
 # A seed chooses the server (a bad one of our own, and nginx, moto and rclone behind a front that spoils answers), the
-# workers (0, 1, 4), the rank and the ranks (1, 2, 4), where the run is resumed, if at all, whether there are indexes and
-# a set index, whether there is a cache, and what happens to each request. In one of five seeds some of it cannot be
-# healed.
+# workers (0, 1, 4), the rank and the ranks (1, 2, 4), where the run is resumed, if at all, whether there are indexes
+# and a set index, whether there is a cache, and what happens to each request. In one of five seeds some of it cannot
+# be healed.
 # Never other samples, and never a run of more than 90 s.
 import argparse
 import collections

@@ -40,9 +40,12 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+inline constexpr unsigned stored_at_once = 64;   ///< indexes of a storage that are asked for at the same time
 
 /// Options of build_indexes().
 struct index_build_options {
@@ -133,6 +136,9 @@ class index_builder {
 
 /// Loads or makes the index of each shard. Throws the errors described at the top of the file.
 shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
+
+/// Writes a line about indexes, and why; nothing if `progress_file` is negative.
+void tell_index_trouble(int progress_file, const std::string& what, std::string_view why);
 
 /// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,

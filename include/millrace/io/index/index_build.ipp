@@ -18,8 +18,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr unsigned stored_at_once = 64;   // indexes of a storage that are asked for at the same time
-
 /// Returns whether there is an index in its own place.
 MILLRACE_INLINE bool is_kept(const std::string& path, const index_file_options& files) noexcept {
   struct ::stat status {};
@@ -280,6 +278,15 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
 
 MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
   return detail::index_builder(shards, options).run();
+}
+
+MILLRACE_INLINE void tell_index_trouble(int progress_file, const std::string& what, std::string_view why) {
+  if (progress_file < 0) return;
+  const std::string_view who = "millrace: ";
+  if (why.starts_with(who)) why.remove_prefix(who.size());
+  const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
+  // A failure to write the line is ignored.
+  [[maybe_unused]] const auto written = posix_files::write(progress_file, line.data(), line.size());
 }
 
 MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,

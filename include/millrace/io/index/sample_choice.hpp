@@ -15,6 +15,7 @@
 
 #include <millrace/io/index/key_list.hpp>
 #include <millrace/io/index/shard_index.hpp>
+#include <millrace/item/sample.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,8 +54,12 @@ class chosen_samples {
   }
   /// Returns how often earlier positions have the same sample.
   std::uint32_t repeat(std::uint32_t position) const noexcept;
+  /// Returns the identity of the sample at a position. Each repeat has one of its own.
+  std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
+  static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};   // distinct from the numbers of a stage's outputs
+
   std::uint32_t all_ = 0;
   std::vector<std::uint32_t> numbers_{}, rounds_{};   // the end of each round; none: every sample once
 };

@@ -33,6 +33,12 @@ MILLRACE_INLINE std::uint32_t chosen_samples::repeat(std::uint32_t position) con
   return static_cast<std::uint32_t>(std::upper_bound(rounds_.begin(), rounds_.end(), position) - rounds_.begin());
 }
 
+MILLRACE_INLINE std::uint64_t chosen_samples::id_of(std::uint64_t shard, std::uint32_t position) const noexcept {
+  const std::uint64_t id = sample_id(shard, number(position));
+  const std::uint32_t earlier = repeat(position);
+  return earlier == 0 ? id : combine_keys(combine_keys(id, repeats_stream), earlier);
+}
+
 MILLRACE_INLINE choice_search::choice_search(const sample_choice& choice)
     : choice_(&choice),
       only_(seek(choice.only ? choice.only->keys() : nullptr)),

@@ -5,10 +5,10 @@
 //   write(index.text());
 //
 // Format: text. The first line is "millrace set index 1". A line for each shard follows, sorted by their names. It has
-// these words: the shard's size in bytes, its number of samples, the digest of its members (16 digits), the size of
-// its index in bytes, "marked" or "unmarked", the version, and the name. A shard without an end marker is unmarked. A
-// version that is not known is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX. The last line
-// is "end", the number of shards and the CRC-32C of all before it (8 digits).
+// words: the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The size of its
+// index in bytes before entry points, "marked" or "unmarked", the version, and the name come next. A shard without an
+// end marker is unmarked. A version that is not known is "-". Blanks, "%" and bytes that are not printable ASCII are
+// written as %XX. The last line is "end", the number of shards and the CRC-32C of all before it (8 digits).
 // A name is the end of a shard's whole name: all of it, or what stands behind a slash. So a set may be moved or copied
 // with its set index, and be read in part. If several names fit, the longest counts.
 // The file is untrusted input. Every number is checked before memory is taken for it. A shard and its index are

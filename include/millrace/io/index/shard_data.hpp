@@ -121,7 +121,6 @@ class shard_data {
 
  private:
   static constexpr std::size_t max_open = 128;
-  static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};   // distinct from the numbers of a stage's outputs
 
   /// Writes one line, once. It throws no error, because a run works without kept indexes.
   /// `cleaned` is the folder that was cleaned last of what killed processes left in it.

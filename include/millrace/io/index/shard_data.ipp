@@ -11,8 +11,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr std::size_t max_at_once = 64;   // indexes of a storage that are loaded at the same time
-
 /// Fills in the folder that a storage has for indexes.
 MILLRACE_INLINE shard_data_options with_index_folder(shard_data_options o) {
   if (!o.files.keeps()) o.files.cache_folder = o.files.storage->index_folder();
@@ -52,7 +50,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
   if (!options_.files.storage.is_local())
-    at_once(names_.size(), max_at_once, [this](std::size_t shard) { static_cast<void>(index(shard)); });
+    at_once(names_.size(), stored_at_once, [this](std::size_t shard) { static_cast<void>(index(shard)); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     chosen_.push_back(search.choose(index(i), names_[i]));
@@ -70,11 +68,7 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
 
 MILLRACE_INLINE std::uint64_t shard_data::id_of(const located_sample& s, std::uint64_t first_shard) const noexcept {
   if (chosen_.empty()) return sample_id(first_shard + s.shard, s.index);
-  const auto position = static_cast<std::uint32_t>(s.index);
-  const chosen_samples& of = chosen_[s.shard];
-  const std::uint64_t id = sample_id(first_shard + s.shard, of.number(position));
-  const std::uint32_t repeat = of.repeat(position);
-  return repeat == 0 ? id : combine_keys(combine_keys(id, repeats_stream), repeat);
+  return chosen_[s.shard].id_of(first_shard + s.shard, static_cast<std::uint32_t>(s.index));
 }
 
 MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
@@ -204,7 +198,7 @@ MILLRACE_INLINE void shard_data::open_together(request& asked, std::span<const w
   }
   if (news.size() < 2) return;
   std::mutex mutex;
-  at_once(news.size(), max_at_once, [&](std::size_t i) {
+  at_once(news.size(), stored_at_once, [&](std::size_t i) {
     try {
       auto opened = take(news[i], asked.reads);
       const std::lock_guard lock(mutex);
@@ -238,12 +232,7 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
 }
 
 MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::string_view why) {
-  if (options_.progress_file < 0 || std::exchange(told_not_kept_, true)) return;
-  const std::string_view who = "millrace: ";
-  if (why.starts_with(who)) why.remove_prefix(who.size());
-  const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
-  // A failure to write the line is ignored.
-  [[maybe_unused]] const auto written = posix_files::write(options_.progress_file, line.data(), line.size());
+  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(options_.progress_file, what, why);
 }
 
 MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard_number, block_pool& pool,
