@@ -163,7 +163,7 @@ TEST_CASE("entries of a storage come in chunks, within a limit that is told") {
   CHECK(count_of(far, mr::detail::event_names::fields_with_entries) == 2 * expected);
   // The index is read without its entries: heads and table.
   files->read_bytes = 0;
-  (void)mr::detail::load_stored_index(mr::storage(files), names[0], {.size_bytes = files->files[names[0]].text.size()});
+  (void)mr::detail::load_stored_index(mr::storage(files), names[0]);
   CHECK(files->read_bytes == files->files[mr::detail::index_path(names[0])].text.size());   // small: in one request
   // A folder for indexes gets entries of its own.
   files->files.erase(mr::detail::index_path(names[0]));
