@@ -88,12 +88,12 @@ MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
 }
 
 MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
-  std::optional<node_memory> near;
+  std::optional<node_memory> bound;
   {
     const std::lock_guard lock(mutex_);
     const auto slot = std::find_if(near_.begin(), near_.end(), [&](const auto& m) { return m.get() == memory; });
     if (slot != near_.end()) {
-      near.emplace(std::move(*slot));
+      bound.emplace(std::move(*slot));
       near_.erase(slot);
     }
     const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
@@ -103,7 +103,7 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
       return;
     }
   }
-  quietly([&] { return near ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
+  quietly([&] { return bound ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
