@@ -111,6 +111,7 @@ class slow_xml {
   node element(int depth) {
     if (depth > 16) throw refused();
     need("<");
+    if (in_.starts_with("!")) throw refused();
     const std::string full = name();
     node made{.name = full.substr(full.find(':') == std::string::npos ? 0 : full.find(':') + 1)};
     while (true) {

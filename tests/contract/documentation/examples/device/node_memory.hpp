@@ -1,0 +1,4 @@
+void fill(void*);
+void example() {
+EXAMPLE
+}
