@@ -87,7 +87,7 @@ def check_starts(report, subject, folder, server):
     expected = {lanes: subject("begin", local, lanes, window).stdout for lanes, window, _ in starts}
     report.add("local runs", None if all("256 samples" in said for said in expected.values()) else str(expected))
     # The local runs have made the indexes. Without a set index:
-    begun = Start(subject, server, "begin", remote, 1, 1, delay_s=0.05)
+    begun = Start(subject, server, "begin", remote, 1, 1, delay_s=0.2)
     at_start = [span for span in begun.spans if span[2].endswith(".tar.millrace-index")]
     report.add("an index a shard: the first batch", None if begun.done.stdout == expected[1] else begun.done.stderr)
     shards = {path for _, _, path in at_start}

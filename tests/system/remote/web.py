@@ -112,7 +112,9 @@ def check_refusals(report, subject, folder, server):
             ("to=ftp", "the server redirects to ftp://127.0.0.1:1/x"),
             ("away=3600", "the server answered 503", "1 attempt"),
             ("login=secret", "got status 401 (who are you?)", "remote_options::headers")):
-        report.add(f"refuses {kind}", subject.problem_of_refusing(f"{url}/{kind}/big.bin", big, *words, within_s=30))
+        # A busy machine that gives up on a slow answer would spend the good ones that come first.
+        report.add(f"refuses {kind}", subject.problem_of_refusing(f"{url}/{kind}/big.bin", big, *words, within_s=30,
+                                                                  WEB_STALL=5))
     for kind in ("stall=2000", "silent", "drip=100"):
         report.add(f"refuses {kind}", subject.problem_of_refusing(
             f"{url}/{kind}/big.bin", big, "less than 10000 bytes a second for 0.4 s", WEB_BUDGET=2, within_s=20))
