@@ -1,0 +1,4 @@
+void example(const mr::detail::index_summary& head, const std::string& name, const mr::detail::index_file_options& files,
+             const mr::file_identity* file) {
+EXAMPLE
+}

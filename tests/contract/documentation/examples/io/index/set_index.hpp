@@ -1,0 +1,4 @@
+void write(const std::string&);
+void example(std::string_view text) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const std::vector<std::string>& names, std::size_t k) {
+EXAMPLE
+}
