@@ -1,133 +1,65 @@
-// remote: bytes over http and TLS from a server on this machine, for a second of CPU, beside curl
+// remote: bytes and photographs from a server on this machine, for a second of CPU, beside curl, local files and peers
 //
-// nginx serves one file from the page cache over the loopback interface. `curl` reads it by one request and throws it
-// away. mr::remote() reads it ahead in parts of 8 MiB by several connections; the bytes are copied into a buffer of the
-// reader's. Both are judged on the CPU time of their own process, in turn: the server's is not counted.
+// nginx serves from the page cache over the loopback interface. All are judged on the CPU time of their own process, in
+// turn: the server's is not counted.
+//   bytes: `curl` reads a file by one request and throws it away. mr::remote() reads it ahead in parts of 8 MiB by
+//     several connections; the bytes are copied into a buffer of the reader's.
+//   paced: photographs, with 20 ms before each answer, for a trainer whose steps take twice as long as loading does
+//     from local files: how long it waits, and what an image costs, beside the same run on local files.
+//   peers: s3torchconnector and webdataset's pipe from curl, which pip installs: bytes of the same shards, undecoded.
 #include "harness.hpp"
+#include "parts/web_server.hpp"
+#include "photo_sets.hpp"
 
 #include <millrace/adapt/remote.hpp>
 #include <millrace/base/random.hpp>
+#include <millrace/millrace.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
-#include <arpa/inet.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 
 namespace mr = millrace;
 
 namespace {
 
-int free_port() {
-  const int s = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  const bool bound = s != -1 && ::bind(s, reinterpret_cast<sockaddr*>(&at), size) == 0 &&
-                     ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) == 0;
-  ::close(s);
-  return bound ? ntohs(at.sin_port) : 0;
-}
+constexpr std::int64_t delay_ns = 20'000'000;
+constexpr std::size_t batch = 256;
 
-/// Starts a program whose words go nowhere.
-pid_t start(const std::vector<std::string>& words) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  static_cast<void>(std::freopen("/dev/null", "w", stdout));
-  static_cast<void>(std::freopen("/dev/null", "w", stderr));
-  ::execvp(arguments[0], arguments.data());
-  std::_Exit(127);
-}
-
-/// Runs a program to its end. Returns the CPU time that it took; nothing if it failed.
-std::optional<double> cpu_seconds_of(const std::vector<std::string>& words) {
-  rusage used{};
-  int status = 0;
-  const pid_t child = start(words);
-  if (child == -1 || ::wait4(child, &status, 0, &used) != child || status != 0) return std::nullopt;
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-/// nginx with a folder, from when it answers until its end.
-class web_server {
- public:
-  explicit web_server(const std::string& folder) : certificate(folder + "/cert.pem"), key_(folder + "/key.pem") {
-    if (!cpu_seconds_of({"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key_, "-out",
-                         certificate, "-days", "30", "-subj", "/CN=localhost", "-addext",
-                         "subjectAltName=DNS:localhost"}))
-      return;
-    const int plain_port = free_port(), tls_port = free_port();
-    std::string paths;
-    for (const char* kind : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"})
-      paths += std::string(kind) + "_temp_path " + folder + "/" + kind + ";\n";
-    std::ofstream(folder + "/nginx.conf")
-        << "worker_processes 1; pid " << folder << "/pid; error_log " << folder << "/errors; daemon off;\n"
-        << (::geteuid() == 0 ? "user root;\n" : "") << "events { worker_connections 256; }\nhttp { access_log off; "
-        << "sendfile on; " << paths << " root " << folder << ";\nserver { listen 127.0.0.1:" << plain_port
-        << "; }\nserver { listen 127.0.0.1:" << tls_port << " ssl; ssl_certificate " << certificate
-        << "; ssl_certificate_key " << key_ << "; } }\n";
-    child_ = start({"nginx", "-c", folder + "/nginx.conf", "-p", folder});
-    plain = "http://127.0.0.1:" + std::to_string(plain_port) + "/";
-    tls = "https://localhost:" + std::to_string(tls_port) + "/";
-  }
-  web_server(const web_server&) = delete;
-  web_server& operator=(const web_server&) = delete;
-  ~web_server() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGTERM);
-    ::waitpid(child_, nullptr, 0);
-  }
-
-  /// Waits until a file can be read, for up to ten seconds.
-  bool answers(const std::string& file) const {
-    for (int i = 0; child_ > 0 && i < 100; ++i) {
-      if (cpu_seconds_of({"curl", "-sfI", plain + file})) return true;
-      mr::detail::posix_files::sleep_ns(100'000'000);
-    }
-    return false;
-  }
-
-  const std::string certificate;
-  std::string plain{}, tls{};
-
- private:
-  const std::string key_;
-  pid_t child_ = -1;
-};
-
-/// Reads a whole object. Returns the CPU time of it; throws if it has another size.
-double read_seconds(const std::string& url, const web_server& server, std::uint64_t bytes) {
+/// Reads whole objects. Returns their bytes.
+std::uint64_t read_all(mr::storage place, const std::vector<std::string>& urls) {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
-  const bench::clocks before = bench::now();
-  {
-    const auto place = mr::remote({.ca_file = server.certificate});
+  std::uint64_t bytes = 0;
+  for (const std::string& url : urls) {
     const auto file = place->open(url);
     const mr::byte_range all{};
     file->will_read({&all, 1});
     std::uint64_t at = 0;
     for (std::size_t got = 1; got > 0; at += got) got = file->read_at(at, buffer);
-    if (at != bytes) throw mr::setup_error("the object has another size", "Look at the server");
+    bytes += at;
   }
+  return bytes;
+}
+
+// ---- bytes ----
+
+double read_seconds(const std::string& url, const bench::web_server& server, std::uint64_t bytes) {
+  const bench::clocks before = bench::now();
+  if (read_all(mr::remote({.ca_file = server.certificate}), {url}) != bytes)
+    throw mr::setup_error("the object has another size", "Look at the server");
   return (bench::now() - before).cpu_s;
 }
 
-void compare(bench::harness& run, const std::string& name, const std::string& url, const web_server& server,
-             std::uint64_t bytes) {
+void compare_with_curl(bench::harness& run, const std::string& name, const std::string& url,
+                       const bench::web_server& server, std::uint64_t bytes) {
   std::vector<double> curl, ours, ratio;
   const double gigabytes = 1e-9 * static_cast<double>(bytes);
   for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
-    const auto other = cpu_seconds_of({"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o", "/dev/null",
-                                       url});
+    const auto other = bench::cpu_seconds_of({"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o",
+                                              "/dev/null", url});
     if (!other) throw mr::setup_error("curl cannot read " + url, "Look at it by hand");
     curl.push_back(gigabytes / *other);
     ours.push_back(gigabytes / read_seconds(url, server, bytes));
@@ -140,27 +72,183 @@ void compare(bench::harness& run, const std::string& name, const std::string& ur
   run.result("remote_" + name + "_of_curl", bench::median(ratio), "", bench::at_least(0.8));
 }
 
+void measure_bytes(bench::harness& run, const bench::web_server& server, const std::string& file) {
+  const std::uint64_t bytes = std::uint64_t{run.quick() ? 128U : 1024U} << 20;
+  {
+    std::ofstream out(bench::data_folder() + "/" + file, std::ios::binary);
+    mr::rng random({.seed = 1});
+    std::vector<std::uint64_t> some(1 << 17);
+    for (auto& word : some) word = random.bits();
+    for (std::uint64_t at = 0; at < bytes; at += some.size() * sizeof some[0])
+      out.write(reinterpret_cast<const char*>(some.data()), std::ssize(some) * 8);
+  }
+  compare_with_curl(run, "http", server.plain + file, server, bytes);
+  compare_with_curl(run, "tls", server.tls + file, server, bytes);
+  std::filesystem::remove(bench::data_folder() + "/" + file);
+}
+
+// ---- paced ----
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r, mr::rng& random) {
+  return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
+          mr::integer<std::int32_t>(r["cls"])};
+}
+
+struct photo_run {
+  double period_s = 0;   // a batch
+  double cpu_ms = 0;     // an image
+  double wait = 0;       // share of the trainer's time
+};
+
+template <class Source>
+photo_run run_photos(Source source, double step_s, int batches) {
+  mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(prepare) |
+                      mr::batch<&example::pixels, &example::label>({.size = batch}),
+                  {.epochs = mr::endless, .announce = false}};
+  const auto step = [step_s] {
+    if (step_s > 0) bench::sleep_ns(static_cast<std::int64_t>(1e9 * step_s));
+  };
+  for (int i = 0; i < 8; ++i) {
+    static_cast<void>(run.next());
+    step();
+  }
+  const bench::clocks before = bench::now();
+  double waited_s = 0;
+  for (int i = 0; i < batches; ++i) {
+    const double asked_s = bench::now().wall_s;
+    static_cast<void>(run.next());
+    waited_s += bench::now().wall_s - asked_s;
+    step();
+  }
+  const bench::clocks spent = bench::now() - before;
+  return {.period_s = spent.wall_s / batches,
+          .cpu_ms = 1e3 * spent.cpu_s / (batches * static_cast<double>(batch)),
+          .wait = waited_s / spent.wall_s};
+}
+
+/// The shards' names behind a folder or a server.
+std::vector<std::string> names_below(const std::string& root, const bench::photo_set& set) {
+  std::vector<std::string> names;
+  for (const std::string& name : set.names) names.push_back(root + name.substr(bench::data_folder().size() + 1));
+  return names;
+}
+
+template <class Source>
+void measure_paced(bench::harness& run, const char* name, const bench::photo_set& set,
+                   const bench::web_server& server, Source source_of) {
+  const bench::delaying_relay far(server.plain_port, delay_ns);
+  const std::string url = "http://127.0.0.1:" + std::to_string(far.port) + "/";
+  std::vector<double> waits, local_waits, cost, more;
+  const double load_s = run_photos(source_of(set.names, mr::storage()), 0, 24).period_s;
+  const int batches = run.quick() ? 24 : 48;
+  for (int round = 0; round < (run.quick() ? 2 : 5); ++round) {
+    const photo_run local = run_photos(source_of(set.names, mr::storage()), 2 * load_s, batches),
+                    remote = run_photos(source_of(names_below(url, set), mr::remote()), 2 * load_s, batches);
+    local_waits.push_back(100 * local.wait);
+    waits.push_back(100 * remote.wait);
+    cost.push_back(1e3 * remote.cpu_ms);
+    more.push_back(100 * (remote.cpu_ms / local.cpu_ms - 1));
+  }
+  std::printf("paced, %s: a batch of %zu loads in %.0f ms, a step takes twice that; data wait %s %%, from local files "
+              "%s %%; %s us of CPU an image, %s %% more than from local files\n",
+              name, batch, 1e3 * load_s, bench::spread(waits).c_str(), bench::spread(local_waits).c_str(),
+              bench::spread(cost, "%.0f").c_str(), bench::spread(more).c_str());
+  run.result(std::string("remote_paced_wait_") + name, bench::median(waits), "%", bench::at_most(2));
+  run.result(std::string("remote_paced_more_cpu_") + name, bench::median(more), "%", bench::at_most(15));
+}
+
+// ---- peers ----
+
+/// Bytes per CPU second of a peer; nothing if it is left out, which is printed.
+std::optional<double> rate_of_peer(bench::harness& run, const std::string& peer, const std::string& server,
+                                   const std::vector<std::string>& names) {
+  std::string command = "python3 " MILLRACE_BENCH_PEERS "/remote.py " + peer + " " + server;
+  for (const std::string& name : names) command += " " + name;
+  std::fflush(stdout);
+  const auto close = [](std::FILE* f) { pclose(f); };
+  const std::unique_ptr<std::FILE, decltype(close)> out(popen(command.c_str(), "r"), close);
+  std::array<char, 1024> line{};
+  double bytes = 0, seconds = 0;
+  while (out && std::fgets(line.data(), line.size(), out.get())) {
+    const std::string text(line.data(), std::string_view(line.data()).find_last_not_of('\n') + 1);
+    if (text.starts_with("skipped ")) run.finding("peer " + peer, text);
+    if (std::sscanf(text.c_str(), "%lf %lf", &bytes, &seconds) == 2 && seconds > 0) return bytes / seconds;
+  }
+  return std::nullopt;
+}
+
+struct size_of_record {
+  std::uint64_t bytes;
+};
+
+/// The records of a set, each looked at and none decoded.
+double read_records(const std::vector<std::string>& urls) {
+  const bench::clocks before = bench::now();
+  mr::session run{mr::shards(urls, {.storage = mr::remote()}) | mr::map([](const mr::record& r) {
+                    return size_of_record{r["jpg"].size() + r["cls"].size()};
+                  }) | mr::batch<&size_of_record::bytes>({.size = 64, .drop_last = false}),
+                  {.epochs = 1, .announce = false}};
+  std::uint64_t bytes = 0;
+  for (const auto& b : run)
+    for (const std::uint64_t one : b.template get<&size_of_record::bytes>().host()) bytes += one;
+  return static_cast<double>(bytes) / (bench::now() - before).cpu_s;
+}
+
+void measure_peers(bench::harness& run, const bench::photo_set& set, const bench::web_server& server) {
+  const std::vector<std::string> names = names_below("", set), urls = names_below(server.plain, set);
+  const std::string address = server.plain.substr(0, server.plain.size() - 1);
+  const auto compare = [&](const std::string& peer, const std::function<double()>& ours) {
+    std::vector<double> theirs, rates, ratio;
+    for (int round = 0; round < (run.quick() ? 1 : 5); ++round) {
+      const auto other = rate_of_peer(run, peer, address, names);
+      if (!other) return;
+      theirs.push_back(1e-9 * *other);
+      rates.push_back(1e-9 * ours());
+      ratio.push_back(rates.back() / theirs.back());
+    }
+    std::printf("peers: GB a second of CPU: %s %s, ours %s; ratio %s\n", peer.c_str(), bench::spread(theirs).c_str(),
+                bench::spread(rates).c_str(), bench::spread(ratio).c_str());
+    run.result("remote_" + peer, bench::median(theirs), "GB/CPU-s");
+    run.result("remote_beside_" + peer, bench::median(ratio), "x", bench::at_least(3));
+  };
+  compare("webdataset", [&] { return read_records(urls); });
+  compare("s3torchconnector", [&] {
+    const mr::storage place = mr::remote(
+        {.s3 = {.endpoint = address, .credentials = [] { return mr::s3_credentials{"anyone", "anything"}; }}});
+    std::vector<std::string> objects;
+    for (const std::string& name : names) objects.push_back("s3://" + name);
+    const bench::clocks before = bench::now();
+    const auto bytes = static_cast<double>(read_all(place, objects));
+    return bytes / (bench::now() - before).cpu_s;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     bench::harness run(argc, argv, "remote");
-    const std::string folder = std::filesystem::absolute(bench::data_folder() + "/remote").string();
-    std::filesystem::create_directories(folder);
-    const std::uint64_t bytes = std::uint64_t{run.quick() ? 128U : 1024U} << 20;
-    {
-      std::ofstream file(folder + "/shard.bin", std::ios::binary);
-      mr::rng random({.seed = 1});
-      std::vector<std::uint64_t> some(1 << 17);
-      for (auto& word : some) word = random.bits();
-      for (std::uint64_t at = 0; at < bytes; at += some.size() * sizeof some[0])
-        file.write(reinterpret_cast<const char*>(some.data()), std::ssize(some) * 8);
+    const std::string work = std::filesystem::absolute(bench::data_folder() + "/remote").string();
+    std::filesystem::create_directories(work);
+    const bench::web_server server(std::filesystem::absolute(bench::data_folder()).string(), work);
+    if (!server.answers("remote/nginx.conf")) return run.nothing_measured("nginx, openssl or curl is not there");
+    if (run.wants("bytes")) measure_bytes(run, server, "remote/shard.bin");
+    if (!run.wants("paced") && !run.wants("peers")) return run.finish();
+    const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
+    if (run.wants("paced")) {
+      measure_paced(run, "shards", set, server, [](const auto& names, const mr::storage& place) {
+        return mr::shards(names, {.storage = place});
+      });
+      measure_paced(run, "indexed", set, server, [](const auto& names, const mr::storage& place) {
+        return mr::indexed_shards(names, {.storage = place});
+      });
     }
-    const web_server server(folder);
-    if (!server.answers("shard.bin")) return run.nothing_measured("nginx, openssl or curl is not there");
-    compare(run, "http", server.plain + "shard.bin", server, bytes);
-    compare(run, "tls", server.tls + "shard.bin", server, bytes);
-    std::filesystem::remove(folder + "/shard.bin");
+    if (run.wants("peers")) measure_peers(run, set, server);
     return run.finish();
   });
 }

@@ -149,7 +149,10 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::reader::read() {
   for (const auto& w : wanted_) located.push_back(w.sample);
   records_.resize(located.size());
   good_ = from_->data->read(located, records_, failure_);
-  if (failure_) find_failure();
+  if (!failure_) return;
+  if constexpr (requires(const Data& d) { d.is_given_up(failure_); })
+    if (from_->data->is_given_up(failure_)) return;
+  find_failure();
 }
 
 }}}  // namespace millrace::detail

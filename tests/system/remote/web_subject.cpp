@@ -7,8 +7,8 @@
 //   web_subject set PATTERN FILE        # writes a set index
 //
 // MILLRACE_TEST_SEED draws the reads. Other variables: WEB_PARTS (bytes of a part), WEB_CA, WEB_HTTP2, WEB_GS,
-// WEB_CACHE (a folder), WEB_HEADER, WEB_STALL (s), WEB_BUDGET (s), WEB_MEMORY (bytes), WEB_REQUESTS (in flight),
-// WEB_HEDGE (the share), WEB_FIGURES (prints them to stderr).
+// WEB_CACHE (a folder), WEB_CACHE_BYTES, WEB_HEADER, WEB_STALL (s), WEB_BUDGET (s), WEB_MEMORY (bytes),
+// WEB_REQUESTS (in flight), WEB_HEDGE (the share), WEB_FIGURES (prints them to stderr).
 // Prints "equal", or an error to stderr: the exit status is 1, and 2 for an object that is not there.
 #include <millrace/adapt/remote.hpp>
 #include <millrace/millrace.hpp>
@@ -44,7 +44,9 @@ mr::remote_options options() {
                                  .first_pause_seconds = 0.01,
                                  .longest_pause_seconds = 0.1},
                        .hedge = {.share = std::stod(variable("WEB_HEDGE", "0.05")), .least_seconds = 0.15}};
-  o.cache = {.folder = variable("WEB_CACHE", ""), .keep_free_share = 0};
+  o.cache = {.folder = variable("WEB_CACHE", ""),
+             .bytes = std::stoull(variable("WEB_CACHE_BYTES", "1000000000000")),
+             .keep_free_share = 0};
   o.gs.endpoint = variable("WEB_GS", "");
   if (const std::string header = variable("WEB_HEADER", ""); !header.empty())
     o.headers = {{header.substr(0, header.find(": ")), header.substr(header.find(": ") + 2)}};

@@ -230,6 +230,68 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
   CHECK(data.files->untold_reads.load() == 0);
 }
 
+TEST_CASE("larger samples of a storage are fetched with their neighbors, by several threads, each byte once") {
+  const temporary_folder folder;
+  for (int shard = 0; shard < 4; ++shard) {
+    mr::shard_writer out({.pattern = folder / ("s" + std::to_string(shard) + "-%d.tar")});
+    for (int i = 0; i < 100; ++i)
+      out.write("k" + std::to_string(shard) + "-" + std::to_string(i),
+                {{"cls", std::to_string(i)}, {"bin", std::string(40'000, static_cast<char>('a' + i % 26))}});
+    out.close();
+  }
+  const auto files = std::make_shared<cellar>(folder.path());
+  std::uint64_t all = 0;
+  for (const auto& [name, file] : files->files) all += file.text.size();
+  const auto flow = mr::indexed_shards("cellar://box/", {.storage = listing_storage{{files}}, .show_progress = false}) |
+                    mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
+                    mr::batch<&indexed_runs::example::label>({.size = 8});
+  files->shard_bytes = files->told_reads = 0;
+  auto o = quiet(2);
+  o.io_threads = 4;
+  std::size_t samples = 0;
+  mr::session session{flow, o};
+  for (auto& b : session) samples += b.size();
+  CHECK(samples == 400);
+  // The first batch does not wait for its neighbors, which are read again.
+  CHECK(files->shard_bytes.load() < all + all / 3);
+  CHECK(files->told_reads.load() < 150);
+  CHECK(files->untold_reads.load() == 0);
+}
+
+TEST_CASE("a storage that gives up on its shards is asked once for each of them, and the run ends") {
+  struct given_up {
+    std::shared_ptr<cellar> from;
+    std::shared_ptr<std::atomic<bool>> down;
+    std::shared_ptr<std::map<std::string, int>> asked;
+
+    std::unique_ptr<cellar_file> open(const std::string& name) const {
+      if (*down && name.ends_with(".tar")) {
+        const std::lock_guard lock(from->mutex);
+        ++(*asked)[name];
+        throw mr::io_error("cannot read the object", "Wait", {.shard = name});
+      }
+      return plain_storage{from}.open(name);
+    }
+  };
+  const both_places data;
+  data.copy_indexes();
+  const given_up at{data.files, std::make_shared<std::atomic<bool>>(false),
+                    std::make_shared<std::map<std::string, int>>()};
+  const std::vector<std::string> shards{"cellar://box/s0-0.tar", "cellar://box/s41-0.tar"};
+  auto flow = mr::indexed_shards(shards, {.storage = at}) |
+              mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
+              mr::batch<&indexed_runs::example::label>({.size = 8});
+  *at.down = true;
+  auto o = quiet(1);
+  o.io_threads = 1;
+  CHECK(message_of([&] {
+          mr::session session{std::move(flow), o};
+          for (auto& b : session) static_cast<void>(b.size());
+        }).find("cannot read the object (shard cellar://box/s") != std::string::npos);
+  CHECK(at.asked->size() <= 2);
+  for (const auto& [name, times] : *at.asked) CHECK(times == 1);
+}
+
 TEST_CASE("a cached storage gives the batches of local files, and the second run reads no byte of the storage") {
   const both_places data;
   const temporary_folder disk;

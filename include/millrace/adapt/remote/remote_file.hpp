@@ -4,12 +4,12 @@
 //   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its front on
 //   const std::size_t got = file.read_at(0, buffer);
 //
-// Ranges that were told are fetched in parts. Parts are ahead of the reader by a window, which doubles as often as the
-// reader has to wait. All files share the memory for parts. Other bytes are fetched when they are read, straight into
-// the reader's buffer.
+// Ranges that were told are fetched in parts. Parts are ahead of the reader by a window (fetch_window.hpp). All files
+// share the memory for parts. Other bytes are fetched when they are read, straight into the reader's buffer.
 // Errors: those of the network, as transfer_engine.hpp says. Threads: one at a time.
 #pragma once
 
+#include <millrace/adapt/remote/transfer/fetch_window.hpp>
 #include <millrace/adapt/remote/transfer/part_memory.hpp>
 #include <millrace/adapt/remote/transfer/transfer_engine.hpp>
 
@@ -62,6 +62,7 @@ struct remote_place {
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // files that fetch ahead now
+  std::atomic<std::size_t> window_bytes{part_bytes};   // of the last file whose window changed; the next begins with it
   found_objects found;
   transfer_engine engine;
 };
@@ -124,9 +125,10 @@ class remote_file final : public stored_file {
     if (at == parts_.end()) return read_now(offset_bytes, buffer.first(bytes));
     const auto from = static_cast<std::size_t>(offset_bytes - at->fetch->offset_bytes());
     const std::size_t end = std::min(from + bytes, at->fetch->size_bytes());
-    if (at->fetch->arrived() < end) grow();
-    at->fetch->wait_for(end);
-    std::memcpy(buffer.data(), at->fetch->data() + from, end - from);
+    if (at->fetch->arrived() < end && window_.grow(steady_ns(), place_->memory.bound_bytes() / 2))
+      place_->window_bytes = window_.bytes();
+    at->fetch->wait_into(from, buffer.first(end - from));
+    window_.gave(end - from);
     if (end == at->fetch->size_bytes()) parts_.erase(at);
     ask_ahead();
     return end - from;
@@ -160,7 +162,7 @@ class remote_file final : public stored_file {
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes) {
     return std::find_if(parts_.begin(), parts_.end(), [&](const part& p) {
-      return offset_bytes >= p.fetch->offset_bytes() && offset_bytes < p.fetch->end_byte();
+      return offset_bytes >= p.fetch->offset_bytes() + p.fetch->kept_from() && offset_bytes < p.fetch->end_byte();
     });
   }
 
@@ -184,7 +186,7 @@ class remote_file final : public stored_file {
     set_reading(!told_.empty() || !parts_.empty());
     std::size_t ahead = 0;
     for (const part& p : parts_) ahead += p.fetch->size_bytes();
-    while (!told_.empty() && ahead < window_bytes_) {
+    while (!told_.empty() && ahead < window_.bytes()) {
       const std::size_t before = parts_.size();
       if (!ask_next(parts_.empty() ? part_memory::need::required : part_memory::need::optional)) return;
       if (parts_.size() > before) ahead += parts_.back().fetch->size_bytes();
@@ -241,8 +243,6 @@ class remote_file final : public stored_file {
     return buffer.size();
   }
 
-  void grow() noexcept { window_bytes_ = std::min(2 * window_bytes_, place_->memory.bound_bytes() / 2); }
-
   void drop_parts_before(std::uint64_t offset_bytes) {
     bool any = false;
     for (auto it = parts_.begin(); it != parts_.end();) {
@@ -293,7 +293,7 @@ class remote_file final : public stored_file {
   const std::string name_;
   std::deque<part> parts_;          // on their way or there, in the order in which they will be read
   std::deque<asked_range> told_;   // of which no part was asked for yet
-  std::size_t window_bytes_ = std::size_t{8} << 20;
+  fetch_window window_{place_->window_bytes, steady_ns()};
   bool reading_ = false;
 };
 

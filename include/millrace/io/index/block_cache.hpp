@@ -10,6 +10,9 @@
 // reason. Each record is given out once, and a block without records is forgotten. The next pass reads the block again.
 // Beyond the limit, the cache drops the least recently requested block. The drop costs another read, and never loses
 // a sample.
+// reserve() is for blocks that are fetched from far away, many at once. A thread that wants a reserved block waits
+// until its owner has filled it. A thread fills what it reserved before it takes anything, so no two wait for each
+// other.
 // Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
 #pragma once
 
@@ -19,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -36,6 +40,8 @@ struct block_name {
 
 /// The blocks that still have records to give out.
 class block_cache {
+  struct block;
+
  public:
   struct options {
     std::size_t limit_bytes = 0;
@@ -65,8 +71,26 @@ class block_cache {
     if (s->left == 0) forget(name, *s);
   }
 
-  /// Returns whether the block is in the cache, or is being read.
-  bool has(const block_name& name) const;
+  /// A block that its owner alone may fill; until its end others wait for it.
+  class reservation {
+   public:
+    const block_name& name() const noexcept { return name_; }
+
+   private:
+    friend class block_cache;
+    block_name name_{};
+    std::shared_ptr<block> block_{};
+    std::unique_lock<std::mutex> lock_{};
+  };
+
+  /// Reserves a block. Returns nothing if it is in the cache, is being read, or is reserved.
+  std::optional<reservation> reserve(const block_name& name);
+
+  /// Reads a reserved block.
+  template <class Read>
+  void fill(reservation mine, const Read& read) {
+    fill(*mine.block_, read);
+  }
 
   /// Returns the bytes of all blocks in the cache, as they were when each was read.
   std::size_t held_bytes() const;

@@ -7,9 +7,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE bool block_cache::has(const block_name& name) const {
+MILLRACE_INLINE std::optional<block_cache::reservation> block_cache::reserve(const block_name& name) {
   const std::lock_guard lock(mutex_);
-  return blocks_.contains(name);
+  const auto [at, is_new] = blocks_.try_emplace(name);
+  if (!is_new) return std::nullopt;
+  at->second = std::make_shared<block>();
+  at->second->asked_for_at = ++asked_;
+  reservation made;
+  made.name_ = name;
+  made.block_ = at->second;
+  made.lock_ = std::unique_lock(at->second->mutex, std::try_to_lock);   // nobody else has it yet
+  return made;
 }
 
 MILLRACE_INLINE std::size_t block_cache::held_bytes() const {

@@ -10,7 +10,8 @@
 // (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128 files stay
 // open between reads.
 // Small samples are read in whole blocks of neighbors (block_cache.hpp), on two conditions. expect() has said how far
-// apart neighbors are in the order, and the allowed memory holds them until their turn.
+// apart neighbors are in the order, and the allowed memory holds them until their turn. From a storage larger samples
+// are read so, too: a request costs more than a read of a local file.
 // Fields get the entry points that the index has for them (indexed_reader.hpp). Those of a storage are read in chunks,
 // which are kept up to a limit that expect() tells (entry_file.hpp).
 // Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
@@ -25,7 +26,10 @@
 
 #include <millrace/io/file/metered_file.hpp>
 #include <millrace/io/index/block_cache.hpp>
+#include <millrace/io/index/block_size.hpp>
+#include <millrace/io/index/damaged_shards.hpp>
 #include <millrace/io/index/entry_files.hpp>
+#include <millrace/io/index/given_up_shards.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
 #include <millrace/io/index/known_shard.hpp>
 #include <millrace/io/index/sample_choice.hpp>
@@ -48,13 +52,6 @@ struct shard_data_options {
   sample_choice choice{};          ///< the samples to use; only while the data is made
   std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
   entry_maker entries{};           ///< as in index_build_options
-};
-
-/// The order in which samples will be requested.
-struct expected_order {
-  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes read here
-  std::uint64_t lanes = 1;            ///< lanes that are read at the same time
-  std::size_t max_held_bytes = 0;    ///< limit for samples read before their turn
 };
 
 /// The shards of one data set, read by their indexes.
@@ -110,6 +107,11 @@ class shard_data {
   /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
   /// next one. Records behind it are good or empty.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);
+  /// Returns whether read() failed because a storage gave up. The error is then the right one, and asking again would
+  /// take as long.
+  bool is_given_up(const std::exception_ptr& failure) const noexcept {
+    return !options_.files.storage.is_local() && is_io_error(failure);
+  }
   /// The destination of a read: the records, the error and the meter.
   struct buffer {
     std::span<record> records;
@@ -129,16 +131,16 @@ class shard_data {
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
-    void watch_in(read_meter& reads) noexcept;
+    void watch_in(read_meter& reads) noexcept {
+      file.watch_in(reads);
+      if (entries) entries->watch_in(reads);
+    }
     const std::size_t shard;
     metered_file file;
     std::unique_ptr<entry_file> entries;   // null if the index has none
     indexed_reader reader;
     told_entries told{};
   };
-
-  static constexpr std::size_t block_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // bytes of a sample, headers included
 
   struct wish {
     std::uint64_t sample = 0;   // the shard, then the number in the low 32 bits
@@ -154,6 +156,8 @@ class shard_data {
     std::exception_ptr& failure;
     read_meter& reads;
     open_shards ready{};   // of this call; those of which the storage was told what will be read
+    std::vector<block_cache::reservation> reserved{};
+    given_up_shards given_up{};   // of a storage
   };
 
   /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
@@ -167,6 +171,12 @@ class shard_data {
   /// Reads a whole block. Records that cannot be read are left empty.
   void read_block(request& asked, const block_name& block, std::vector<record>& records);
   void read_now(request& asked, std::span<const wish> wishes);
+  /// Notes the error that is being handled, if it is that of a storage which gave up on a shard.
+  void note_given_up(request& asked, std::size_t shard) const {
+    if (!options_.files.storage.is_local()) asked.given_up.note(shard);
+  }
+  /// Makes the error of a shard that was given up that of these samples of it. Returns false if there is none.
+  static bool fail_given_up(request& asked, std::span<const wish> wishes);
 
   /// Chooses samples of all shards, which loads their indexes.
   void choose(const sample_choice& choice);
@@ -175,17 +185,16 @@ class shard_data {
     return chosen_.empty() ? number : chosen_[shard].number(number);
   }
 
-  /// Notes a damaged shard, if so many are allowed. Returns whether they are.
-  bool allow_damage(std::size_t shard);
-
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const { return shards_[shard].load(names_[shard], options_.files); }
   std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
   std::unique_ptr<open_shard> take(std::size_t shard, request& asked);
 
-  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked);
-
+  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked) {
+    if (options_.files.storage.is_local()) give_back(shard, std::move(opened));
+    else asked.ready.push_back(std::move(opened));
+  }
   /// Keeps one open file for each shard; closes another shard's file if too many are open.
   void give_back(std::size_t shard, std::unique_ptr<open_shard> opened);
 
@@ -198,10 +207,10 @@ class shard_data {
   std::vector<chosen_samples> chosen_;   // of each shard; none without a choice
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, keys_not_found_;
-  std::string damaged_at_start_;        // tells of damaged shards; empty if there are none
-  std::size_t damaged_shards_ = 0;
+  damaged_shards damaged_;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<detail::block_cache> block_cache_;
+  std::uint64_t block_bytes_ = block_size::least_bytes;   // set by expect()
   mutable entry_files entries_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;

@@ -21,6 +21,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
     : names_(std::move(names)),
       options_(with_index_folder(std::move(options))),
       shards_(names_.size()),
+      damaged_(options_.damaged_shards_at_most),
       idle_(names_.size()) {
   fingerprint_ = names_.size();
   auto found = find_shard_heads(
@@ -115,9 +116,7 @@ MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) 
 MILLRACE_INLINE std::string shard_data::notice() const {
   std::string all = keys_not_found_;
   const auto add = [&all](const std::string& more) { all += (all.empty() ? "" : "\nmillrace: ") + more; };
-  if (damaged_shards_ > 0)
-    add(std::to_string(damaged_shards_) + " of " + std::to_string(names_.size()) + " shards are damaged: " +
-        damaged_at_start_ + (damaged_shards_ > 1 ? ", ..." : ""));
+  if (const std::string damaged = damaged_.text(names_.size()); !damaged.empty()) add(damaged);
   if (!touched_.empty())
     add("the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
         " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
@@ -143,16 +142,13 @@ MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
       stored ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes}) : 0;
   std::uint64_t samples = 0;
   for (const std::uint64_t count : counts_) samples += count;
-  if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return of_entries;
-  // A block is held from the first possible turn of its samples until the last one was taken. A lane may begin and
-  // end inside a block.
-  const std::uint64_t window = std::min(order.window, samples);
-  // The factor 2 covers two things: a pool block is up to a quarter larger than its content, and threads overtake
-  // each other.
-  const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * block_bytes);
-  if (held > order.max_held_bytes) return of_entries;
-  block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
-  return static_cast<std::size_t>(held) + of_entries;
+  const block_size size = block_size::choose(order, {.samples = samples,
+                                                     .sample_bytes = bytes_ / std::max<std::uint64_t>(samples, 1),
+                                                     .is_local = options_.files.storage.is_local()});
+  if (size.held_bytes == 0) return of_entries;
+  block_bytes_ = size.bytes;
+  block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(size.held_bytes)});
+  return static_cast<std::size_t>(size.held_bytes) + of_entries;
 }
 
 MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wanted, std::span<record> records,
@@ -176,10 +172,15 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wan
   if (!options_.files.storage.is_local()) {
     open_together(asked, all);
     announce(asked, all, !begins);
+    for (auto& mine : std::exchange(asked.reserved, {})) {
+      const block_name name = mine.name();
+      block_cache_->fill(std::move(mine), [&](std::vector<record>& records) { read_block(asked, name, records); });
+    }
   }
   for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
     while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
     const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
+    if (fail_given_up(asked, of_shard)) continue;
     if (!begins && block_samples(all[first].shard()) > 1) read_by_blocks(asked, of_shard);
     else read_now(asked, of_shard);
   }
@@ -204,6 +205,8 @@ MILLRACE_INLINE void shard_data::open_together(request& asked, std::span<const w
       const std::lock_guard lock(mutex);
       asked.ready.push_back(std::move(opened));
     } catch (const error&) {   // reading meets it again
+      const std::lock_guard lock(mutex);
+      note_given_up(asked, news[i]);
     }
   });
 }
@@ -213,20 +216,26 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
   for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
     const std::size_t shard = wishes[first].shard();
     while (end < wishes.size() && wishes[end].shard() == shard) ++end;
+    if (asked.given_up.of(shard)) continue;
     const std::uint32_t length = in_blocks ? block_samples(shard) : 0;
     numbers.clear();
     for (std::size_t i = first; i < end; ++i) {
       const std::uint32_t block = wishes[i].number() / std::max(length, 1U);
       if (length <= 1) numbers.push_back(stored_number(shard, wishes[i].number()));
-      else if ((i == first || wishes[i - 1].number() / length != block) && !block_cache_->has({shard, block}))
+      else if (i == first || wishes[i - 1].number() / length != block) {
+        auto mine = block_cache_->reserve({shard, block});
+        if (!mine) continue;
+        asked.reserved.push_back(std::move(*mine));
         for (std::uint64_t n = std::uint64_t{block} * length; n < counts_[shard] && n / length == block; ++n)
           numbers.push_back(stored_number(shard, static_cast<std::uint32_t>(n)));
+      }
     }
     if (!numbers.empty()) try {
         auto opened = take(shard, asked);
         opened->reader.announce(numbers);
         asked.ready.push_back(std::move(opened));
       } catch (const error&) {   // reading meets it again
+        note_given_up(asked, shard);
       }
   }
 }
@@ -246,16 +255,11 @@ MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::si
     of.shards_[shard].check_same(of.names_[shard], static_cast<const stored_file&>(file.file()).identity());
 }
 
-MILLRACE_INLINE void shard_data::open_shard::watch_in(read_meter& reads) noexcept {
-  file.watch_in(reads);
-  if (entries) entries->watch_in(reads);
-}
-
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
   const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
   const std::uint64_t sample_bytes = shards_[shard].head.shard.size_bytes / samples;
-  if (!block_cache_ || sample_bytes > largest_small_bytes) return 0;
-  return static_cast<std::uint32_t>(block_bytes / std::max<std::uint64_t>(1, sample_bytes));
+  if (!block_cache_ || sample_bytes > block_size::largest_sample(options_.files.storage.is_local())) return 0;
+  return static_cast<std::uint32_t>(block_bytes_ / std::max<std::uint64_t>(1, sample_bytes));
 }
 
 MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const wish> wishes) {
@@ -277,7 +281,8 @@ MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const 
     for (; first < end; ++first)
       if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
   }
-  if (!missing.empty()) read_now(asked, missing);   // finds the error of each of them
+  if (missing.empty() || fail_given_up(asked, missing)) return;
+  read_now(asked, missing);   // finds the error of each of them
 }
 
 MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& block,
@@ -289,6 +294,7 @@ MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& bl
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = stored_number(shard, static_cast<std::uint32_t>(first + i));
   records.resize(numbers.size());
+  if (asked.given_up.of(shard)) return;
   try {
     auto opened = take(shard, asked);
     static_cast<void>(opened->reader.read(numbers, records));
@@ -296,7 +302,19 @@ MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& bl
     give_back(shard, std::move(opened), asked);
   } catch (const error&) {
     // An error of the whole shard. read_now() meets it again for the samples that are wanted.
+    note_given_up(asked, shard);
   }
+}
+
+MILLRACE_INLINE bool shard_data::fail_given_up(request& asked, std::span<const wish> wishes) {
+  const std::exception_ptr why = asked.given_up.of(wishes.front().shard());
+  if (!why) return false;
+  for (const wish& w : wishes)
+    if (w.position < asked.good) {
+      asked.good = w.position;
+      asked.failure = why;
+    }
+  return true;
 }
 
 MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> wishes) {
@@ -336,26 +354,13 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   if (state == shard_index::shard_state::compressed)
     throw setup_error("the shard " + printable(names_[shard]) + " is compressed: it cannot be read sample by sample",
                       "Unpack it to plain tar, or use shards()");
-  if ((state != shard_index::shard_state::damaged && !shards_[shard].damaged) || allow_damage(shard)) return;
-  if (options_.damaged_shards_at_most > 0)
-    throw data_error("too many shards are damaged: got " + std::to_string(damaged_shards_) + ", expected at most " +
-                         std::to_string(options_.damaged_shards_at_most) + "; " + damaged_at_start_,
-                     "Copy the shards again, or raise indexed_shards_options::damaged_shards_at_most",
-                     {.stage = "index", .shard = names_[shard]});
+  const bool older = shards_[shard].damaged;
+  if (state != shard_index::shard_state::damaged && !older) return;
+  shards_[shard].damaged = true;
+  if (damaged_.allow({.shard = names_[shard], .samples = shards_[shard].index->samples(), .knows_all = older})) return;
+  damaged_.throw_if_allowed(names_[shard]);
   const auto file = open_file(options_.files.storage, names_[shard]);
   indexed_reader(*file, *shards_[shard].index, pool_, options_.reader).throw_damage();
-}
-
-MILLRACE_INLINE bool shard_data::allow_damage(std::size_t shard) {
-  if (++damaged_shards_ > options_.damaged_shards_at_most) return false;
-  const bool older = shards_[shard].damaged;
-  shards_[shard].damaged = true;
-  if (damaged_shards_ == 1)
-    damaged_at_start_ = printable(names_[shard]) + " has " + (older ? "all its " : "only the first ") +
-                        std::to_string(shards_[shard].index->samples()) + " samples in the order" +
-                        (older ? ", and those that cannot be read are damaged"
-                               : "; an older index would know the rest");
-  return true;
 }
 
 MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::size_t shard, read_meter& reads) {
@@ -377,11 +382,6 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::si
   auto opened = std::move(*at);
   asked.ready.erase(at);
   return opened;
-}
-
-MILLRACE_INLINE void shard_data::give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked) {
-  if (options_.files.storage.is_local()) return give_back(shard, std::move(opened));
-  asked.ready.push_back(std::move(opened));
 }
 
 MILLRACE_INLINE void shard_data::give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -129,4 +130,29 @@ TEST_CASE("several threads get every sample of every block once, by one reading"
   CHECK(right == 4 * blocks);
   CHECK(w.reads == blocks);
   CHECK(w.cache.held_bytes() == 0);
+}
+
+TEST_CASE("who wants a reserved block waits for its owner, and reads it itself if the owner gives it up") {
+  world w(plenty);
+  auto mine = w.cache.reserve({.shard = 0, .number = 3});
+  REQUIRE(mine);
+  CHECK_FALSE(w.cache.reserve({.shard = 0, .number = 3}));
+  CHECK(w.cache.reserve({.shard = 0, .number = 4}));   // given up at once
+  std::atomic<bool> taken{false};
+  std::thread other([&] {
+    const bool right = w.take(3, {2})[0].key() == "3/2";
+    taken = right;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(taken.load());
+  w.cache.fill(std::move(*mine), [&](std::vector<mr::record>& records) {
+    ++w.reads;
+    for (std::uint32_t i = 0; i < length; ++i) records.push_back(made(w.pool, key_of(3, i)));
+  });
+  other.join();
+  CHECK(taken.load());
+  CHECK(w.reads == 1);
+  CHECK_FALSE(w.cache.reserve({.shard = 0, .number = 3}));   // it has more samples
+  CHECK(w.take(4, {1})[0].key() == "4/1");
+  CHECK(w.reads == 2);
 }

@@ -8,7 +8,7 @@
 // Errors: std::bad_alloc. Threads: any. Lifetime: blocks keep alive what they need.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/device/slot_memory.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,10 @@ class part_memory {
 
  private:
   struct piece {
-    std::unique_ptr<std::byte[]> memory{};
+    struct release {
+      void operator()(std::byte* memory) const noexcept { free_slot(memory); }
+    };
+    std::unique_ptr<std::byte[], release> memory{};
     std::size_t capacity = 0;
   };
   struct shared {
@@ -91,7 +94,7 @@ class part_memory {
       shared_->max_bytes = std::max(shared_->max_bytes, shared_->held_bytes);
     }
     if (!found.memory) try {
-        found.memory = std::make_unique_for_overwrite<std::byte[]>(found.capacity);
+        found.memory.reset(static_cast<std::byte*>(allocate_slot(found.capacity)));
       } catch (...) {
         const std::lock_guard lock(shared_->mutex);
         shared_->held_bytes -= found.capacity;

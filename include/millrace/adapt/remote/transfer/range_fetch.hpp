@@ -10,6 +10,7 @@
 
 #include <millrace/io/file/storage.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
@@ -50,6 +51,33 @@ class range_fetch {
     wanted_ = 0;
     if (arrived_ < std::min(bytes, size_bytes_)) std::rethrow_exception(failure_);
     return arrived_;
+  }
+  /// Waits until the bytes from `from` on are there, and puts them into `to`. Many of them that come while it waits go
+  /// there alone, and not through the memory, which has no bytes before kept_from() then.
+  void wait_into(std::size_t from, std::span<std::byte> to) {
+    const std::size_t end = from + to.size();
+    std::unique_lock lock(mutex_);
+    const std::size_t there = std::clamp(arrived_, from, end);
+    if (end - there >= least_direct_bytes && arrived_ >= from && !failure_) {
+      direct_ = to.subspan(there - from);
+      kept_from_ = end;
+    }
+    const std::size_t kept = direct_.empty() ? end : there;
+    wanted_ = end;
+    lock.unlock();
+    std::memcpy(to.data(), memory_.data() + from, there - from);   // meanwhile others arrive behind them
+    lock.lock();
+    changed_.wait(lock, [&] { return arrived_ >= end || failure_; });
+    wanted_ = 0;
+    direct_ = {};
+    if (arrived_ < end) std::rethrow_exception(failure_);
+    lock.unlock();
+    std::memcpy(to.data() + (there - from), memory_.data() + there, kept - there);
+  }
+  /// Returns where the bytes that the memory has begin; those before were put into a reader's buffer.
+  std::size_t kept_from() const {
+    const std::lock_guard lock(mutex_);
+    return kept_from_;
   }
   /// Waits until the object's identity is known. Returns whether the object is there.
   bool wait_for_identity() {
@@ -107,7 +135,10 @@ class range_fetch {
     if (end > from && first_byte <= from && arrived_ < size_bytes_) {
       const auto skipped = static_cast<std::size_t>(from - first_byte);
       const std::size_t count = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
-      std::memcpy(memory_.data() + arrived_, bytes.data() + skipped, count);
+      const std::size_t direct = std::min(count, direct_.size());
+      if (direct > 0) std::memcpy(direct_.data(), bytes.data() + skipped, direct);
+      direct_ = direct_.subspan(direct);
+      std::memcpy(memory_.data() + arrived_ + direct, bytes.data() + skipped + direct, count - direct);
       arrived_ += count;
       if (wanted_ > 0 && arrived_ >= std::min(wanted_, size_bytes_)) changed_.notify_all();
     }
@@ -127,13 +158,16 @@ class range_fetch {
   }
 
  private:
+  static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // less may be read again
+
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
   mutable std::mutex mutex_;   // guards all members below
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
   std::size_t size_bytes_;
-  std::size_t arrived_ = 0, wanted_ = 0;
+  std::size_t arrived_ = 0, wanted_ = 0, kept_from_ = 0;
+  std::span<std::byte> direct_{};   // the rest of a waiting reader's buffer, for the bytes from arrived_ on
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
 };

@@ -1,0 +1,3 @@
+void example(const mr::detail::expected_order& order) {
+EXAMPLE
+}

@@ -1,0 +1,97 @@
+// A range on its way: a waiting reader gets the right bytes, whichever way they come.
+#include <millrace/adapt/remote/transfer/range_fetch.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace mr = millrace;
+using mr::detail::range_fetch;
+
+namespace {
+
+std::vector<std::byte> some_bytes(std::size_t count) {
+  std::mt19937 random(7);
+  std::vector<std::byte> made(count);
+  for (std::byte& b : made) b = static_cast<std::byte>(random());
+  return made;
+}
+
+struct fetched {
+  std::vector<std::byte> expected = some_bytes(3 << 20), memory = std::vector<std::byte>(expected.size());
+  std::shared_ptr<mr::detail::remote_object> object = std::make_shared<mr::detail::remote_object>();
+  range_fetch range{object, 1000, memory};
+
+  void send(std::size_t from, std::size_t end) {
+    range.take(1000 + from, std::span<const std::byte>(expected).subspan(from, end - from));
+  }
+  bool reads_right(std::size_t from, std::size_t bytes) {
+    std::vector<std::byte> got(bytes);
+    range.wait_into(from, got);
+    return std::equal(got.begin(), got.end(), expected.begin() + static_cast<std::ptrdiff_t>(from));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes that are there before they are asked for stay there") {
+  fetched f;
+  f.send(0, f.expected.size());
+  CHECK(f.reads_right(0, 1 << 20));
+  CHECK(f.reads_right(0, 2 << 20));
+  CHECK(f.range.kept_from() == 0);
+}
+
+TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, twice by some") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    fetched f;
+    std::thread network([&] {
+      std::mt19937 random(seed);
+      for (std::size_t at = 0; at < f.expected.size();) {
+        const std::size_t from = at - std::min<std::size_t>(at, random() % 5'000);   // a second request's
+        const std::size_t end = std::min(f.expected.size(), at + 1 + random() % 300'000);
+        f.send(from, end);
+        at = end;
+        if (random() % 4 == 0) std::this_thread::yield();
+      }
+    });
+    std::mt19937 random(seed + 1'000);
+    bool right = true;
+    for (std::size_t at = 0; at < f.expected.size();) {
+      const std::size_t bytes = std::min<std::size_t>(f.expected.size() - at, 1 + random() % 900'000);
+      right = right && f.reads_right(at, bytes);
+      right = right && f.range.kept_from() <= at + bytes;
+      at += bytes;
+    }
+    network.join();
+    CHECK(right);
+  }
+}
+
+TEST_CASE("small reads leave their bytes in the memory") {
+  fetched f;
+  std::thread network([&] { f.send(0, 100'000); });
+  CHECK(f.reads_right(0, 50'000));
+  CHECK(f.range.kept_from() == 0);
+  CHECK(f.reads_right(10, 99'000));
+  network.join();
+}
+
+TEST_CASE("a fetch that fails in the middle of a read is an error, and nothing is written behind it") {
+  fetched f;
+  f.send(0, 1'000);
+  std::thread network([&] {
+    f.send(1'000, 400'000);
+    f.range.fail(std::make_exception_ptr(std::runtime_error("gone")));
+  });
+  std::vector<std::byte> got(2 << 20);
+  CHECK_THROWS_WITH(f.range.wait_into(0, got), "gone");
+  network.join();
+  const std::vector<std::byte> as_it_was = got;
+  f.send(400'000, 2 << 20);
+  CHECK(got == as_it_was);
+}
