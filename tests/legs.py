@@ -173,6 +173,7 @@ def remote(leg):
     """objects of servers that misbehave, of nginx, and of stores that others have written: moto and rclone's server"""
     leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
     leg.run_checks("system/remote/first_batch.py", "system/remote/spoiled_runs.py")
+    leg.run_check("system/remote/cache_kills.py")
 
 
 def faults(leg):

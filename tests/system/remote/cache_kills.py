@@ -7,7 +7,7 @@
 # The ranks of a run read shards of a server by way of one cache, and are killed at a random moment, together or one
 # before the other. After every tenth kill they run to their ends: their digests are those of the local folder, and the
 # cache is within its limit. The shards are either 40 MB, which fit, so that what follows reads none of their bytes from
-# the server, or 120 MB, which fill the disk. Needs the right to mount a file system in memory; without it the limit of
+# the server, or 80 MB, which fill the disk. Needs the right to mount a file system in memory; without it the limit of
 # the cache stands for the end of the disk.
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ from web import Subject
 DISK_BYTES = 64 << 20
 SHARDS = "s-{0..3}.tar"
 RANKS = 2
-LIMIT_S = 120
+LIMIT_S = 300
 SETTINGS = {"WEB_PARTS": 1 << 20, "WEB_MEMORY": 16 << 20, "WEB_STALL": 20, "WEB_BUDGET": 60}
 
 
@@ -151,7 +151,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         served = folder / "served"
-        for name, shard_bytes in (("small", 10_000_000), ("large", 30_000_000)):
+        for name, shard_bytes in (("small", 10_000_000), ("large", 20_000_000)):
             (served / name).mkdir(parents=True)
             write_shards(served / name, shard_bytes)
         with bad_server(served) as server, small_disk(folder / "disk") as (disk, mounted):

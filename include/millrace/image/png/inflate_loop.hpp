@@ -201,24 +201,33 @@ class inflate_loop {
     std::memcpy(to, word, bytes);
   }
 
+  [[gnu::always_inline]] static inline void copy_64(std::uint8_t* to, const std::uint8_t* from) noexcept {
+    copy_word<16>(to, from);
+    copy_word<16>(to + 16, from + 16);
+    copy_word<16>(to + 32, from + 32);
+    copy_word<16>(to + 48, from + 48);
+  }
+
   [[gnu::always_inline]] static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
+    // A match has at most 258 bytes. A loop that ends anywhere is costly to predict; two lengths are not.
     if (distance >= 16) {
-      for (;;) {   // most matches end in the first round: a loop that ends anywhere is costly to predict
-        copy_word<16>(out, from);
-        copy_word<16>(out + 16, from + 16);
-        copy_word<16>(out + 32, from + 32);
-        copy_word<16>(out + 48, from + 48);
-        out += 64;
-        if (out >= end) return;
-        from += 64;
-      }
+      copy_64(out, from);
+      if (length <= 64) return;
+      copy_64(out + 64, from + 64);
+      copy_64(out + 128, from + 128);
+      if (length <= 192) return;
+      copy_64(out + 192, from + 192);
+      copy_word<16>(out + 256, from + 256);
+      return;
     }
     if (distance == 1) {
       const std::uint8_t byte = *from;
-      std::memset(out, byte, 16);
-      for (out += 16; out < end; out += 16) std::memset(out, byte, 16);
+      std::memset(out, byte, 64);
+      if (length <= 64) return;
+      std::memset(out + 64, byte, 128);
+      if (length > 192) std::memset(out + 192, byte, 80);
       return;
     }
     // The first bytes repeat: what lies behind `from` is twice as long after each step.

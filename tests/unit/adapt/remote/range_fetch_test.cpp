@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -70,6 +71,20 @@ TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, 
     network.join();
     CHECK(right);
   }
+}
+
+TEST_CASE("what went to a waiting reader is told to be missing from the memory") {
+  fetched f;
+  f.send(0, 1'000);
+  std::thread network([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    f.send(1'000, f.expected.size());
+  });
+  CHECK(f.reads_right(0, 1 << 20));
+  network.join();
+  const auto kept_from = static_cast<std::ptrdiff_t>(f.range.kept_from());
+  CHECK((kept_from == 0 || kept_from == 1 << 20));   // 0: the bytes came first, on a busy machine
+  CHECK(std::equal(f.memory.begin() + kept_from, f.memory.end(), f.expected.begin() + kept_from));
 }
 
 TEST_CASE("small reads leave their bytes in the memory") {
