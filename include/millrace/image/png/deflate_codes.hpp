@@ -59,6 +59,7 @@ class deflate_codes {
   static constexpr std::size_t literal_entries = (std::size_t{1} << literal_bits) + literal_symbols * 16 / 5 + 16;
   static constexpr std::size_t distance_entries = (std::size_t{1} << distance_bits) + distance_symbols * 64 / 7 + 64;
 
+  static bool literals_are_half(std::span<const std::uint8_t> lengths) noexcept;
   void pair_literals() noexcept;
 
   bool fixed_ = false;   // the tables are those of the fixed codes

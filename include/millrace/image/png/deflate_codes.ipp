@@ -158,8 +158,16 @@ MILLRACE_INLINE bool deflate_codes::build(std::span<const std::uint8_t> literal_
     return false;
   left[0] == 0 ? literals.fill(literals_, literal_bits) : literals.fill_single(literals_, literal_bits);
   left[1] == 0 ? distances.fill(distances_, distance_bits) : distances.fill_single(distances_, distance_bits);
-  pair_literals();
+  if (literals_are_half(literal_lengths)) pair_literals();
   return true;
+}
+
+/// By the lengths of their words. Where other symbols are as frequent, few literals come in pairs, and the table of
+/// pairs costs more than it saves.
+MILLRACE_INLINE bool deflate_codes::literals_are_half(std::span<const std::uint8_t> lengths) noexcept {
+  std::uint32_t share = 0;
+  for (std::size_t i = 0; i < 256; ++i) share += lengths[i] > 0 ? 1U << longest_word >> lengths[i] : 0;
+  return share >= 1U << (longest_word - 1);
 }
 
 MILLRACE_INLINE void deflate_codes::build_fixed() noexcept {
