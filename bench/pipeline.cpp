@@ -4,6 +4,7 @@
 // does so in plain threads, each with shards of its own, without engine, order, shuffle or trainer. So what the ratio
 // leaves to 1 is what those cost. Counted is the steady state: a warm-up is run before, in which every buffer is used.
 #include "harness.hpp"
+#include "photo_example.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/base/crc32c.hpp>
@@ -20,15 +21,7 @@ namespace mr = millrace;
 
 namespace {
 
-struct example {
-  mr::picture pixels;
-  std::int32_t label;
-};
-
-example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
-}
+using example = bench::photo_example;
 
 using both_columns = mr::detail::columns<&example::pixels, &example::label>;
 constexpr std::uint64_t seed = 7;
@@ -74,7 +67,8 @@ struct outcome {
 // ---- the library ----
 
 outcome run_pipeline(const task& t) {
-  mr::session run{mr::shards(t.set.names, {.seed = seed}) | mr::shuffle({.window = 512}) | mr::map(prepare) |
+  mr::session run{mr::shards(t.set.names, {.seed = seed}) | mr::shuffle({.window = 512}) |
+                      mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = t.batch}),
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(t.workers),
@@ -137,7 +131,7 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
   };
   while (auto record = reader.next()) {
     mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::detail::sample_id(shard, index++), .stage = 0});
-    items[in_group].emplace(prepare(*record, random));
+    items[in_group].emplace(bench::prepare_photo(*record, random));
     if (!worker.rows) {
       worker.layout.fix_shapes(*items[in_group], t.batch);
       worker.rows.reset(static_cast<std::byte*>(mr::host_backend().allocate_host(worker.layout.batch_bytes())));
@@ -236,7 +230,7 @@ class indexed_source {
 
 double cpu_with(const task& t, bool checksums) {
   auto flow = mr::detail::flow<mr::record, indexed_source>{{}, indexed_source(t.set, checksums), seed} |
-              mr::shuffle({.window = 512}) | mr::map(prepare) |
+              mr::shuffle({.window = 512}) | mr::map(bench::prepare_photo) |
               mr::batch<&example::pixels, &example::label>({.size = t.batch});
   mr::session run{std::move(flow),
                   {.epochs = mr::endless,

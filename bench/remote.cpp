@@ -8,7 +8,9 @@
 //     from local files: how long it waits, and what an image costs, beside the same run on local files.
 //   peers: s3torchconnector and webdataset's pipe from curl, which pip installs: bytes of the same shards, undecoded.
 #include "harness.hpp"
+#include "parts/lines_of_program.hpp"
 #include "parts/web_server.hpp"
+#include "photo_example.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/adapt/remote.hpp>
@@ -16,11 +18,9 @@
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
 
 namespace mr = millrace;
 
@@ -89,15 +89,7 @@ void measure_bytes(bench::harness& run, const bench::web_server& server, const s
 
 // ---- paced ----
 
-struct example {
-  mr::picture pixels;
-  std::int32_t label;
-};
-
-example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
-}
+using example = bench::photo_example;
 
 struct photo_run {
   double period_s = 0;   // a batch
@@ -107,11 +99,11 @@ struct photo_run {
 
 template <class Source>
 photo_run run_photos(Source source, double step_s, int batches) {
-  mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(prepare) |
+  mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = batch}),
                   {.epochs = mr::endless, .announce = false}};
   const auto step = [step_s] {
-    if (step_s > 0) bench::sleep_ns(static_cast<std::int64_t>(1e9 * step_s));
+    if (step_s > 0) mr::detail::posix_files::sleep_ns(static_cast<std::int64_t>(1e9 * step_s));
   };
   for (int i = 0; i < 8; ++i) {
     static_cast<void>(run.next());
@@ -169,17 +161,13 @@ std::optional<double> rate_of_peer(bench::harness& run, const std::string& peer,
                                    const std::vector<std::string>& names) {
   std::string command = "python3 " MILLRACE_BENCH_PEERS "/remote.py " + peer + " " + server;
   for (const std::string& name : names) command += " " + name;
-  std::fflush(stdout);
-  const auto close = [](std::FILE* f) { pclose(f); };
-  const std::unique_ptr<std::FILE, decltype(close)> out(popen(command.c_str(), "r"), close);
-  std::array<char, 1024> line{};
-  double bytes = 0, seconds = 0;
-  while (out && std::fgets(line.data(), line.size(), out.get())) {
-    const std::string text(line.data(), std::string_view(line.data()).find_last_not_of('\n') + 1);
-    if (text.starts_with("skipped ")) run.finding("peer " + peer, text);
-    if (std::sscanf(text.c_str(), "%lf %lf", &bytes, &seconds) == 2 && seconds > 0) return bytes / seconds;
-  }
-  return std::nullopt;
+  std::optional<double> rate;
+  bench::for_each_line_of(command, [&](const std::string& line) {
+    double bytes = 0, seconds = 0;
+    if (line.starts_with("skipped ")) run.finding("peer " + peer, line);
+    else if (std::sscanf(line.c_str(), "%lf %lf", &bytes, &seconds) == 2 && seconds > 0) rate = bytes / seconds;
+  });
+  return rate;
 }
 
 struct size_of_record {

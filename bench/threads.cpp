@@ -4,6 +4,7 @@
 // is what a core makes with n workers, in parts of what it makes with one: by wall time, and by the CPU time of a
 // picture, which neighbors on the machine disturb less. The counted epochs follow a warm-up that uses every buffer.
 #include "harness.hpp"
+#include "photo_example.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/millrace.hpp>
@@ -20,15 +21,7 @@ namespace mr = millrace;
 
 namespace {
 
-struct example {
-  mr::picture pixels;
-  std::int32_t label;
-};
-
-example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
-}
+using example = bench::photo_example;
 
 constexpr std::size_t batch_rows = 256;
 
@@ -43,7 +36,7 @@ struct task {
 };
 
 outcome run_with(const task& t, unsigned workers) {
-  mr::session run{mr::shards(t.set.names, {.seed = 7}) | mr::shuffle({.window = 512}) | mr::map(prepare) |
+  mr::session run{mr::shards(t.set.names, {.seed = 7}) | mr::shuffle({.window = 512}) | mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = batch_rows}),
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(workers),

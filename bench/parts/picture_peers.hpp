@@ -9,12 +9,11 @@
 #pragma once
 
 #include "../harness.hpp"
+#include "lines_of_program.hpp"
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -58,19 +57,13 @@ inline peer_figures measure_peers(harness& run, const picture_files& files, int 
   const std::string command =
       python + " " MILLRACE_BENCH_PEERS "/pictures.py '" + files.folder() + "' " + std::to_string(rounds);
   peer_figures made;
-  std::fflush(stdout);
-  const auto close = [](std::FILE* f) { pclose(f); };
-  const std::unique_ptr<std::FILE, decltype(close)> out(popen(command.c_str(), "r"), close);
-  std::array<char, 512> line;
-  while (out && std::fgets(line.data(), line.size(), out.get())) {
-    std::string text = line.data();
-    if (!text.empty() && text.back() == '\n') text.pop_back();
+  for_each_line_of(command, [&](const std::string& text) {
     const std::size_t tab = text.find('\t');
-    if (tab == std::string::npos) continue;
+    if (tab == std::string::npos) return;
     const std::string name = text.substr(0, tab), value = text.substr(tab + 1);
     if (name == "skipped" || name == "version") run.finding("peer " + name, value);
     else made.us[name] = std::strtod(value.c_str(), nullptr);
-  }
+  });
   for (const auto& [name, us] : made.us) run.result(name, us, "us");
   return made;
 }

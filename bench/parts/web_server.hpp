@@ -8,10 +8,11 @@
 // Their CPU time is theirs. Lifetime: they end with the objects. Construct them before threads are started.
 #pragma once
 
+#include <millrace/io/file/posix_files.hpp>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,7 +23,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -31,11 +31,6 @@
 #include <vector>
 
 namespace bench {
-
-inline void sleep_ns(std::int64_t ns) {
-  const timespec t{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  ::nanosleep(&t, nullptr);
-}
 
 /// Returns a socket on the loopback interface: of a port of its own choice, or connected to `port`; -1 for none.
 inline int loopback_socket(int port) {
@@ -125,7 +120,7 @@ class web_server {
   bool answers(const std::string& file) const {
     for (int i = 0; child_ > 0 && i < 100; ++i) {
       if (cpu_seconds_of({"curl", "-sfI", plain + file})) return true;
-      sleep_ns(100'000'000);
+      millrace::detail::posix_files::sleep_ns(100'000'000);
     }
     return false;
   }
@@ -184,7 +179,7 @@ class delaying_relay {
     ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
     for (ssize_t got = 1; got > 0;) {
       got = ::splice(from, nullptr, ends[1], nullptr, 1 << 20, SPLICE_F_MOVE);
-      if (got > 0 && delay_ns > 0) sleep_ns(delay_ns);
+      if (got > 0 && delay_ns > 0) millrace::detail::posix_files::sleep_ns(delay_ns);
       for (ssize_t left = got; left > 0;) {
         const ssize_t moved = ::splice(ends[0], nullptr, to, nullptr, static_cast<std::size_t>(left), SPLICE_F_MOVE);
         if (moved <= 0) got = left = 0;

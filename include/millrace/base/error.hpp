@@ -144,6 +144,9 @@ class lost_shard_error : public data_error {
 /// Returns a millrace::error as a lost_shard_error; any other exception as it is.
 std::exception_ptr as_lost_shard(const std::exception_ptr& why);
 
+/// Returns whether an error is an io_error.
+bool is_error_of_storage(const std::exception_ptr& why) noexcept;
+
 /// Returns a text that may quote data from outside, safe to print. Control characters but ends of lines and tabs, marks
 /// that turn the direction of writing, and bytes that are not UTF-8 become \xNN.
 std::string printable_text(std::string_view text);

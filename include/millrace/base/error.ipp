@@ -107,6 +107,16 @@ MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& why) 
   }
 }
 
+MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& why) noexcept {
+  try {
+    std::rethrow_exception(why);
+  } catch (const io_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 MILLRACE_INLINE std::string printable_text(std::string_view text) {
   std::string safe;
   const auto escape = [&safe](std::string_view bytes) {

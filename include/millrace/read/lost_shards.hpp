@@ -48,9 +48,6 @@ class lost_shards {
 /// Returns whether an error of a source is damage of its data: a data_error or an io_error.
 bool is_damage_of_source(const std::exception_ptr& why) noexcept;
 
-/// Returns whether an error is an io_error.
-bool is_error_of_storage(const std::exception_ptr& why) noexcept;
-
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED

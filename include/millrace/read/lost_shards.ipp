@@ -52,14 +52,4 @@ MILLRACE_INLINE bool is_damage_of_source(const std::exception_ptr& why) noexcept
   }
 }
 
-MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& why) noexcept {
-  try {
-    std::rethrow_exception(why);
-  } catch (const io_error&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 }}}  // namespace millrace::detail

@@ -11,8 +11,6 @@
 # the cache stands for the end of the disk.
 import argparse
 import contextlib
-import io
-import os
 import pathlib
 import random
 import shutil
@@ -28,7 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bad_server import bad_server
 from checks import Report
 from stores import built, missing_header
-from web import Subject
+from web import Subject, add_sample
 
 DISK_BYTES = 64 << 20
 SHARDS = "s-{0..3}.tar"
@@ -42,10 +40,7 @@ def write_shards(folder, shard_bytes):
     for shard in range(4):
         with tarfile.open(folder / f"s-{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             for i in range(shard_bytes // 25_000):
-                for field, data in (("cls", str(i).encode()), ("bin", draw.randbytes(24_000))):
-                    member = tarfile.TarInfo(f"k{shard}-{i}.{field}")
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
+                add_sample(tar, f"k{shard}-{i}", {"cls": str(i).encode(), "bin": draw.randbytes(24_000)})
 
 
 @contextlib.contextmanager
@@ -82,11 +77,8 @@ class Kills:
         self.problems = []
 
     def start(self):
-        variables = {name: str(value) for name, value in SETTINGS.items()} | {
-            "WEB_CACHE": str(self.cache), "WEB_CACHE_BYTES": str(self.limit_bytes)}
-        clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-        return [subprocess.Popen([self.subject.program, "digest", self.url, "2", str(rank), str(RANKS)],
-                                 env=clean | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return [self.subject.start("digest", self.url, 2, rank, RANKS, **SETTINGS, WEB_CACHE=self.cache,
+                                   WEB_CACHE_BYTES=self.limit_bytes)
                 for rank in range(RANKS)]
 
     def kill(self, draw):

@@ -5,8 +5,6 @@
 #
 # With a set index: at most 15 requests, in 3 round trips, where the batch needs few lanes. With one index a shard: one
 # request for each, 64 of them in flight. A round trip is a request that begins behind the end of another one.
-import io
-import os
 import pathlib
 import random
 import sys
@@ -17,8 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bad_server import bad_server
 from checks import Report
-from stores import built, missing_header
-from web import Subject
+from stores import Store, built, missing_header
+from web import Subject, add_sample
 
 SHARDS = 1281
 PATTERN = f"train-{{0000..{SHARDS - 1}}}.tar"
@@ -30,10 +28,7 @@ def write_shards(folder):
     for shard in range(SHARDS):
         with tarfile.open(folder / f"train-{shard:04}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             for i in range(70):
-                for field, data in (("cls", str(i).encode()), ("bin", draw.randbytes(200))):
-                    member = tarfile.TarInfo(f"k{shard}-{i}.{field}")
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
+                add_sample(tar, f"k{shard}-{i}", {"cls": str(i).encode(), "bin": draw.randbytes(200)})
 
 
 def round_trips(spans):
@@ -116,11 +111,7 @@ def main():
         folder = pathlib.Path(folder)
         write_shards(folder)
         with bad_server(folder) as server:
-            clean = {name: value for name, value in os.environ.items()
-                     if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
-            subject.variables = clean | {"AWS_ENDPOINT_URL_S3": server.url, "AWS_REGION": "eu-west-1",
-                                         "AWS_ACCESS_KEY_ID": "anyone", "AWS_SECRET_ACCESS_KEY": "anything",
-                                         "AWS_EC2_METADATA_DISABLED": "true"}
+            subject.variables = Store(server.url, ("anyone", "anything"), put=None).environment()
             check_starts(report, subject, folder, server)
     return report.close()
 

@@ -37,15 +37,22 @@ class Subject:
     def __init__(self, program):
         self.program, self.variables, self.globbed = program, None, False
 
-    def __call__(self, *arguments, **variables):
+    def start(self, *arguments, **variables):
         clean = self.variables or {
             name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        return subprocess.Popen([str(part) for part in (self.program, *arguments)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True,
+                                env=clean | {name: str(v) for name, v in variables.items()})
+
+    def __call__(self, *arguments, **variables):
         began = time.monotonic()
-        try:
-            done = subprocess.run([str(part) for part in (self.program, *arguments)], capture_output=True, text=True,
-                                  timeout=LIMIT_S, env=clean | {name: str(v) for name, v in variables.items()})
-        except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess(arguments, -1, "", f"still running after {LIMIT_S} s")
+        with self.start(*arguments, **variables) as process:
+            try:
+                done = subprocess.CompletedProcess(arguments, 0, *process.communicate(timeout=LIMIT_S))
+                done.returncode = process.returncode
+            except subprocess.TimeoutExpired:
+                process.kill()
+                done = subprocess.CompletedProcess(arguments, -1, "", f"still running after {LIMIT_S} s")
         done.seconds = time.monotonic() - began
         return done
 
@@ -62,17 +69,21 @@ class Subject:
                 f"{done.stdout}{done.stderr}")
 
 
+def add_sample(tar, key, fields):
+    for field, data in fields.items():
+        member = tarfile.TarInfo(f"{key}.{field}")
+        member.size = len(data)
+        tar.addfile(member, io.BytesIO(data))
+
+
 def write_shards(folder):
     """Shards of different lengths; their first samples are large."""
     draw = random.Random(1)
     for shard, count in enumerate((40, 1, 90, 80)):
         with tarfile.open(folder / f"s-{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             for i in range(count):
-                for field, data in (("cls", str(shard * 100 + i).encode()),
-                                    ("bin", draw.randbytes(draw.randrange(9000)))):
-                    member = tarfile.TarInfo(f"k{shard}-{i}.{field}")
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
+                add_sample(tar, f"k{shard}-{i}", {"cls": str(shard * 100 + i).encode(),
+                                                  "bin": draw.randbytes(draw.randrange(9000))})
     (folder / "big.bin").write_bytes(draw.randbytes(1_500_000))
     (folder / "small.bin").write_bytes(draw.randbytes(700))
     (folder / "empty.bin").write_bytes(b"")

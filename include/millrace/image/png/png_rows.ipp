@@ -43,7 +43,8 @@ MILLRACE_INLINE void png_rows::begin_rows(const part& rows) {
   above_ = kept + kept_rows_ * kept_stride_;
   above_in_window_ = false;
   std::memset(kept + kept_rows_ * kept_stride_, 0, kept_stride_);
-  // The window has to hold what matches copy from, or the row above and a part of the next one, and new bytes.
+  // The window has to hold what matches copy from, or the row above and a part of the next one, and new bytes. The more
+  // of these, the less often what is still needed moves to its front.
   const std::size_t window = inflater::window_bytes + 2 * stride + 8 * inflated_at_once;
   if (window_bytes_ >= window) return;
   // Later passes have longer rows. The window's content moves along into a larger one.

@@ -110,7 +110,7 @@ class shard_data {
   /// Returns whether read() failed because a storage gave up. The error is then the right one, and asking again would
   /// take as long.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
-    return !options_.files.storage.is_local() && is_io_error(failure);
+    return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }
   /// The destination of a read: the records, the error and the meter.
   struct buffer {
@@ -173,7 +173,7 @@ class shard_data {
   void read_now(request& asked, std::span<const wish> wishes);
   /// Notes the error that is being handled, if it is that of a storage which gave up on a shard.
   void note_given_up(request& asked, std::size_t shard) const {
-    if (!options_.files.storage.is_local()) asked.given_up.note(shard);
+    if (is_given_up(std::current_exception())) asked.given_up.note(shard, std::current_exception());
   }
   /// Makes the error of a shard that was given up that of these samples of it. Returns false if there is none.
   static bool fail_given_up(request& asked, std::span<const wish> wishes);

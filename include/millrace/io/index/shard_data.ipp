@@ -204,7 +204,7 @@ MILLRACE_INLINE void shard_data::open_together(request& asked, std::span<const w
       auto opened = take(news[i], asked.reads);
       const std::lock_guard lock(mutex);
       asked.ready.push_back(std::move(opened));
-    } catch (const error&) {   // reading meets it again
+    } catch (const error&) {   // reading meets it again, unless the storage gave up
       const std::lock_guard lock(mutex);
       note_given_up(asked, news[i]);
     }
@@ -234,7 +234,7 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
         auto opened = take(shard, asked);
         opened->reader.announce(numbers);
         asked.ready.push_back(std::move(opened));
-      } catch (const error&) {   // reading meets it again
+      } catch (const error&) {   // reading meets it again, unless the storage gave up
         note_given_up(asked, shard);
       }
   }

@@ -2,10 +2,10 @@
 //
 //   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader makes it,
 //   engine.submit(part);                                                        // the network's thread fills it,
-//   part->wait_for(4'096);                                                      // and the reader takes what is there
+//   part->wait_into(0, buffer);                                                 // and the reader waits for its bytes
 //
-// Errors: wait_for() throws what ended the fetch. Threads: one reader and the network's thread.
-// Lifetime: the memory lives until wait_for() has thrown or has given all bytes, or abandon() has returned.
+// Errors: a wait throws what ended the fetch. Threads: one reader and the network's thread.
+// Lifetime: the memory lives until a wait has thrown or has given all bytes, or abandon() has returned.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -97,9 +97,6 @@ class range_fetch {
     return size_bytes_;
   }
   std::uint64_t end_byte() const { return offset_bytes_ + size_bytes(); }
-  /// Returns the bytes that are there. Requires a call of wait_for() for them.
-  const std::byte* data() const noexcept { return memory_.data(); }
-
   /// Ends the fetch for its reader: nothing is written to the memory any more.
   void abandon() {
     const std::lock_guard lock(mutex_);
