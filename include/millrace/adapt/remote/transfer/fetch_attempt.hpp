@@ -112,7 +112,7 @@ class fetch_attempt {
     handle_.set(CURLOPT_HTTP_VERSION,
                 static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     // libcurl reads into a buffer of each request. Those of many small ones would not stay in the cache.
-    handle_.set(CURLOPT_BUFFERSIZE, asked_bytes() < (4U << 20) ? 64L << 10 : 512L << 10);
+    handle_.set(CURLOPT_BUFFERSIZE, asked_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
     handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
     handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
     handle_.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

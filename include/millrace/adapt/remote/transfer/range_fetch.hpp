@@ -11,6 +11,7 @@
 #include <millrace/io/file/storage.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
@@ -47,9 +48,9 @@ class range_fetch {
   std::size_t wait_for(std::size_t bytes) {
     std::unique_lock lock(mutex_);
     wanted_ = bytes;
-    changed_.wait(lock, [&] { return arrived_ >= std::min(bytes, size_bytes_) || failure_; });
+    changed_.wait(lock, [&] { return arrived_ >= std::min(bytes, size_bytes()) || failure_; });
     wanted_ = 0;
-    if (arrived_ < std::min(bytes, size_bytes_)) std::rethrow_exception(failure_);
+    if (arrived_ < std::min(bytes, size_bytes())) std::rethrow_exception(failure_);
     return arrived_;
   }
   /// Waits until the bytes from `from` on are there, and puts them into `to`. Many of them that come while it waits go
@@ -57,17 +58,18 @@ class range_fetch {
   void wait_into(std::size_t from, std::span<std::byte> to) {
     const std::size_t end = from + to.size();
     std::unique_lock lock(mutex_);
-    const std::size_t there = std::clamp(arrived_, from, end);
-    if (end - there >= least_direct_bytes && arrived_ >= from && !failure_) {
-      direct_ = to.subspan(there - from);
+    const std::size_t there = std::clamp(arrived_.load(), from, end);
+    const std::size_t coming = std::clamp(arrived_ + on_copy_, from, end);
+    if (end - coming >= least_direct_bytes && arrived_ >= from && !failure_) {
+      direct_ = to.subspan(coming - from);
       kept_from_ = end;
     }
-    const std::size_t kept = direct_.empty() ? end : there;
+    const std::size_t kept = direct_.empty() ? end : coming;
     wanted_ = end;
     lock.unlock();
     std::memcpy(to.data(), memory_.data() + from, there - from);   // meanwhile others arrive behind them
     lock.lock();
-    changed_.wait(lock, [&] { return arrived_ >= end || failure_; });
+    changed_.wait(lock, [&] { return (arrived_ >= end || failure_) && on_copy_ == 0; });
     wanted_ = 0;
     direct_ = {};
     if (arrived_ < end) std::rethrow_exception(failure_);
@@ -75,10 +77,7 @@ class range_fetch {
     std::memcpy(to.data() + (there - from), memory_.data() + there, kept - there);
   }
   /// Returns where the bytes that the memory has begin; those before were put into a reader's buffer.
-  std::size_t kept_from() const {
-    const std::lock_guard lock(mutex_);
-    return kept_from_;
-  }
+  std::size_t kept_from() const noexcept { return kept_from_; }
   /// Waits until the object's identity is known. Returns whether the object is there.
   bool wait_for_identity() {
     std::unique_lock lock(mutex_);
@@ -87,20 +86,15 @@ class range_fetch {
     return begun_;
   }
   /// Returns how many bytes are there.
-  std::size_t arrived() const {
-    const std::lock_guard lock(mutex_);
-    return arrived_;
-  }
+  std::size_t arrived() const noexcept { return arrived_; }
   /// Returns the size of the range; it shrinks to the end of the object with its identity.
-  std::size_t size_bytes() const {
-    const std::lock_guard lock(mutex_);
-    return size_bytes_;
-  }
-  std::uint64_t end_byte() const { return offset_bytes_ + size_bytes(); }
+  std::size_t size_bytes() const noexcept { return size_bytes_; }
+  std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
   /// Ends the fetch for its reader: nothing is written to the memory any more.
   void abandon() {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     abandoned_ = true;
+    changed_.wait(lock, [&] { return on_copy_ == 0; });
     memory_ = {};
   }
 
@@ -125,21 +119,27 @@ class range_fetch {
   /// Takes bytes from `first_byte` of the object on. Those that are there already are not taken again.
   /// Returns whether all bytes are there, or nobody wants more.
   bool take(std::uint64_t first_byte, std::span<const std::byte> bytes) {
-    // The reader touches only what has arrived, and abandon() waits for the lock.
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (abandoned_ || failure_) return true;
     const std::uint64_t from = offset_bytes_ + arrived_, end = first_byte + bytes.size();
     if (end > from && first_byte <= from && arrived_ < size_bytes_) {
       const auto skipped = static_cast<std::size_t>(from - first_byte);
-      const std::size_t count = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
-      const std::size_t direct = std::min(count, direct_.size());
-      if (direct > 0) std::memcpy(direct_.data(), bytes.data() + skipped, direct);
-      direct_ = direct_.subspan(direct);
-      std::memcpy(memory_.data() + arrived_ + direct, bytes.data() + skipped + direct, count - direct);
-      arrived_ += count;
-      if (wanted_ > 0 && arrived_ >= std::min(wanted_, size_bytes_)) changed_.notify_all();
+      on_copy_ = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
+      const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
+      const std::span<std::byte> kept = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
+      direct_ = direct_.subspan(direct.size());
+      // Unlocked, so that the reader does not stop at the lock: it touches only what has arrived, and abandon() waits.
+      lock.unlock();
+      if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
+      if (!kept.empty()) std::memcpy(kept.data(), bytes.data() + skipped + direct.size(), kept.size());
+      lock.lock();
+      arrived_ += std::exchange(on_copy_, 0);
     }
-    return arrived_ == size_bytes_;
+    const std::size_t arrived = arrived_, enough = std::min(wanted_, size_bytes());
+    const bool awaited = abandoned_ || (wanted_ > 0 && arrived >= enough), all = arrived == size_bytes_;
+    lock.unlock();
+    if (awaited) changed_.notify_all();
+    return all;
   }
   /// Says that there is no such object.
   void miss() {
@@ -159,11 +159,12 @@ class range_fetch {
 
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
-  mutable std::mutex mutex_;   // guards all members below
+  mutable std::mutex mutex_;   // guards all members below; the reader's thread alone uses kept_from_
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
-  std::size_t size_bytes_;
-  std::size_t arrived_ = 0, wanted_ = 0, kept_from_ = 0;
+  std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, looked at without it
+  std::size_t wanted_ = 0, kept_from_ = 0;
+  std::size_t on_copy_ = 0;   // bytes behind arrived_ that are copied just now
   std::span<std::byte> direct_{};   // the rest of a waiting reader's buffer, for the bytes from arrived_ on
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
