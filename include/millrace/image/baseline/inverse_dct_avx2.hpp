@@ -38,8 +38,8 @@ class avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// The same with VNNI, which multiplies and adds in one instruction. Registers of 512 bits would be slower, because
-  /// the processor lowers its clock for them.
+  /// The same with VNNI, which multiplies and adds in one instruction. Registers of 512 bits (inverse_dct_avx512.hpp)
+  /// are slower where the processor lowers its clock for them.
   static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {

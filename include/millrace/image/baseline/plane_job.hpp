@@ -19,6 +19,7 @@
 
 #include <millrace/image/baseline/block_loops.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/baseline/inverse_dct_avx512.hpp>
 #include <millrace/image/baseline/mcu_stream.hpp>
 #include <millrace/image/baseline/packed_entries.hpp>
 #include <millrace/image/baseline/plane_region.hpp>
@@ -39,6 +40,9 @@ struct plane_tools {
   /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
+  /// Does two pairs of full-size blocks at once; null where that does not pay.
+  using inverse_dct_of_quad = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  inverse_dct_of_quad quad = nullptr;
   stop_table stop{};
 
   void take_best() noexcept {
@@ -48,6 +52,7 @@ struct plane_tools {
     inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
     if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
     if (avx2_inverse_dct::has_vnni()) inverse_dct[3] = avx2_inverse_dct::pair_by_vnni;
+    if (avx512_inverse_dct::usable()) quad = avx512_inverse_dct::quad;
 #endif
   }
 };
@@ -218,8 +223,16 @@ class plane_job {
                        plane.stride_bytes};
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
       std::int16_t* coefficients = r.coefficients;
-      for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 2 * side)
-        tame = transform(coefficients, quantiser_[r.component], to) && tame;
+      for (std::size_t i = 0; i < r.count;) {
+        std::size_t done = 1;
+        quad_result two = quad_result::untouched;
+        if (tools.quad && side == 8 && i + 1 < r.count) two = tools.quad(coefficients, quantiser_[r.component], to);
+        if (two == quad_result::untouched) tame = transform(coefficients, quantiser_[r.component], to) && tame;
+        else done = 2, tame = tame && two == quad_result::tame;
+        i += done;
+        coefficients += done * pair_coefficients;
+        to.samples += done * 2 * side;
+      }
     });
     return tame;
   }

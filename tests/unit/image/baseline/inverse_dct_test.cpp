@@ -1,5 +1,6 @@
 #include <millrace/base/random.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/baseline/inverse_dct_avx512.hpp>
 #include <millrace/image/baseline/reduced_dct_avx2.hpp>
 
 #include <doctest/doctest.h>
@@ -103,6 +104,40 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
   }
   CHECK(tame > 2'000);
   CHECK(wild > 2'000);
+#endif
+}
+
+TEST_CASE("four blocks at once are what two pairs are, and stay as they are where that is not known") {
+#ifdef __x86_64__
+  if (!detail::avx512_inverse_dct::usable()) return;
+  using enum detail::quad_result;
+  constexpr std::size_t stride = 35;   // and three bytes behind each row that stay
+  mr::rng d({.seed = 35});
+  std::array<std::size_t, 3> seen{};
+  for (int i = 0; i < 20'000; ++i) {
+    const drawn_pair first(d);
+    drawn_pair second(d);
+    second.q = first.q;
+    for (const std::size_t dc : {std::size_t{0}, detail::right_block})
+      second.coefficients[dc] = static_cast<std::int16_t>(d.between(-first.q.largest_dc, first.q.largest_dc));
+    alignas(32) std::array<std::int16_t, 2 * detail::pair_coefficients> both{};
+    std::copy(first.coefficients.begin(), first.coefficients.end(), both.begin());
+    std::copy(second.coefficients.begin(), second.coefficients.end(), both.begin() + detail::pair_coefficients);
+    const auto given = both;
+    std::array<std::uint8_t, 8 * stride> one_by_one{}, at_once{};
+    const bool tame = run(detail::inverse_dct_pair, first, {one_by_one.data(), stride}) &&
+                      run(detail::inverse_dct_pair, second, {one_by_one.data() + 16, stride});
+    const detail::quad_result got = detail::avx512_inverse_dct::quad(both.data(), first.q, {at_once.data(), stride});
+    ++seen[static_cast<std::size_t>(got)];
+    if (got == untouched) {
+      CHECK(both == given);
+      continue;
+    }
+    CHECK((got == detail::quad_result::tame) == tame);
+    CHECK(std::all_of(both.begin(), both.end(), [](int c) { return c == 0; }));
+    if (tame) CHECK(at_once == one_by_one);
+  }
+  CHECK(*std::min_element(seen.begin(), seen.end()) > 100);
 #endif
 }
 
