@@ -9,6 +9,7 @@
 #include "photo_sets.hpp"
 
 #include <millrace/base/json_writer.hpp>
+#include <millrace/image/jpeg_entries.hpp>
 #include <millrace/image/normalized_picture.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,6 +166,15 @@ void measure(const settings& s, Source source, Prepare prepare) {
   std::printf("%s,\"versions\":{}}\n", json.c_str());
 }
 
+/// The shards by indexes in a folder of their own, which hold entry points.
+auto with_entries(const std::vector<std::string>& names, const std::string& index_folder) {
+  std::filesystem::create_directories(index_folder);
+  return mr::indexed_shards(names, {.seed = 7, .index_folder = index_folder,
+                                    .entries = [](std::string_view field, std::span<const std::byte> payload) {
+                                      return field == "jpg" ? mr::jpeg_entries(payload) : std::vector<std::byte>();
+                                    }});
+}
+
 template <class Source>
 void measure(const settings& s, Source source) {
   if (s.elements == "f16") measure<f16_example>(s, std::move(source), prepare_f16);
@@ -182,6 +193,7 @@ int main(int argc, char** argv) {
       }
     const std::vector<std::string> names = shards_in(s.folder);
     if (s.source == "indexed") measure(s, mr::indexed_shards(names, {.seed = 7}));
+    else if (s.source == "entries") measure(s, with_entries(names, s.folder + "-entries"));
     else measure(s, mr::shards(names, {.seed = 7}));
     return 0;
   });

@@ -20,6 +20,7 @@ TORCH = ("torch", "torchvision", "webdataset", "pillow", "numpy")
 CONTENDERS = [
     Contender("Millrace", "shards"),
     Contender("Millrace, by an index", "indexed"),
+    Contender("Millrace, entries in the index", "entries"),
     Contender("Millrace, repacked", "shards", folder="-repacked"),
     Contender("Millrace, repacked, by an index", "indexed", folder="-repacked"),
     Contender("tf.data", "tf_data.py", "TFRecord", "tf-data", (["tensorflow-cpu"],), pack="tf_pack.py",
