@@ -1,6 +1,6 @@
 // What train_images trains: its network on the host, or the same one as kernels on a GPU.
 //
-//   auto net = make_learner(device, {.side = 32, .classes = 10, .seed = 1}, max_rows);
+//   auto net = make_learner(place, {.side = 32, .classes = 10, .seed = 1}, max_rows);
 //   net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
 //   net->update(rate, stream);
 //   net->evaluate(pixels, labels, stream);   network_outcome seen = net->take_outcome(stream);     // that one waits
@@ -9,6 +9,7 @@
 // are there where the build has nvcc (MILLRACE_EXAMPLE_KERNELS). Errors: as network.hpp and gpu_network.hpp.
 #pragma once
 
+#include "learner_place.hpp"
 #include "network.hpp"
 #ifdef MILLRACE_EXAMPLE_KERNELS
 #include "gpu_network.hpp"
@@ -112,3 +113,16 @@ class kernel_learner final : public learner {
 };
 
 #endif
+
+/// `max_rows`: of a batch, which kernels need to know before the first one.
+inline std::unique_ptr<learner> make_learner([[maybe_unused]] const learner_place& place,
+                                             const network_options& options,
+                                             [[maybe_unused]] std::size_t max_rows) {
+#ifdef MILLRACE_EXAMPLE_KERNELS
+  if (place.kernels || place.on_gpu())
+    return std::make_unique<kernel_learner>(
+        options, gpu_network_options{.side = options.side, .classes = options.classes, .max_rows = max_rows,
+                                     .weight_decay = options.weight_decay, .on_host = !place.on_gpu()});
+#endif
+  return std::make_unique<host_learner>(options);
+}

@@ -5,7 +5,8 @@
 #
 # Each block of C++ in the README, and those of examples/README.md behind its recipes, becomes snippet.hpp for one
 # program beside this file, in this order. The recipes are compiled by recipes.cpp and not run. The README has at most
-# 200 lines, and the headers that include/millrace/README.md names exist.
+# 200 lines, the seven recipes that most trainings begin with have at most 20 each, and the headers that
+# include/millrace/README.md names exist.
 import pathlib
 import re
 import subprocess
@@ -18,6 +19,12 @@ from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Repor
 
 PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
 MAX_LINES = 200
+# What each shows, by its namespace in recipes.cpp. The README's first program is the first of them once more.
+USUAL_RECIPES = {"pictures": "JPEG and cls", "png": "PNG and cls", "masks": "a picture and its mask",
+                 "boxes": "a picture and its boxes", "same_geometry": "a pair of pictures",
+                 "many_crops": "DINO's ten crops", "mixed_rows": "color jitter and mixup"}
+MAX_RECIPE_LINES = 20
+RECIPE = re.compile(r'^namespace (\w+) \{\n#include "recipe_(\d+)\.hpp"', re.MULTILINE)
 NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 
@@ -72,6 +79,17 @@ def problem_with_recipes(passes, text):
     return None
 
 
+def problem_with_lengths(first_program, recipes):
+    numbers = dict(RECIPE.findall((pathlib.Path(__file__).parent / "recipes.cpp").read_text()))
+    lengths = {"the README's first program": first_program.count("\n")}
+    for name, shows in USUAL_RECIPES.items():
+        number = int(numbers.get(name, 0))
+        if not 1 <= number <= len(recipes):
+            return f"recipes.cpp has no recipe in a namespace {name}"
+        lengths[f"{shows} ({name})"] = recipes[number - 1].count("\n")
+    return ", ".join(f"{name}: {lines} lines" for name, lines in lengths.items() if lines > MAX_RECIPE_LINES)
+
+
 def main():
     report = Report()
     text = (ROOT / "README.md").read_text()
@@ -81,6 +99,8 @@ def main():
     snippets = blocks_of(text) + blocks_of(others)
     report.add("each block of C++ has its program",
                None if len(snippets) == len(PROGRAMS) else f"{len(snippets)} blocks, {len(PROGRAMS)} programs")
+    report.add(f"the seven usual recipes have at most {MAX_RECIPE_LINES} lines each",
+               problem_with_lengths(snippets[0], blocks_of(recipes)))
     passes = RememberedPasses()
     jobs = [(program, snippet, compiler, passes) for program, snippet in zip(PROGRAMS, snippets)
             for compiler in COMPILERS]

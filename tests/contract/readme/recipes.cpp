@@ -22,65 +22,66 @@ struct any_model {
 
 namespace pictures {
 #include "recipe_1.hpp"
-}
-namespace png {
 #include "recipe_2.hpp"
 }
-namespace masks {
+namespace png {
 #include "recipe_3.hpp"
 }
-namespace boxes {
+namespace masks {
 #include "recipe_4.hpp"
 }
-namespace same_geometry {
+namespace boxes {
 #include "recipe_5.hpp"
 }
-namespace many_crops {
+namespace same_geometry {
 #include "recipe_6.hpp"
 }
-namespace sizes {
+namespace many_crops {
 #include "recipe_7.hpp"
 }
-namespace mixed_rows {
+namespace sizes {
 #include "recipe_8.hpp"
 }
-namespace text {
+namespace mixed_rows {
 #include "recipe_9.hpp"
 }
-namespace own_stage {
+namespace text {
 #include "recipe_10.hpp"
 }
-namespace existing_trainer {
+namespace own_stage {
 #include "recipe_11.hpp"
 }
-namespace several_ranks {
+namespace existing_trainer {
 #include "recipe_12.hpp"
+}
+namespace several_ranks {
+#include "recipe_13.hpp"
 }
 
 namespace evaluation {
-#include "recipe_13.hpp"
-}
-namespace pictures_with_words {
 #include "recipe_14.hpp"
 }
-namespace some_samples {
+namespace pictures_with_words {
 #include "recipe_15.hpp"
 }
-namespace entry_points {
+namespace some_samples {
 #include "recipe_16.hpp"
 }
-namespace damaged_samples {
+namespace entry_points {
 #include "recipe_17.hpp"
 }
-namespace erased_and_mixed_rows {
+namespace damaged_samples {
 #include "recipe_18.hpp"
 }
-namespace ctrl_c {
+namespace erased_and_mixed_rows {
 #include "recipe_19.hpp"
 }
-namespace own_file {
+namespace ctrl_c {
 #include "recipe_20.hpp"
+}
+namespace own_file {
 #include "recipe_21.hpp"
+#include "recipe_22.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }

@@ -1,0 +1,44 @@
+// How many samples shards have, and of how many classes: one pass over the labels alone.
+//
+//   const label_survey found = survey_labels("my-{000..009}.tar");
+//   found.samples;     // 2400
+//   found.classes;     // 10: the largest label of the field cls, and one more
+//
+// Errors: those of reading, and data_error where a cls is not a whole number.
+#pragma once
+
+#include <millrace/millrace.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+struct label_survey {
+  std::uint64_t samples = 0;
+  std::size_t classes = 0;
+};
+
+namespace label_survey_detail {
+
+struct labelled {
+  std::int32_t label;
+};
+
+}  // namespace label_survey_detail
+
+inline label_survey survey_labels(const std::string& pattern) {
+  namespace mr = millrace;
+  using label_survey_detail::labelled;
+  auto flow = mr::shards(pattern, {.fields = {"cls"}})
+            | mr::map([](const mr::record& r) { return labelled{mr::integer<std::int32_t>(r["cls"])}; })
+            | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
+  label_survey found;
+  for (auto& b : mr::session{std::move(flow), {.announce = false}})
+    for (const std::int32_t label : b.get<&labelled::label>()) {
+      ++found.samples;
+      found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
+    }
+  return found;
+}

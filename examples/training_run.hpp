@@ -1,0 +1,167 @@
+// One run of train_images: its folder and log, its learning rate, its best and last model, and what it says at the end.
+//
+//   training_run run(settings, start);
+//   run.begin_epoch(epoch);
+//   run.saw(b), run.sums(b), run.next_rate(b);        // for a batch: before the step, for backward(), for update()
+//   if (!run.updated(b, wait_ns)) break;              // behind an update; false: a signal asked for the end
+//   if (run.trained()) run.validated(outcome);        // behind an epoch
+//   return run.finish(session);                       // the exit status
+//
+// Files of the folder WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far), last.bin (model,
+// optimizer and resume point of one moment, at each epoch's end), and report.html, .txt, .json, .trace.json and
+// batch.png, with the same pictures in TensorBoard, where they are asked for. Progress goes to stderr.
+// Ctrl-C, or the SIGTERM of a batch system, ends the update under way, writes last.bin and what was asked for, and
+// gives the exit status 130 (143); a second one ends the program at once.
+// Errors: those of files. Threads: the one that trains. Lifetime: `settings` and `start` outlive the run.
+#pragma once
+
+#include "end_signals.hpp"
+#include "training_settings.hpp"
+#include "training_start.hpp"
+#ifdef MILLRACE_EXAMPLE_KERNELS
+#include "gpu_metrics.hpp"
+#endif
+
+#include <millrace/metrics.hpp>
+#include <millrace/pictures.hpp>
+#include <millrace/report.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <numbers>
+#include <string>
+#include <utility>
+
+class training_run {
+ public:
+  training_run(const training_settings& settings, const training_start& start)
+      : s_(settings), start_(start), net_(*start.net), folder_(s_.resume.empty() ? make_folder(s_.work) : s_.resume),
+        out_(open_log()), metrics_({.every = 20, .device = make_sums(s_.place)}), best_(start.from.best) {}
+
+  /// A signal asked for the end, and the update under way is through.
+  bool stopped() const { return stopped_; }
+
+  void begin_epoch(std::uint64_t epoch) {
+    epoch_ = epoch;
+    epoch_began_ns_ = now_ns();
+    position_.clear();
+    show_ = s_.pictures;
+  }
+  /// Before the step: writes the epoch's first pictures, if they are asked for.
+  void saw(const auto& b) {
+    metrics_.count("samples", b.size());
+    if (!std::exchange(show_, false)) return;
+    millrace::save_grid(b, folder_ + "/batch.png");
+    out_.push({.step = net_.updates(), .epoch = epoch_, .images = {millrace::encode_grid(b, "augmented")}});
+  }
+  /// Where the step's losses and hits add up.
+  learner::step_sums sums(const auto& b) { return {.loss = loss_, .accuracy = accuracy_, .stream = b.stream()}; }
+  /// The learning rate of the update behind this batch.
+  double next_rate(const auto& b) {
+    const auto samples_seen = static_cast<double>((b.step() + 1) * start_.micro_batch);
+    const double rate = learning_rate(samples_seen / static_cast<double>(s_.epochs * start_.samples_per_epoch));
+    rate_used_.add(rate);
+    return rate;
+  }
+  /// Whether to go on within the epoch. `wait_ns`: how long the loop has waited for batches so far.
+  bool updated(const auto& b, std::uint64_t wait_ns) {
+    metrics_.spent_ns("data_wait", wait_ns - std::exchange(waited_ns_, wait_ns));
+    metrics_.maybe_log({.step = net_.updates(), .epoch = epoch_}, out_);
+    position_ = millrace::to_text(b.position());
+    stopped_ = asked_to_end != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // one that is through is validated
+    return !stopped_;
+  }
+  /// Behind the epoch's last batch: whether to validate. Where a signal stopped it, the model is saved instead.
+  bool trained() {
+    metrics_.finish(out_);
+    training_ns_ += now_ns() - epoch_began_ns_;
+    if (stopped_) save_last();
+    return !stopped_;
+  }
+  void validated(const network_outcome& held_out) {
+    held_out_ = held_out;
+    out_.push({.step = net_.updates(), .epoch = epoch_,
+               .values = {{"validation_loss", held_out.mean_loss()},
+                          {"validation_accuracy", held_out.accuracy(), millrace::quantity_unit::share}}});
+    if (held_out.accuracy() > best_) net_.save(folder_ + "/best.bin", {}, {});
+    best_ = std::max(best_, held_out.accuracy());
+    if (!position_.empty()) save_last();
+    stopped_ = asked_to_end != 0 && epoch_ + 1 < s_.epochs;
+    metrics_.restart();   // the next row's rates leave out the validation
+  }
+
+  /// Closes the log, writes the report, prints the summary and gives the exit status.
+  int finish(const auto& training) {
+    out_.close();
+    if (s_.report) {
+      const millrace::run_report report = millrace::report_of(training);
+      millrace::write_reports(report, folder_ + "/report");
+      std::printf("%sreport: %s/report.html\n", millrace::text_report(report).c_str(), folder_.c_str());
+    }
+    std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", folder_.c_str(), events_.c_str());
+    if (stopped_) {
+      std::printf("stopped: %llu updates; go on with the same arguments and --resume %s\n",
+                  static_cast<unsigned long long>(net_.updates()), folder_.c_str());
+      return 128 + asked_to_end;
+    }
+    const auto stats = training.stats();
+    std::printf("model: %s/best.bin (accuracy %.3f)\n", folder_.c_str(), best_);
+    std::printf("summary: accuracy=%.3f images_per_second=%.0f data_wait_share=%.3f\n", held_out_.accuracy(),
+                static_cast<double>(stats.samples) * 1e9 / static_cast<double>(training_ns_),
+                static_cast<double>(stats.wait_ns) / static_cast<double>(training_ns_));
+    return 0;
+  }
+
+ private:
+  /// The first WORK/run-N that is not there yet.
+  static std::string make_folder(const std::string& work) {
+    std::filesystem::create_directories(work);
+    for (int n = 1;; ++n) {
+      const std::string folder = work + "/run-" + std::to_string(n);
+      if (std::filesystem::create_directory(folder)) return folder;
+    }
+  }
+  millrace::log open_log() {
+    millrace::tensorboard board(folder_);
+    events_ = board.path();
+    return millrace::log(millrace::status_line{}, millrace::json_lines(folder_ + "/train.jsonl"), std::move(board));
+  }
+  /// Sums of device columns add up where they lie.
+  static std::shared_ptr<millrace::device_sums> make_sums([[maybe_unused]] const learner_place& place) {
+#ifdef MILLRACE_EXAMPLE_KERNELS
+    if (place.on_gpu()) return make_gpu_sums(place.device.ordinal());
+#endif
+    return nullptr;
+  }
+  /// Linear warm-up, then half a cosine; `progress` goes from 0 to 1.
+  static double learning_rate(double progress) {
+    constexpr double peak = 4e-3, warm_up = 0.1;
+    if (progress < warm_up) return peak * progress / warm_up;
+    return peak / 2 * (1 + std::cos(std::numbers::pi * (progress - warm_up) / (1 - warm_up)));
+  }
+  static std::uint64_t now_ns() {
+    const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(now.count());
+  }
+  void save_last() { net_.save(folder_ + "/last.bin", checkpoint_note{best_, position_}.text(), {}); }
+
+  const training_settings& s_;
+  const training_start& start_;
+  learner& net_;
+  const std::string folder_;
+  std::string events_{};   // TensorBoard's file
+  millrace::log out_;
+  millrace::metrics metrics_;
+  millrace::mean_metric loss_ = metrics_.mean("loss"), rate_used_ = metrics_.mean("learning_rate");
+  millrace::accuracy_metric accuracy_ = metrics_.accuracy("accuracy");
+  std::uint64_t epoch_ = 0, epoch_began_ns_ = 0, training_ns_ = 0, waited_ns_ = 0;
+  std::string position_{};   // behind the epoch's last update
+  network_outcome held_out_{};
+  double best_;
+  bool show_ = false, stopped_ = false;
+};

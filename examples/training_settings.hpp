@@ -1,0 +1,74 @@
+// The options of train_images.
+//
+//   const training_settings s = read_training_settings(args);   // without --data: makes a data set of shapes
+//
+//   train_images --work FOLDER                 # for shapes and runs; else MILLRACE_EXAMPLE_DATA, or millrace-shapes
+//   train_images --device host                 # where a GPU would be taken; kernels: the GPU's kernels on the host,
+//                                              # slow, for a check
+//   train_images --batch 24 --accumulate 4     # four micro-batches of 6 rows for each update
+//   train_images --recipe                      # RandAugment, and rows mixed in pairs (mixup)
+//   train_images --report                      # at the end: what limited the training
+//   train_images --pictures                    # what the network sees at each epoch's start
+//   train_images --resume FOLDER/run-1         # goes on to the same model
+//
+// Errors: setup_error, with the usage, for arguments that are unknown or do not go together; those of shape_shards.hpp.
+#pragma once
+
+#include "command_line.hpp"
+#include "learner_place.hpp"
+#include "shape_shards.hpp"
+
+#include <millrace/run/session_options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+inline constexpr auto training_usage =
+    "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
+    "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|gpu|kernels] "
+    "[--rotate-labels] [--recipe] [--report] [--pictures] [--resume RUN_FOLDER]";
+
+struct training_settings {
+  std::string data{}, validation{}, work{}, resume{};
+  std::size_t classes = 0;   ///< 0: as many as there are
+  std::uint64_t epochs = 12, seed = 1;
+  std::size_t batch = 24, accumulate = 1;
+  int threads = millrace::automatic;
+  learner_place place{};
+  /// Each picture gets the label of the one before it, as a mix-up between columns would do: nothing can be learned.
+  bool rotate_labels = false;
+  bool recipe = false, report = false, pictures = false;
+};
+
+inline training_settings read_training_settings(command_line& args) {
+  training_settings s;
+  const char* work = std::getenv("MILLRACE_EXAMPLE_DATA");
+  s.work = args.text("--work", work && *work ? work : "millrace-shapes");
+  s.data = args.text("--data", "");
+  s.validation = args.text("--val", "");
+  s.classes = args.number("--classes", s.classes);
+  s.epochs = args.number("--epochs", s.epochs);
+  s.seed = args.number("--seed", s.seed);
+  s.batch = args.number("--batch", s.batch);
+  s.accumulate = args.number("--accumulate", s.accumulate);
+  s.threads = args.number("--threads", s.threads);
+  s.report = args.flag("--report");
+  s.pictures = args.flag("--pictures");
+  s.resume = args.text("--resume", "");
+  const std::string device = args.text("--device", "");
+  s.rotate_labels = args.flag("--rotate-labels");
+  s.recipe = args.flag("--recipe");
+  s.place = choose_place(args, device, {.host_only = s.rotate_labels || s.recipe});
+  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
+  if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
+    args.refuse("--epochs is at least 1, and --batch a multiple of --accumulate");
+  if (s.data.empty()) {
+    const shape_shards made = make_shape_shards({.folder = s.work});
+    s.data = made.train;
+    s.validation = made.validation;
+  }
+  return s;
+}
