@@ -10,6 +10,7 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/color/axis_taps_avx2.hpp>
 #include <millrace/image/color/unfused_avx2.hpp>
 #include <millrace/image/color/warp.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
@@ -23,6 +24,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct avx2_warping {
+  using along_axis = avx2_axis_taps;
+
   static void bilinear(const warp_line& line) noexcept { run<linear_mix>(line); }
   static void bicubic(const warp_line& line) noexcept { run<cubic_mix>(line); }
 
@@ -124,11 +127,11 @@ struct avx2_warping {
       std::memcpy(to, &four, 3);
     };
     four_points points;
-    std::size_t column = 0;
-    for (; column + 4 <= line.width; column += 4)
+    std::size_t column = line.begin;
+    for (; column + 4 <= line.end; column += 4)
       if (find<Mix::margin>(line, column, points)) make_four<Mix>(source, points, line.to + 3 * column);
       else for_each_point(line, column, column + 4, clamped);
-    for_each_point(line, column, line.width, clamped);
+    for_each_point(line, column, line.end, clamped);
   }
 
   template <class Mix>
