@@ -30,6 +30,15 @@ struct avx2_warping {
   static void bicubic(const warp_line& line) noexcept { run<cubic_mix>(line); }
 
  private:
+  /// Returns the numbers of the first eight bytes.
+  static __m256 floats_of(__m128i bytes) noexcept { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
+
+  /// Returns, in each half, four of the numbers of `low` and then `high`, from the one of number `first` on.
+  template <int first>
+  static __m256 from_lane(__m256 high, __m256 low) noexcept {
+    return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
+  }
+
   /// Four points, and the offsets in bytes of their pixels.
   struct four_points {
     alignas(32) double dx[4], dy[4];
@@ -44,9 +53,38 @@ struct avx2_warping {
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
       return sum_of_product(_mm256_sub_pd(v[1], v[0]), d, v[0]);
     }
-    static __m256 mixed(const __m256* v, __m256 d) noexcept {
-      return _mm256_fmadd_ps(_mm256_sub_ps(v[1], v[0]), d, v[0]);
-    }
+
+    /// The fractions of four points, in float.
+    class in_float {
+     public:
+      in_float(__m128 dx, __m128 dy) noexcept : dx_(dx), dy_(dy) {}
+
+      /// Returns points 2 * pair and 2 * pair + 1. `first` and `second` are their places.
+      __m256 mixed(int pair, const std::uint8_t* first, const std::uint8_t* second,
+                   std::ptrdiff_t row_bytes) const noexcept {
+        const __m256 dy = of_pair(dy_, pair);
+        __m256 columns[2];
+        const __m128i above = eight_of(first, second), below = eight_of(first + row_bytes, second + row_bytes);
+        const __m256 a = floats_of(above), b = floats_of(below);
+        const __m256 c = floats_of(_mm_unpackhi_epi64(above, above)), d = floats_of(_mm_unpackhi_epi64(below, below));
+        columns[0] = _mm256_fmadd_ps(_mm256_sub_ps(b, a), dy, a);
+        columns[1] = from_lane<3>(_mm256_fmadd_ps(_mm256_sub_ps(d, c), dy, c), columns[0]);
+        return _mm256_fmadd_ps(_mm256_sub_ps(columns[1], columns[0]), of_pair(dx_, pair), columns[0]);
+      }
+
+     private:
+      static __m256 of_pair(__m128 d, int pair) noexcept {
+        const __m128 two = pair == 0 ? _mm_unpacklo_ps(d, d) : _mm_unpackhi_ps(d, d);
+        const __m256 twice = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_castps128_ps256(two)), 0x50));
+        return twice;
+      }
+      static __m128i eight_of(const std::uint8_t* first, const std::uint8_t* second) noexcept {
+        return _mm_unpacklo_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(first)),
+                                  _mm_loadl_epi64(reinterpret_cast<const __m128i*>(second)));
+      }
+
+      __m128 dx_, dy_;
+    };
   };
 
   /// Mixes 4 x 4 pixels.
@@ -60,12 +98,54 @@ struct avx2_warping {
       const __m256d twist = _mm256_add_pd(_mm256_sub_pd(_mm256_sub_pd(v[1], v[0]), v[2]), v[3]);
       return sum_of_product(d, sum_of_product(d, sum_of_product(d, twist, bend), slope), v[1]);
     }
-    static __m256 mixed(const __m256* v, __m256 d) noexcept {
-      const __m256 slope = _mm256_sub_ps(v[2], v[0]), twice = _mm256_sub_ps(v[0], v[1]);
-      const __m256 bend = _mm256_sub_ps(_mm256_add_ps(_mm256_add_ps(twice, twice), v[2]), v[3]);
-      const __m256 twist = _mm256_add_ps(_mm256_sub_ps(_mm256_sub_ps(v[1], v[0]), v[2]), v[3]);
-      return _mm256_fmadd_ps(d, _mm256_fmadd_ps(d, _mm256_fmadd_ps(d, twist, bend), slope), v[1]);
-    }
+
+    /// The weights of four points, in float.
+    class in_float {
+     public:
+      in_float(__m128 dx, __m128 dy) noexcept {
+        const __m256 d = _mm256_insertf128_ps(_mm256_castps128_ps256(dx), dy, 1), square = _mm256_mul_ps(d, d);
+        const __m256 one = _mm256_set1_ps(1);
+        const __m256 last = _mm256_mul_ps(square, _mm256_sub_ps(d, one)), next = _mm256_sub_ps(d, last);
+        const __m256 before = _mm256_sub_ps(square, _mm256_add_ps(d, last));
+        const __m256 own = _mm256_add_ps(_mm256_sub_ps(one, square), last);
+        const __m256 a = _mm256_unpacklo_ps(before, own), b = _mm256_unpackhi_ps(before, own);
+        const __m256 c = _mm256_unpacklo_ps(next, last), e = _mm256_unpackhi_ps(next, last);
+        of_point_[0] = _mm256_shuffle_ps(a, c, 0x44);
+        of_point_[1] = _mm256_shuffle_ps(a, c, 0xee);
+        of_point_[2] = _mm256_shuffle_ps(b, e, 0x44);
+        of_point_[3] = _mm256_shuffle_ps(b, e, 0xee);
+      }
+
+      __m256 mixed(int pair, const std::uint8_t* first, const std::uint8_t* second,
+                   std::ptrdiff_t row_bytes) const noexcept {
+        const __m256 p = of_point_[2 * pair], q = of_point_[2 * pair + 1];
+        const __m256 x = _mm256_permute2f128_ps(p, q, 0x20), y = _mm256_permute2f128_ps(p, q, 0x31);
+        // Three times four of the twelve numbers of four neighbors, of both points.
+        __m256 a = _mm256_setzero_ps(), b = a, c = a;
+        add_row(first - row_bytes - 3, second - row_bytes - 3, _mm256_permute_ps(y, 0x00), a, b, c);
+        add_row(first - 3, second - 3, _mm256_permute_ps(y, 0x55), a, b, c);
+        add_row(first + row_bytes - 3, second + row_bytes - 3, _mm256_permute_ps(y, 0xaa), a, b, c);
+        add_row(first + 2 * row_bytes - 3, second + 2 * row_bytes - 3, _mm256_permute_ps(y, 0xff), a, b, c);
+        a = _mm256_mul_ps(a, _mm256_permute_ps(x, 0x40));   // weights 0 0 0 1
+        b = _mm256_mul_ps(b, _mm256_permute_ps(x, 0xa5));   // 1 1 2 2
+        c = _mm256_mul_ps(c, _mm256_permute_ps(x, 0xfe));   // 2 3 3 3
+        return _mm256_add_ps(_mm256_add_ps(a, from_lane<3>(b, a)),
+                             _mm256_add_ps(from_lane<2>(c, b), from_lane<1>(c, c)));
+      }
+
+     private:
+      static void add_row(const std::uint8_t* first, const std::uint8_t* second, __m256 weight, __m256& a, __m256& b,
+                          __m256& c) noexcept {
+        const __m128i p = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first));
+        const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second));
+        const __m128i low = _mm_unpacklo_epi32(p, q);
+        a = _mm256_fmadd_ps(floats_of(low), weight, a);
+        b = _mm256_fmadd_ps(floats_of(_mm_unpackhi_epi64(low, low)), weight, b);
+        c = _mm256_fmadd_ps(floats_of(_mm_unpackhi_epi32(p, q)), weight, c);
+      }
+
+      __m256 of_point_[4];   // four weights on x, and four on y
+    };
   };
 
   /// Returns the pixel in double: three numbers and one of no meaning. pixel_at(i, k) is i columns and k rows away.
@@ -78,20 +158,6 @@ struct avx2_warping {
       rows[k] = Mix::mixed(values, _mm256_set1_pd(dx));
     }
     return _mm256_cvttpd_epi32(Mix::mixed(rows, _mm256_set1_pd(dy)));
-  }
-
-  /// Returns two pixels in float. `first` and `second` are their own places.
-  template <class Mix>
-  static __m256 in_float(const std::uint8_t* first, const std::uint8_t* second, std::ptrdiff_t row_bytes, __m256 dx,
-                         __m256 dy) noexcept {
-    __m256 rows[Mix::neighbors];
-    for (int k = 0; k < Mix::neighbors; ++k) {
-      const std::ptrdiff_t row = (k - Mix::margin) * row_bytes - 3 * Mix::margin;
-      __m256 values[Mix::neighbors];
-      for (int i = 0; i < Mix::neighbors; ++i) values[i] = channels(first + row + 3 * i, second + row + 3 * i);
-      rows[k] = Mix::mixed(values, dx);
-    }
-    return Mix::mixed(rows, dy);
   }
 
   /// Returns which of the pixels' three numbers are close to a whole number, as bits.
@@ -137,22 +203,24 @@ struct avx2_warping {
   template <class Mix>
   static void make_four(const warp_source& source, const four_points& points, std::uint8_t* to) noexcept {
     const std::ptrdiff_t row_bytes = 3 * source.width;
-    const __m256 dx = twice(_mm256_cvtpd_ps(_mm256_load_pd(points.dx)));
-    const __m256 dy = twice(_mm256_cvtpd_ps(_mm256_load_pd(points.dy)));
+    const typename Mix::in_float four(_mm256_cvtpd_ps(_mm256_load_pd(points.dx)),
+                                      _mm256_cvtpd_ps(_mm256_load_pd(points.dy)));
     alignas(32) std::int32_t numbers[16];
     int close = 0;
     for (int half = 0; half < 2; ++half) {
-      const __m256i each = _mm256_set_epi32(2 * half + 1, 2 * half + 1, 2 * half + 1, 2 * half + 1, 2 * half, 2 * half,
-                                            2 * half, 2 * half);
-      const __m256 v = in_float<Mix>(source.data + points.offset[2 * half], source.data + points.offset[2 * half + 1],
-                                     row_bytes, _mm256_permutevar8x32_ps(dx, each),
-                                     _mm256_permutevar8x32_ps(dy, each));
+      const __m256 v = four.mixed(half, source.data + points.offset[2 * half],
+                                  source.data + points.offset[2 * half + 1], row_bytes);
       close |= close_to_whole(v, Mix::error) << 8 * half;
       _mm256_store_si256(reinterpret_cast<__m256i*>(numbers + 8 * half), _mm256_cvttps_epi32(v));
     }
     for (int n = 0; close != 0; ++n, close >>= 4) {
       const std::uint8_t* const own = source.data + points.offset[n];
-      if ((close & 7) == 0 || (close & differing_channels<Mix>(own, row_bytes)) == 0) continue;
+      if ((close & 7) == 0) continue;
+      if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {
+        for (int c = 0; c < 3; ++c)
+          if ((close >> c & 1) != 0) numbers[4 * n + c] = own[c];
+        continue;
+      }
       const auto pixel_at = [&](std::ptrdiff_t i, std::ptrdiff_t k) { return own + k * row_bytes + 3 * i; };
       _mm_store_si128(reinterpret_cast<__m128i*>(numbers + 4 * n),
                       in_double<Mix>(pixel_at, points.dx[n], points.dy[n]));
@@ -167,8 +235,6 @@ struct avx2_warping {
     _mm_store_si128(reinterpret_cast<__m128i*>(stored), twelve);
     std::memcpy(to, stored, 12);
   }
-
-  static __m256 twice(__m128 v) noexcept { return _mm256_insertf128_ps(_mm256_castps128_ps256(v), v, 1); }
 
   /// Returns where the sources of four points lie on one axis, less 0.5.
   static __m256d places(__m256d columns, double by_column, double row_part, double origin) noexcept {
@@ -213,9 +279,6 @@ struct avx2_warping {
   /// Returns the three channels and a number of no meaning.
   static __m256d channels(const std::uint8_t* pixel) noexcept {
     return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(word(pixel)));
-  }
-  static __m256 channels(const std::uint8_t* first, const std::uint8_t* second) noexcept {
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpacklo_epi32(word(first), word(second))));
   }
 };
 
