@@ -13,6 +13,7 @@
 #include <millrace/image/color/axis_taps_avx2.hpp>
 #include <millrace/image/color/unfused_avx2.hpp>
 #include <millrace/image/color/warp.hpp>
+#include <millrace/image/color/warp_points_avx2.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
@@ -38,12 +39,6 @@ struct avx2_warping {
   static __m256 from_lane(__m256 high, __m256 low) noexcept {
     return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
   }
-
-  /// Four points, and the offsets in bytes of their pixels.
-  struct four_points {
-    alignas(32) double dx[4], dy[4];
-    alignas(16) std::int32_t offset[4];
-  };
 
   /// Mixes 2 x 2 pixels: in double, exactly as Pillow does, and in float.
   struct linear_mix {
@@ -75,8 +70,8 @@ struct avx2_warping {
      private:
       static __m256 of_pair(__m128 d, int pair) noexcept {
         const __m128 two = pair == 0 ? _mm_unpacklo_ps(d, d) : _mm_unpackhi_ps(d, d);
-        const __m256 twice = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_castps128_ps256(two)), 0x50));
-        return twice;
+        const __m256d wide = _mm256_castps_pd(_mm256_castps128_ps256(two));
+        return _mm256_castpd_ps(_mm256_permute4x64_pd(wide, 0x50));
       }
       static __m128i eight_of(const std::uint8_t* first, const std::uint8_t* second) noexcept {
         return _mm_unpacklo_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(first)),
@@ -90,7 +85,9 @@ struct avx2_warping {
   /// Mixes 4 x 4 pixels.
   struct cubic_mix {
     static constexpr int margin = 1, neighbors = 4;
-    static constexpr float error = 0x1p-9F;   // numbers are below 2^11; fewer than 32 roundings of up to 2^-14 add up
+    /// Weights on an axis are off by 2^-20 in sum, which makes sums of columns off by 2^-11.7, and those of sums by
+    /// 2^-10: they multiply that by 1.5 at most.
+    static constexpr float error = 0x1p-9F;
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
       const __m256d slope = _mm256_sub_pd(v[2], v[0]), twice = _mm256_sub_pd(v[0], v[1]);
@@ -184,90 +181,67 @@ struct avx2_warping {
   /// Pixels whose neighbors all lie inside are made four at a time.
   template <class Mix>
   static void run(const warp_line& line) noexcept {
-    const warp_source& source = line.source;
+    const warp_source source = line.source;
     const auto clamped = [&](const warp_point& p, std::uint8_t* to) {
       const auto pixel_at = [&](std::ptrdiff_t i, std::ptrdiff_t k) { return source.at(p.x + i, p.y + k); };
-      const __m128i made = in_double<Mix>(pixel_at, p.dx, p.dy);
-      const __m128i words = _mm_packs_epi32(made, made);
-      const int four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
-      std::memcpy(to, &four, 3);
+      put_pixel(in_double<Mix>(pixel_at, p.dx, p.dy), to);
     };
-    four_points points;
+    warp_points_avx2<Mix::margin> points(line);
+    four_warp_points four;
     std::size_t column = line.begin;
     for (; column + 4 <= line.end; column += 4)
-      if (find<Mix::margin>(line, column, points)) make_four<Mix>(source, points, line.to + 3 * column);
+      if (points.next(four)) make_four<Mix>(source, four, line.to + 3 * column);
       else for_each_point(line, column, column + 4, clamped);
     for_each_point(line, column, line.end, clamped);
   }
 
   template <class Mix>
-  static void make_four(const warp_source& source, const four_points& points, std::uint8_t* to) noexcept {
+  static void make_four(warp_source source, const four_warp_points& points, std::uint8_t* to) noexcept {
     const std::ptrdiff_t row_bytes = 3 * source.width;
-    const typename Mix::in_float four(_mm256_cvtpd_ps(_mm256_load_pd(points.dx)),
-                                      _mm256_cvtpd_ps(_mm256_load_pd(points.dy)));
-    alignas(32) std::int32_t numbers[16];
-    int close = 0;
-    for (int half = 0; half < 2; ++half) {
-      const __m256 v = four.mixed(half, source.data + points.offset[2 * half],
-                                  source.data + points.offset[2 * half + 1], row_bytes);
-      close |= close_to_whole(v, Mix::error) << 8 * half;
-      _mm256_store_si256(reinterpret_cast<__m256i*>(numbers + 8 * half), _mm256_cvttps_epi32(v));
-    }
-    for (int n = 0; close != 0; ++n, close >>= 4) {
-      const std::uint8_t* const own = source.data + points.offset[n];
+    const typename Mix::in_float four(_mm256_cvtpd_ps(points.dx), _mm256_cvtpd_ps(points.dy));
+    const auto own = [&](int offset) { return source.data + offset; };
+    const __m256 first_two = four.mixed(0, own(_mm_extract_epi32(points.offset, 0)),
+                                        own(_mm_extract_epi32(points.offset, 1)), row_bytes);
+    const __m256 last_two = four.mixed(1, own(_mm_extract_epi32(points.offset, 2)),
+                                       own(_mm_extract_epi32(points.offset, 3)), row_bytes);
+    const __m256i words = _mm256_packs_epi32(_mm256_cvttps_epi32(first_two), _mm256_cvttps_epi32(last_two));
+    const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    const __m128i twelve =
+        _mm_shuffle_epi8(bytes, _mm_setr_epi8(0, 1, 2, 8, 9, 10, 4, 5, 6, 12, 13, 14, -1, -1, -1, -1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), twelve);
+    const int last_four = _mm_extract_epi32(twelve, 2);
+    std::memcpy(to + 8, &last_four, 4);
+    const int close = close_to_whole(first_two, Mix::error) | close_to_whole(last_two, Mix::error) << 8;
+    if (close != 0) [[unlikely]] make_again<Mix>(source, points, close, to);
+  }
+
+  /// Makes the pixels again that have numbers close to whole ones.
+  template <class Mix>
+  [[gnu::noinline]] static void make_again(warp_source source, four_warp_points points, int close,
+                                           std::uint8_t* to) noexcept {
+    const std::ptrdiff_t row_bytes = 3 * source.width;
+    alignas(32) double dx[4], dy[4];
+    alignas(16) std::int32_t offset[4];
+    _mm256_store_pd(dx, points.dx);
+    _mm256_store_pd(dy, points.dy);
+    _mm_store_si128(reinterpret_cast<__m128i*>(offset), points.offset);
+    for (int n = 0; close != 0; ++n, close >>= 4, to += 3) {
       if ((close & 7) == 0) continue;
-      if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {
+      const std::uint8_t* const own = source.data + offset[n];
+      if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {   // the neighbors are all equal
         for (int c = 0; c < 3; ++c)
-          if ((close >> c & 1) != 0) numbers[4 * n + c] = own[c];
+          if ((close >> c & 1) != 0) to[c] = own[c];
         continue;
       }
       const auto pixel_at = [&](std::ptrdiff_t i, std::ptrdiff_t k) { return own + k * row_bytes + 3 * i; };
-      _mm_store_si128(reinterpret_cast<__m128i*>(numbers + 4 * n),
-                      in_double<Mix>(pixel_at, points.dx[n], points.dy[n]));
+      put_pixel(in_double<Mix>(pixel_at, dx[n], dy[n]), to);
     }
-    const auto two = [&](int n) {
-      return _mm_packs_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(numbers + 4 * n)),
-                             _mm_load_si128(reinterpret_cast<const __m128i*>(numbers + 4 * n + 4)));
-    };
-    const __m128i twelve = _mm_shuffle_epi8(_mm_packus_epi16(two(0), two(2)),
-                                            _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
-    alignas(16) std::uint8_t stored[16];
-    _mm_store_si128(reinterpret_cast<__m128i*>(stored), twelve);
-    std::memcpy(to, stored, 12);
   }
 
-  /// Returns where the sources of four points lie on one axis, less 0.5.
-  static __m256d places(__m256d columns, double by_column, double row_part, double origin) noexcept {
-    const __m256d sum = sum_of_product(columns, _mm256_set1_pd(by_column), _mm256_set1_pd(row_part));
-    return _mm256_sub_pd(_mm256_add_pd(sum, _mm256_set1_pd(origin)), _mm256_set1_pd(0.5));
-  }
-
-  /// Returns ones where least <= at < limit.
-  static __m256d between_ends(__m256d at, double least, double limit) noexcept {
-    return _mm256_and_pd(_mm256_cmp_pd(at, _mm256_set1_pd(least), _CMP_GE_OQ),
-                         _mm256_cmp_pd(at, _mm256_set1_pd(limit), _CMP_LT_OQ));
-  }
-
-  /// Returns whether the neighbors of all four points lie inside.
-  template <int margin>
-  static bool find(const warp_line& line, std::size_t column, four_points& points) noexcept {
-    const affine_map& map = line.map;
-    const __m256d columns =
-        _mm256_add_pd(_mm256_set1_pd(static_cast<double>(column) + 0.5), _mm256_setr_pd(0, 1, 2, 3));
-    const __m256d x = places(columns, map.xx, unfused(map.xy * line.middle), map.x0);
-    const __m256d y = places(columns, map.yx, unfused(map.yy * line.middle), map.y0);
-    const auto last_column = static_cast<double>(line.source.width - 1 - margin);
-    const auto last_row = static_cast<double>(line.source.height - 1 - margin);
-    const __m256d inside = _mm256_and_pd(between_ends(x, margin, last_column), between_ends(y, margin, last_row));
-    if (_mm256_movemask_pd(inside) != 15) return false;
-    const __m256d left = _mm256_floor_pd(x), top = _mm256_floor_pd(y);
-    _mm256_store_pd(points.dx, _mm256_sub_pd(x, left));
-    _mm256_store_pd(points.dy, _mm256_sub_pd(y, top));
-    const __m128i rows = _mm_mullo_epi32(_mm256_cvttpd_epi32(top), _mm_set1_epi32(static_cast<int>(line.source.width)));
-    const __m128i pixels = _mm_add_epi32(rows, _mm256_cvttpd_epi32(left));
-    _mm_store_si128(reinterpret_cast<__m128i*>(points.offset),
-                    _mm_add_epi32(pixels, _mm_add_epi32(pixels, pixels)));
-    return true;
+  static void put_pixel(__m128i numbers, std::uint8_t* to) noexcept {
+    const __m128i words = _mm_packs_epi32(numbers, numbers);
+    const int four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    std::memcpy(to, &four, 3);
   }
 
   static __m128i word(const std::uint8_t* pixel) noexcept {
