@@ -17,6 +17,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// How far numbers in float may be off. Differences are whole numbers below 256. Weights are off by 2^-25, products by
+/// 2^-17, and each of up to three sums below 512 by 2^-16.
+inline constexpr float axis_tap_error = 0x1p-12F;
+
 /// Bytes to mix: each with the one before it on the axis and the two behind it. A linear mix takes the next one only.
 /// Up to 15 numbers are read behind the last ones.
 struct axis_tap_row {
@@ -26,13 +30,10 @@ struct axis_tap_row {
   /// The own weight is what is missing to 1.
   const float *before_weights = nullptr, *next_weights = nullptr, *last_weights = nullptr;
   std::size_t weight_mask = ~std::size_t{0};   ///< byte i has weight i & weight_mask; fewest_weights - 1: all are alike
+  float error = axis_tap_error;   ///< below 0 where numbers are exact
   std::size_t count = 0;
   std::uint8_t* to = nullptr;
 };
-
-/// How far numbers in float may be off. Differences are whole numbers below 256. Weights are off by 2^-25, products by
-/// 2^-17, and each of up to three sums below 512 by 2^-16.
-inline constexpr float axis_tap_error = 0x1p-12F;
 
 struct portable_axis_taps {
   /// Makes numbers of bytes. Up to 7 bytes are read and 7 numbers written behind the last ones.
@@ -52,7 +53,7 @@ struct portable_axis_taps {
       if (cubic) made += before * row.before_weights[w] + last * row.last_weights[w];
       row.to[i] = static_cast<std::uint8_t>(std::clamp(static_cast<int>(made), 0, 255));
       // Negative numbers count as close, too.
-      const bool close = made - static_cast<float>(static_cast<int>(made + axis_tap_error)) <= axis_tap_error;
+      const bool close = made - static_cast<float>(static_cast<int>(made + row.error)) <= row.error;
       if (close && !(next == 0 && before == 0 && last == 0)) doubtful[found++] = static_cast<std::uint32_t>(i);
     }
     return found;

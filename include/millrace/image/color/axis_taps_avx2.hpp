@@ -69,7 +69,7 @@ struct avx2_axis_taps {
       made = _mm256_fmadd_ps(last, _mm256_loadu_ps(row.last_weights + w), made);
       different = _mm256_or_ps(different, _mm256_or_ps(before, last));
     }
-    const __m256 error = _mm256_set1_ps(axis_tap_error);
+    const __m256 error = _mm256_set1_ps(row.error);
     const __m256 rest = _mm256_sub_ps(made, _mm256_floor_ps(_mm256_add_ps(made, error)));
     __m256 close = _mm256_cmp_ps(rest, error, _CMP_LE_OQ);
     if constexpr (!cubic) close = unless_equal(close, different);   // two equal neighbors are frequent

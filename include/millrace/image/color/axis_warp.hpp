@@ -52,6 +52,13 @@ class axis_warp {
     /// Returns whether all rounded sums have the same whole part.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
+    /// Returns whether float holds all numbers that are made with it: weights of a linear mix have the bits of the rest
+    /// and those of a cubic one three times as many, and bytes and signs add 9.
+    bool is_short(bool cubic) const noexcept {
+      const double scaled = rest * (cubic ? 16 : 32'768);
+      return scaled == std::floor(scaled);
+    }
+
     std::ptrdiff_t whole;
     double rest;
   };
@@ -129,7 +136,8 @@ class axis_warp {
         number(from.width)[k] = from.at(from.width - 1, y)[k % 3];
       }
       mix(line, {.before = number(first - 1), .own = number(first), .next = number(first + 1),
-                 .last = number(first + 2), .weight_mask = axis_tap_row::fewest_weights - 1});
+                 .last = number(first + 2), .weight_mask = axis_tap_row::fewest_weights - 1,
+                 .error = distance.is_short(cubic_) ? -1 : axis_tap_error});
     });
   }
 
@@ -139,12 +147,15 @@ class axis_warp {
     std::ptrdiff_t down;
   };
 
+  /// Finds the runs and their weights. Returns false if a distance is too close to a whole number.
   bool find_runs(const rgb_pixels& p, const affine_map& map) {
+    all_short_ = true;
     for (auto& weights : weights_) weights.resize(std::max(weights.size(), p.row_bytes() + slack));
     runs_.clear();
     for (std::size_t x = 0; x < p.width; ++x) {
       const split_distance distance(map.y(static_cast<double>(x) + 0.5, 0.5) - 0.5);
       if (!distance.is_steady()) return false;
+      all_short_ = all_short_ && distance.is_short(cubic_);
       set_weights(3 * x, 3 * x + 3, distance.rest);
       if (!runs_.empty() && runs_.back().down == distance.whole) ++runs_.back().count;
       else runs_.push_back({.begin = x, .count = 1, .down = distance.whole});
@@ -165,12 +176,13 @@ class axis_warp {
           taps::widen(from.at(static_cast<std::ptrdiff_t>(run.begin), known + run.down), 3 * run.count,
                       numbers_of(known) + 3 * run.begin);
       const auto number = [&](std::ptrdiff_t row) { return numbers_of(row) + 3 * line.begin; };
-      mix(line, {.before = number(y - 1), .own = number(y), .next = number(y + 1), .last = number(y + 2)});
+      mix(line, {.before = number(y - 1), .own = number(y), .next = number(y + 1), .last = number(y + 2),
+                 .error = all_short_ ? -1 : axis_tap_error});
     });
     return true;
   }
 
-  bool cubic_ = false;
+  bool cubic_ = false, all_short_ = false;
   std::vector<float> weights_[3], numbers_;
   std::vector<std::uint32_t> doubtful_;
   std::vector<run_of_columns> runs_;

@@ -43,6 +43,7 @@ struct avx2_warping {
   /// Mixes 2 x 2 pixels: in double, exactly as Pillow does, and in float.
   struct linear_mix {
     static constexpr int margin = 0, neighbors = 2;   // neighbors on each axis, of which `margin` come before the own
+    static constexpr bool equals_stay = true;         // a mix in float of equal numbers is that number
     static constexpr float error = 0x1p-14F;          // each of the two steps in float is off by less than 2^-15
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
@@ -85,6 +86,7 @@ struct avx2_warping {
   /// Mixes 4 x 4 pixels.
   struct cubic_mix {
     static constexpr int margin = 1, neighbors = 4;
+    static constexpr bool equals_stay = false;
     /// Weights on an axis are off by 2^-20 in sum, which makes sums of columns off by 2^-11.7, and those of sums by
     /// 2^-10: they multiply that by 1.5 at most.
     static constexpr float error = 0x1p-9F;
@@ -229,8 +231,8 @@ struct avx2_warping {
       if ((close & 7) == 0) continue;
       const std::uint8_t* const own = source.data + offset[n];
       if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {   // the neighbors are all equal
-        for (int c = 0; c < 3; ++c)
-          if ((close >> c & 1) != 0) to[c] = own[c];
+        if constexpr (!Mix::equals_stay)
+          for (int c = 0; c < 3; ++c) to[c] = (close >> c & 1) != 0 ? own[c] : to[c];
         continue;
       }
       const auto pixel_at = [&](std::ptrdiff_t i, std::ptrdiff_t k) { return own + k * row_bytes + 3 * i; };
