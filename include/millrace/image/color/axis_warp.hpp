@@ -52,8 +52,8 @@ class axis_warp {
     /// Returns whether all rounded sums have the same whole part.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
-    /// Returns whether float holds all numbers that are made with it: weights of a linear mix have the bits of the rest
-    /// and those of a cubic one three times as many, and bytes and signs add 9.
+    /// Returns whether float holds all numbers that are made with it. Weights of a linear mix have as many bits as the
+    /// rest. Those of a cubic one have three times as many. Bytes and sums add 9.
     bool is_short(bool cubic) const noexcept {
       const double scaled = rest * (cubic ? 16 : 32'768);
       return scaled == std::floor(scaled);
