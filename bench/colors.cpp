@@ -75,6 +75,10 @@ const variant operations[] = {
     {"rotate_bicubic", [](photometric_plan& p, mr::rng&) { p.rotate(9, bicubic); }},
     {"shear_x_nearest", [](photometric_plan& p, mr::rng&) { p.shear_x(0.09); }},
     {"shear_y_nearest", [](photometric_plan& p, mr::rng&) { p.shear_y(0.09); }},
+    {"shear_x_bicubic", [](photometric_plan& p, mr::rng&) { p.shear_x(0.27, bicubic); }},
+    {"shear_y_bicubic", [](photometric_plan& p, mr::rng&) { p.shear_y(0.27, bicubic); }},
+    {"translate_bilinear", [](photometric_plan& p, mr::rng&) { p.translate(29.543, 0, bilinear); }},
+    {"translate_bicubic", [](photometric_plan& p, mr::rng&) { p.translate(0, 29.543, bicubic); }},
     {"translate_nearest", [](photometric_plan& p, mr::rng&) { p.translate(30, 0); }},
     {"erase", [](photometric_plan& p, mr::rng&) { p.erase({.left = 50, .top = 60, .width = 90, .height = 90}); }},
 };
@@ -87,7 +91,8 @@ const variant recipes[] = {
        p.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4}, r);
      }, bench::at_most(40)},
     {"rand_augment", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r); }, bench::at_most(100)},
-    {"rand_augment_timm", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r, {.numbers = timm}); }},
+    {"rand_augment_timm", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r, {.numbers = timm}); },
+     bench::at_most(100)},
     {"trivial_augment", [](photometric_plan& p, mr::rng& r) { p.trivial_augment(size, r); }},
     {"auto_augment", [](photometric_plan& p, mr::rng& r) { p.auto_augment(size, r); }},
     {"aug_mix", [](photometric_plan& p, mr::rng& r) { p.aug_mix(size, r); }},

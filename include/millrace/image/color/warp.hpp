@@ -6,14 +6,15 @@
 // The source of each pixel is that of its middle. Pixels whose source lies outside get the fill color.
 // nearest: the pixel that holds the source. It is found in fixed point with 16 fraction bits. A map without rotation
 // and shear is followed in double, by adding.
-// bilinear, bicubic: in double, truncated. Beyond the border, pixels are those at the border. Pillow's bicubic kernel
-// has a = -1 here, unlike in its resize().
+// bilinear, bicubic: warp_kernels.hpp; those of a map that moves along one axis only are made by axis_warp.hpp.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 
 #include <millrace/image/color/affine_map.hpp>
+#include <millrace/image/color/axis_warp.hpp>
 #include <millrace/image/color/photometric_op.hpp>
 #include <millrace/image/color/rgb_pixels.hpp>
+#include <millrace/image/color/warp_kernels.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -24,109 +25,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A picture to read from. Four bytes may be read at each pixel.
-struct warp_source {
-  const std::uint8_t* data = nullptr;
-  std::ptrdiff_t width = 0, height = 0;
-
-  /// Returns the pixel there, or the nearest one at the border.
-  const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const noexcept {
-    const auto inside = [](std::ptrdiff_t place, std::ptrdiff_t count) {
-      return std::clamp<std::ptrdiff_t>(place, 0, count - 1);
-    };
-    return data + (inside(y, height) * width + inside(x, width)) * 3;
-  }
-};
-
-/// A point of a picture, as a pixel and the distance from its middle.
-struct warp_point {
-  std::ptrdiff_t x = 0, y = 0;
-  double dx = 0, dy = 0;
-};
-
-/// A row of pixels to make.
-struct warp_line {
-  const warp_source& source;
-  const affine_map& map;
-  double middle = 0.5;   ///< of the row
-  std::size_t width = 0;
-  std::uint8_t* to = nullptr;
-  const rgb_color& fill;
-};
-
-/// Calls pixel(point, to) for each pixel from `begin` on whose source lies inside, and fills the others. It is always
-/// inlined, into functions for any target.
-template <class Pixel>
-[[gnu::always_inline]] inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
-                                                  const Pixel& pixel) noexcept {
-  const auto width = static_cast<double>(line.source.width), height = static_cast<double>(line.source.height);
-  std::uint8_t* to = line.to + 3 * begin;
-  for (std::size_t column = begin; column < end; ++column, to += 3) {
-    const double middle = static_cast<double>(column) + 0.5;
-    const double x = line.map.x(middle, line.middle), y = line.map.y(middle, line.middle);
-    if (!(x >= 0 && x < width && y >= 0 && y < height)) {
-      std::memcpy(to, line.fill.data(), 3);
-      continue;
-    }
-    const double from_x = x - 0.5, from_y = y - 0.5;
-    const std::ptrdiff_t left = from_x < 0 ? -1 : static_cast<std::ptrdiff_t>(from_x);
-    const std::ptrdiff_t top = from_y < 0 ? -1 : static_cast<std::ptrdiff_t>(from_y);
-    pixel(warp_point{.x = left, .y = top, .dx = from_x - static_cast<double>(left),
-                     .dy = from_y - static_cast<double>(top)}, to);
-  }
-}
-
-struct portable_warping {
-  static void bilinear(const warp_line& line) noexcept {
-    for_each_point(line, 0, line.width, [&](const warp_point& p, std::uint8_t* to) {
-      for (std::size_t c = 0; c < 3; ++c) {
-        double rows[2];
-        for (std::ptrdiff_t k = 0; k < 2; ++k) {
-          const double left = line.source.at(p.x, p.y + k)[c], right = line.source.at(p.x + 1, p.y + k)[c];
-          rows[k] = left + unfused((right - left) * p.dx);
-        }
-        to[c] = static_cast<std::uint8_t>(rows[0] + unfused((rows[1] - rows[0]) * p.dy));
-      }
-    });
-  }
-
-  static void bicubic(const warp_line& line) noexcept {
-    for_each_point(line, 0, line.width, [&](const warp_point& p, std::uint8_t* to) {
-      for (std::size_t c = 0; c < 3; ++c) {
-        double rows[4];
-        for (std::ptrdiff_t k = 0; k < 4; ++k) {
-          double values[4];
-          for (std::ptrdiff_t i = 0; i < 4; ++i) values[i] = line.source.at(p.x + i - 1, p.y + k - 1)[c];
-          rows[k] = cubic(values, p.dx);
-        }
-        const double made = cubic(rows, p.dy);
-        to[c] = static_cast<std::uint8_t>(made <= 0 ? 0 : made >= 255 ? 255 : made);
-      }
-    });
-  }
-
- private:
-  static double cubic(const double (&v)[4], double d) noexcept {
-    const double slope = v[2] - v[0], bend = 2 * (v[0] - v[1]) + v[2] - v[3], twist = v[1] - v[0] - v[2] + v[3];
-    return v[1] + unfused(d * (slope + unfused(d * (bend + unfused(d * twist)))));
-  }
-};
-
 template <class Kernels>
 class warp {
  public:
   void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + 1);   // a fourth byte of the last pixel
+    source_.resize(p.bytes() + 7);   // ten bytes from the last pixel on
     from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
     // Where whole pixels are moved, all filters give the pixels themselves.
     if (scales && moves_by_whole(map.xx, map.x0) && moves_by_whole(map.yy, map.y0)) run_scaled(p, map);
-    else if (filter == warp_filter::bilinear) run_between(p, map, Kernels::bilinear);
-    else if (filter == warp_filter::bicubic) run_between(p, map, Kernels::bicubic);
+    else if (filter != warp_filter::nearest) run_between(p, map, filter);
     else if (scales) run_scaled(p, map);
     else if (fits(map, p)) run_fixed(p, map);
     else run_wide(p, map);
@@ -143,9 +55,11 @@ class warp {
     for (std::size_t i = 0; i < pixels; ++i, to += 3) std::memcpy(to, fill_.data(), 3);
   }
 
-  void run_between(const rgb_pixels& p, const affine_map& map, void (*kernel)(const warp_line&)) const {
+  void run_between(const rgb_pixels& p, const affine_map& map, warp_filter filter) {
+    if (along_axis_.run(from_, p, map, filter, fill_)) return;
+    const auto kernel = filter == warp_filter::bicubic ? Kernels::bicubic : Kernels::bilinear;
     for (std::size_t y = 0; y < p.height; ++y)
-      kernel({.source = from_, .map = map, .middle = real(y) + 0.5, .width = p.width, .to = p.row(y), .fill = fill_});
+      kernel({.source = from_, .map = map, .middle = real(y) + 0.5, .end = p.width, .to = p.row(y), .fill = fill_});
   }
 
   /// Neighboring columns of the result that come from neighboring columns.
@@ -259,6 +173,7 @@ class warp {
 
   std::vector<std::uint8_t> source_;
   std::vector<run_of_columns> runs_;
+  axis_warp<Kernels> along_axis_;
   warp_source from_;
   rgb_color fill_{};
 };

@@ -61,7 +61,77 @@ void check_warps() {
     }
 }
 
+/// Random values, or few of them: then many neighbors are equal, and many results are whole numbers.
+slow::picture picture_for_axis(std::uint64_t seed, mr::rng& random) {
+  const auto side = [&] { return 1 + random.below(random.chance(0.2) ? 4 : 90); };
+  const std::size_t width = side();
+  slow::picture p = slow::random_picture(width, side(), seed);
+  if (random.chance(0.5))
+    for (auto& byte : p.data) byte = byte < 128 ? 255 : byte < 240 ? 254 : 0;
+  return p;
+}
+
+/// Whole numbers, halves, numbers close to them, and any others.
+double distance_for_axis(double most, mr::rng& random) {
+  const double any = random.uniform(-most, most);
+  const double near = std::floor(any) + 0.5 * static_cast<double>(random.below(2));
+  switch (random.below(5)) {
+    case 0: return near;
+    case 1: return near + 2e-6 * random.uniform(-1, 1);
+    case 2: return near + 1e-14 * random.uniform(-1, 1);
+    default: return any;
+  }
+}
+
+/// Compares pictures that move along one axis, or are turned, with the kernel for any pixel, row by row.
+template <class Kernels>
+void check_axes() {
+  mr::rng random({.seed = 5});
+  mr::detail::warp<Kernels> w;
+  for (std::uint64_t i = 0; i < 3'000; ++i) {
+    const slow::picture from = picture_for_axis(i, random);
+    const auto most = static_cast<double>(std::max(from.width, from.height) + 3);
+    affine_map map;
+    switch (random.below(6)) {
+      case 0: map = mr::detail::shear_x_of(distance_for_axis(random.chance(0.5) ? 0.3 : most, random)); break;
+      case 1: map = mr::detail::shear_y_of(distance_for_axis(random.chance(0.5) ? 0.3 : most, random)); break;
+      case 2: map = mr::detail::translation_of(distance_for_axis(most, random), 0); break;
+      case 3: map = mr::detail::translation_of(0, distance_for_axis(most, random)); break;
+      case 4: map = mr::detail::translation_of(random.uniform(-3, 3), random.uniform(-3, 3)); break;
+      default:
+        map = mr::detail::rotation_of(random.uniform(-360, 360), {.width = from.width, .height = from.height});
+    }
+    const mr::detail::rgb_color fill{1, 2, 250};
+    for (const warp_filter filter : {warp_filter::bilinear, warp_filter::bicubic}) {
+      CAPTURE(i);
+      CAPTURE(static_cast<int>(filter));
+      slow::picture made = from, expected = from;
+      std::vector<std::uint8_t> readable = from.data;
+      readable.resize(readable.size() + 7);
+      const mr::detail::warp_source source{.data = readable.data(),
+                                           .width = static_cast<std::ptrdiff_t>(from.width),
+                                           .height = static_cast<std::ptrdiff_t>(from.height)};
+      for (std::size_t y = 0; y < from.height; ++y) {
+        const mr::detail::warp_line line{
+            .source = source, .map = map, .middle = static_cast<double>(y) + 0.5, .end = from.width,
+            .to = expected.data.data() + 3 * y * from.width, .fill = fill};
+        filter == warp_filter::bicubic ? mr::detail::portable_warping::bicubic(line)
+                                       : mr::detail::portable_warping::bilinear(line);
+      }
+      w.run({.data = made.data.data(), .width = made.width, .height = made.height}, map, filter, fill);
+      CHECK(made == expected);
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("pictures that move along one axis have the pixels of those that move in any way") {
+  check_axes<mr::detail::portable_warping>();
+#ifdef __x86_64__
+  if (mr::detail::cpu_has_avx2()) check_axes<mr::detail::avx2_warping>();
+#endif
+}
 
 TEST_CASE("pixels of rotated, sheared and moved pictures come from where Pillow takes them") {
   check_warps<mr::detail::portable_warping>();
