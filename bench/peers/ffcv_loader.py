@@ -25,7 +25,10 @@ def batches():
                     order=OrderOption.SEQUENTIAL, indices=indices, drop_last=True, batches_ahead=2,
                     pipelines={"image": image, "label": [IntDecoder()]})
     for pixels, labels in loader:
-        yield np.asarray(pixels), np.asarray(labels)
+        pixels = np.asarray(pixels)
+        if s.elements == "f16":
+            pixels = pixels.view(np.float16)   # it moves them as whole numbers of the same bits
+        yield pixels, np.asarray(labels)
 
 
 counted.run(s, batches(), {"FFCV": importlib.metadata.version("ffcv")})
