@@ -1,7 +1,7 @@
 // Makes pictures that are sheared or moved along one axis, where most pixels have sources between two others.
 //
 //   mr::detail::axis_warp<mr::detail::portable_warping> w;    // kept from picture to picture
-//   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) { ... }
+//   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
 // On the other axis each source lies on the middle of a pixel, so Pillow's rule leaves one row or column of neighbors.
 // Along a row that is sheared in x, the distances from the middles are all the same. Down a column that is sheared in

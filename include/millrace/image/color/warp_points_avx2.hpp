@@ -3,7 +3,7 @@
 //   mr::detail::warp_points_avx2<1> points(line);   // with one neighbor before each point on each axis, and two behind
 //   mr::detail::four_warp_points four;
 //   for (; column + 4 <= line.end; column += 4)
-//     if (points.next(four)) { ... }
+//     if (points.next(four)) use(four);
 //
 // It has copies of all numbers of the row. Compilers would read others again after each byte that is written.
 // Errors: none. Threads: one at a time for each object.
