@@ -49,13 +49,13 @@ struct warp_line {
   const rgb_color& fill;
 };
 
-/// Returns the first column of the line from which on reached(column) holds, and else its end. It is about `near`.
+/// Returns the first column of the line from which on reached(column) holds, and else its end. It is close to `guess`.
 template <class Reached>
-std::size_t first_column(const warp_line& line, double near, const Reached& reached) noexcept {
+std::size_t first_column(const warp_line& line, double guess, const Reached& reached) noexcept {
   if (line.begin == line.end || reached(line.begin)) return line.begin;
   if (!reached(line.end - 1)) return line.end;
   const auto first = static_cast<double>(line.begin), end = static_cast<double>(line.end);
-  std::size_t column = near > first ? static_cast<std::size_t>(std::min(near, end)) : line.begin;
+  std::size_t column = guess > first ? static_cast<std::size_t>(std::min(guess, end)) : line.begin;
   while (column > line.begin && reached(column - 1)) --column;
   while (!reached(column)) ++column;
   return column;
@@ -68,9 +68,9 @@ void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place
   const auto end = static_cast<double>(limit);
   const auto enters = [&](std::size_t column) { return step < 0 ? place(column) < end : place(column) >= 0; };
   const auto leaves = [&](std::size_t column) { return step < 0 ? !(place(column) >= 0) : !(place(column) < end); };
-  const auto near = [&](double at) { return (at - place(0)) / step; };
-  const std::size_t last = first_column(line, near(step < 0 ? 0 : end), leaves);
-  line.begin = first_column(line, near(step < 0 ? end : 0), enters);
+  const auto column_of = [&](double at) { return (at - place(0)) / step; };
+  const std::size_t last = first_column(line, column_of(step < 0 ? 0 : end), leaves);
+  line.begin = first_column(line, column_of(step < 0 ? end : 0), enters);
   line.end = std::max(line.begin, last);
 }
 
