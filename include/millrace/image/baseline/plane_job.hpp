@@ -223,13 +223,12 @@ class plane_job {
                        plane.stride_bytes};
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
       std::int16_t* coefficients = r.coefficients;
-      for (std::size_t i = 0; i < r.count;) {
-        std::size_t done = 1;
-        quad_result two = quad_result::untouched;
-        if (tools.quad && side == 8 && i + 1 < r.count) two = tools.quad(coefficients, quantiser_[r.component], to);
-        if (two == quad_result::untouched) tame = transform(coefficients, quantiser_[r.component], to) && tame;
-        else done = 2, tame = tame && two == quad_result::tame;
-        i += done;
+      const auto quad = side == 8 ? tools.quad : nullptr;
+      const dequantiser& q = quantiser_[r.component];
+      for (std::size_t i = 0, done = 1; i < r.count; i += done) {
+        const quad_result two = quad && i + 1 < r.count ? quad(coefficients, q, to) : quad_result::untouched;
+        done = two == quad_result::untouched ? 1 : 2;
+        tame = (done == 2 ? two == quad_result::tame : transform(coefficients, q, to)) && tame;
         coefficients += done * pair_coefficients;
         to.samples += done * 2 * side;
       }

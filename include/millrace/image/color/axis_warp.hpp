@@ -20,7 +20,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -93,14 +92,6 @@ class axis_warp {
     }
   }
 
-  static void put_fill(const warp_line& line, std::size_t width) noexcept {
-    const auto put = [&](std::size_t begin, std::size_t end) {
-      for (std::size_t x = begin; x < end; ++x) std::memcpy(line.to + 3 * x, line.fill.data(), 3);
-    };
-    put(0, line.begin);
-    put(line.end, width);
-  }
-
   /// Calls work(line) for each row that has pixels inside, and fills the rest.
   template <class Work>
   static void for_each_line(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill,
@@ -109,7 +100,8 @@ class axis_warp {
       warp_line line{.source = from, .map = map, .middle = static_cast<double>(y) + 0.5, .end = p.width,
                      .to = p.row(y), .fill = fill};
       keep_inside(line);
-      put_fill(line, p.width);
+      fill_pixels(line.to, line.begin, fill);
+      fill_pixels(line.to + 3 * line.end, p.width - line.end, fill);
       if (line.begin < line.end) work(line, static_cast<std::ptrdiff_t>(y));
     }
   }

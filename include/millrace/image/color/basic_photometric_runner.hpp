@@ -25,7 +25,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -153,8 +152,8 @@ class basic_photometric_runner {
     };
     const std::size_t left = clipped(op.numbers[0], p.width), right = clipped(op.numbers[0] + op.numbers[2], p.width);
     const std::size_t top = clipped(op.numbers[1], p.height), bottom = clipped(op.numbers[1] + op.numbers[3], p.height);
-    for (std::size_t y = top; y < bottom; ++y)
-      for (std::size_t x = left; x < right; ++x) std::memcpy(p.row(y) + 3 * x, op.fill.data(), 3);
+    const std::size_t columns = std::max(left, right) - left;
+    for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
   /// `ops` begins with the mix, and holds its chains with their operations.

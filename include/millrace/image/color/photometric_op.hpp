@@ -8,7 +8,7 @@
 // Errors: none; the plan checks the numbers. Threads: a value.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/image/color/rgb_pixels.hpp>
 
 #include <array>
 #include <cstdint>
@@ -17,8 +17,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// How pixels are made whose source lies between pixels.
 enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
-
-using rgb_color = std::array<std::uint8_t, 3>;
 
 /// The numbers that each kind has are those of photometric_op that are named here.
 enum class photometric_kind : std::uint8_t {

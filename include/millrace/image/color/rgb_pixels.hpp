@@ -1,17 +1,21 @@
 // The pixels of a picture that color operations change in place: u8 RGB, [height, width, 3].
 //
 //   const mr::detail::rgb_pixels pixels{.data = row.data(), .width = 224, .height = 224};
-//   std::uint8_t* second = pixels.row(1);
+//   mr::detail::fill_pixels(pixels.row(1), pixels.width, {124, 116, 104});
 //
 // Units: pixels. It owns nothing. Errors: none. Threads: none.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+using rgb_color = std::array<std::uint8_t, 3>;
 
 struct rgb_pixels {
   std::uint8_t* data = nullptr;
@@ -22,5 +26,10 @@ struct rgb_pixels {
   std::size_t row_bytes() const noexcept { return 3 * width; }
   std::uint8_t* row(std::size_t y) const noexcept { return data + y * row_bytes(); }
 };
+
+/// Gives so many pixels from `to` on the color.
+inline void fill_pixels(std::uint8_t* to, std::size_t count, const rgb_color& color) noexcept {
+  for (std::size_t i = 0; i < count; ++i, to += 3) std::memcpy(to, color.data(), 3);
+}
 
 }}}  // namespace millrace::detail

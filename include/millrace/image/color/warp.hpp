@@ -51,10 +51,6 @@ class warp {
     return scale == 1 && distance == std::trunc(distance);
   }
 
-  void put_fill(std::uint8_t* to, std::size_t pixels) const noexcept {
-    for (std::size_t i = 0; i < pixels; ++i, to += 3) std::memcpy(to, fill_.data(), 3);
-  }
-
   void run_between(const rgb_pixels& p, const affine_map& map, warp_filter filter) {
     if (along_axis_.run(from_, p, map, filter, fill_)) return;
     const auto kernel = filter == warp_filter::bicubic ? Kernels::bicubic : Kernels::bilinear;
@@ -90,11 +86,11 @@ class warp {
       std::size_t done = 0;
       for (const run_of_columns& run : runs_) {
         if (place < 0) break;
-        put_fill(p.row(y) + 3 * done, run.begin - done);
+        fill_pixels(p.row(y) + 3 * done, run.begin - done, fill_);
         std::memcpy(p.row(y) + 3 * run.begin, from_.at(static_cast<std::ptrdiff_t>(run.from), place), 3 * run.count);
         done = run.begin + run.count;
       }
-      put_fill(p.row(y) + 3 * done, p.width - done);
+      fill_pixels(p.row(y) + 3 * done, p.width - done, fill_);
     }
   }
 
@@ -130,9 +126,9 @@ class warp {
     for (std::size_t row = 0; row < p.height; ++row, x += xy, y += yy) {
       const interval known = inside(inside({0, width}, x, xx, width << 16), y, yx, height << 16);
       std::uint8_t* const to = p.row(row);
-      put_fill(to, static_cast<std::size_t>(known.begin));
+      fill_pixels(to, static_cast<std::size_t>(known.begin), fill_);
       if (known.end > known.begin) copy_line(to, known, {x, xx, y, yx});
-      put_fill(to + 3 * known.end, static_cast<std::size_t>(width - known.end));
+      fill_pixels(to + 3 * known.end, static_cast<std::size_t>(width - known.end), fill_);
     }
   }
 

@@ -29,8 +29,7 @@ using bytes [[gnu::vector_size(64)]] = char;
 
 /// Returns the 32 bytes at `first`, then those at `second`; both are aligned to 32.
 MILLRACE_AVX512 words load_two(const std::int16_t* first, const std::int16_t* second) noexcept {
-  const avx2::words a = *static_cast<const avx2::words*>(__builtin_assume_aligned(first, 32));
-  const avx2::words b = *static_cast<const avx2::words*>(__builtin_assume_aligned(second, 32));
+  const avx2::words a = avx2::load(first), b = avx2::load(second);
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
                                  23, 24, 25, 26, 27, 28, 29, 30, 31);
 }
