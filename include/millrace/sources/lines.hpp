@@ -47,8 +47,8 @@ class lines_source {
 
   std::size_t shards() const noexcept { return files_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   line_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads, as shards_source::reads().
   read_meter& reads() const noexcept { return *reads_; }

@@ -50,8 +50,8 @@ class shards_source {
 
   std::size_t shards() const noexcept { return files_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Tells the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }

@@ -72,8 +72,8 @@ class token_files_source {
 
   std::size_t shards() const noexcept { return files_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   token_reader open(std::size_t shard, std::uint64_t) const { return {files_.name(shard), options_}; }
 
  private:

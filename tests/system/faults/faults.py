@@ -1,7 +1,7 @@
 # Each call that our own code makes of the system fails, once or from then on: the run goes on exactly, or it ends in
 # one located error, behind the batches that came before.
 #
-#   python3 tests/system/faults/faults.py                 # every call of every stage; allocations up to --most
+#   python3 tests/system/faults/faults.py                 # every call of every stage, one by one: an hour
 #   python3 tests/system/faults/faults.py --quick         # some of each, in two minutes
 #   python3 tests/system/faults/faults.py --stages reader,lines --calls read,alloc
 #   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with what it printed
@@ -30,6 +30,7 @@ BUILT = ROOT / "build" / "faults"
 RUN_LIMIT_SECONDS = 30
 STATE_WORDS = 27   # shim_state.hpp
 TOLD_OF_A_CELL = 3
+ALL = 1_000_000
 ARGUMENTS = re.compile(r"\bmillrace::v\w+::|\bdetail::|<.*>|\(.*\)|^.* (?=\S+$)")
 
 
@@ -169,7 +170,7 @@ def try_stage(runs, report, matrix, stage, wanted):
     if wanted.quick:
         max_runs, max_allocations = 2, 12
     else:
-        max_runs, max_allocations = 1_000, wanted.most
+        max_runs, max_allocations = ALL, wanted.most
     cells = list(cells_of(stage, calls, max_runs, max_allocations))
     problems = {}
     for cell, outcome in in_parallel(runs.run, cells, wanted.jobs):
@@ -196,7 +197,7 @@ def main():
     words.add_argument("--quick", action="store_true")
     words.add_argument("--stages", type=lambda text: text.split(","))
     words.add_argument("--calls", type=lambda text: text.split(","), default=list(KINDS))
-    words.add_argument("--most", type=int, default=2_000, help="runs for the allocations of a stage")
+    words.add_argument("--most", type=int, default=ALL, help="runs for the allocations of a stage")
     words.add_argument("--jobs", type=int, default=JOBS)
     words.add_argument("--cell", type=Cell.named)
     wanted = words.parse_args()

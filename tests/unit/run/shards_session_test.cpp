@@ -293,6 +293,19 @@ TEST_CASE("a missing shard is named at once") {
   CHECK_THROWS_WITH_AS(mr::shards("no-such-{0..3}.tar"), doctest::Contains("no-such-0.tar"), mr::setup_error);
 }
 
+TEST_CASE("a shard that is gone when the session starts is named at once: its size is part of each resume point") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  const auto flow = [&] { return mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>({.size = 4}); };
+  auto gone = flow();
+  std::filesystem::remove(gone.source.shard_name(1));
+  CHECK_THROWS_WITH_AS(mr::session(std::move(gone), quiet(2)), doctest::Contains("cannot look up the file's size"),
+                       mr::io_error);
+  write_gray_shards(folder);
+  mr::session there(flow(), quiet(2));
+  CHECK(there.next().size() == 4);
+}
+
 TEST_CASE("bytes kept by an item stay good after the session") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);

@@ -5,7 +5,8 @@
 //
 // Up to 32 threads ask a storage for all files at the start, and its answers are kept. Local files are looked at each
 // time.
-// Errors: setup_error if a storage lacks a file; it names the first ones. Threads: immutable.
+// Errors: setup_error if a storage lacks a file; it names the first ones. io_error if a local file cannot be looked at.
+// Threads: immutable.
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
@@ -27,10 +28,10 @@ class file_list {
   const std::string& name(std::size_t file) const noexcept { return names_[file]; }
   /// Returns the storage.
   const storage& at() const noexcept { return at_; }
-  /// Returns the size; 0 if it is not known.
-  std::uint64_t size_bytes(std::size_t file) const noexcept { return stamp(file).size_bytes; }
-  /// Returns the time of the last change in ns, or what a storage has in its place; 0 if it is not known.
-  std::int64_t changed(std::size_t file) const noexcept { return stamp(file).changed; }
+  /// Returns the size.
+  std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
+  /// Returns the time of the last change in ns, or what a storage has in its place.
+  std::int64_t changed(std::size_t file) const { return stamp(file).changed; }
   /// Opens a file that will be read from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;
 
@@ -38,7 +39,7 @@ class file_list {
   void expect(std::span<const std::size_t> files) const;
 
  private:
-  file_stamp stamp(std::size_t file) const noexcept;
+  file_stamp stamp(std::size_t file) const;
 
   std::vector<std::string> names_;
   storage at_;

@@ -6,6 +6,8 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/at_once.hpp>
 
+#include <cerrno>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
@@ -43,13 +45,12 @@ MILLRACE_INLINE void file_list::expect(std::span<const std::size_t> files) const
   at_->expect(names);
 }
 
-MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const noexcept {
+MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const {
   if (stamps_) return (*stamps_)[file];
-  try {
-    return find_stamp(at_, names_[file]).value_or(file_stamp());
-  } catch (...) {
-    return {};
-  }
+  if (const auto found = find_stamp(at_, names_[file])) return *found;
+  // Without it, resume points would be those of other data.
+  throw io_error("cannot look up the file's size: " + reason_of(errno), "Look at the file, and at the disk or mount",
+                 {.shard = names_[file]});
 }
 
 }}}  // namespace millrace::detail
