@@ -5,7 +5,7 @@
 //   auto label = mr::integer<std::int32_t>(r["cls"]);
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
-// A record is a handle of three words on one block, which holds payloads, names and key. So a record costs no
+// A record is a handle of one word on a block, which holds payloads, names and key. So a record costs no
 // allocation. Records that were read together share a block.
 // Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block alive.
 #pragma once
@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -32,9 +33,38 @@ struct field_entry {
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
-  std::size_t next_at = 0;            // the head of the next record in this block; 0: none
-  std::size_t records_in_block = 1;
+  std::size_t head_at;                   // of the head itself
+  std::size_t held_bytes;                // the record's share of the block
+  std::size_t next_at = 0;               // the head of the next record in this block; 0: none
   mutable std::uint64_t checksums = 0;   // of all payloads; 0: not computed
+
+  const std::byte* payload() const noexcept { return reinterpret_cast<const std::byte*>(this) - head_at; }
+  block* in() const noexcept { return reinterpret_cast<block*>(const_cast<std::byte*>(payload())) - 1; }
+};
+
+/// A counted reference to a block, by a head that lies in it: one pointer finds both.
+class head_ref {
+ public:
+  head_ref() = default;
+  explicit head_ref(const record_head* head) noexcept : head_(head) {
+    if (head_) head_->in()->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  head_ref(const head_ref& other) noexcept : head_ref(other.head_) {}
+  head_ref(head_ref&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+  head_ref& operator=(head_ref other) noexcept {
+    std::swap(head_, other.head_);
+    return *this;
+  }
+  ~head_ref() {
+    if (head_) release_block(head_->in());
+  }
+
+  const record_head* get() const noexcept { return head_; }
+  const record_head* operator->() const noexcept { return head_; }
+  explicit operator bool() const noexcept { return head_ != nullptr; }
+
+ private:
+  const record_head* head_ = nullptr;
 };
 
 }  // namespace detail
@@ -44,12 +74,11 @@ class record {
  public:
   /// Holds no sample: empty() is true.
   record() = default;
-  /// Makes a handle on the record whose head lies in `block`.
-  record(detail::block_ref block, const detail::record_head* head) noexcept
-      : block_(std::move(block)), head_(head), held_bytes_(block_.get()->capacity_bytes / head->records_in_block) {}
+  /// Makes a handle on the record whose head lies in a block, which it keeps.
+  explicit record(const detail::record_head* head) noexcept : head_(head) {}
 
   /// Returns true if this holds no sample: default-constructed, or moved from.
-  bool empty() const noexcept { return !block_; }
+  bool empty() const noexcept { return !head_; }
 
   /// Returns the key; valid while the block lives.
   std::string_view key() const noexcept { return head_ ? text(head_->key_at, head_->key_size) : std::string_view{}; }
@@ -92,7 +121,7 @@ class record {
     if (head_) head_->checksums = all;
   }
   /// Returns the bytes of memory that this record keeps: its share of the block.
-  std::size_t held_bytes() const noexcept { return block_ ? held_bytes_ : 0; }
+  std::size_t held_bytes() const noexcept { return head_ ? head_->held_bytes : 0; }
 
   /// Prefetches the memory of checksums(), for a record that was read long ago.
   void prefetch_checksums() const noexcept {
@@ -101,14 +130,15 @@ class record {
   /// Prefetches the memory that a lookup of fields touches, for a small record that was read long ago. When that memory
   /// has arrived, prefetch_fields() prefetches the beginning of the fields.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
-    if (!block_) return;
-    const auto* const head = reinterpret_cast<const std::byte*>(head_);
-    __builtin_prefetch(block_.get(), 1);
+    if (!head_) return;
+    const auto* const head = reinterpret_cast<const std::byte*>(head_.get());
     // The table of the fields lies before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
   /// Prefetches the beginning of each field; call it some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
+    if (!head_) return;
+    __builtin_prefetch(head_->in(), 1);
     for (std::size_t i = 0; i < field_count(); ++i) {
       const std::byte* const data = base() + entries()[i].data_at;
       const std::size_t size = std::min<std::size_t>(entries()[i].data_size, prefetched_bytes);
@@ -122,7 +152,7 @@ class record {
   static constexpr int cache_line_bytes = 64;
   static constexpr std::size_t prefetched_bytes = 256;   // the processor detects the pattern and prefetches the rest
 
-  const std::byte* base() const noexcept { return block_.get()->data(); }
+  const std::byte* base() const noexcept { return head_->payload(); }
   const detail::field_entry* entries() const noexcept {
     return reinterpret_cast<const detail::field_entry*>(base() + head_->fields_at);
   }
@@ -133,9 +163,7 @@ class record {
   std::size_t find(std::string_view names) const noexcept;
   [[noreturn]] void throw_missing(std::string_view names) const;
 
-  detail::block_ref block_;
-  const detail::record_head* head_ = nullptr;
-  std::size_t held_bytes_ = 0;   // kept here, because byte accounting needs nothing else of the record
+  detail::head_ref head_;
 };
 
 namespace detail {

@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
   const auto& f = entries()[index];
-  return {block_, {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
+  return {detail::block_ref(head_->in()), {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
 }
 
 MILLRACE_INLINE error_location record::where() const {
@@ -49,7 +49,7 @@ MILLRACE_INLINE error_location location_of(const bytes& field) {
   const auto* base = reinterpret_cast<const std::byte*>(block + 1);
   const auto begin = static_cast<std::size_t>(field.data() - base), end = begin + field.size();
   for (;;) {
-    const record candidate(field.block(), head);
+    const record candidate(head);
     if (head->next_at == 0) return candidate.where();
     for (std::size_t i = 0; i < candidate.field_count(); ++i) {
       const bytes own = candidate.field(i);

@@ -72,13 +72,17 @@ MILLRACE_INLINE record record_builder::finish() {
     std::memcpy(base + at, &f, sizeof f);
     at += sizeof f;
   }
-  const record_head head{key_at, key_.size(), shard_at, shard_.size(), fields_at, fields_.size(), offset_bytes_};
+  const record_head head{.key_at = key_at, .key_size = key_.size(), .shard_at = shard_at, .shard_size = shard_.size(),
+                         .fields_at = fields_at, .field_count = fields_.size(), .offset_bytes = offset_bytes_,
+                         .head_at = at, .held_bytes = block.capacity_bytes};
   std::memcpy(base + at, &head, sizeof head);
   const auto* lasting = reinterpret_cast<const record_head*>(base + at);
   block.head = lasting;
   const std::size_t largest = largest_field();
   tail_hint_bytes_ = at + sizeof head - largest;
-  return {std::exchange(block_, {}), lasting};
+  record made(lasting);
+  block_ = {};
+  return made;
 }
 
 MILLRACE_INLINE std::size_t record_builder::largest_field() const noexcept {

@@ -8,12 +8,11 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
+#include <millrace/item/item_or_error.hpp>
 #include <millrace/item/record.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <exception>
-#include <optional>
 #include <type_traits>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -53,23 +52,23 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or one of the marks between items.
+/// An item in a running flow, or one of the marks between items. Every sample goes from one core to another, so that it
+/// lies in one cache line if its item has a word.
 template <class T>
 struct sample {
-  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. `error` is set for damaged, a
-  /// sample that could not be read, and for failed, the end of the run.
+  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. There is an error in the place
+  /// of the item of damaged, a sample that could not be read, and of failed, the end of the run.
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, damaged, failed };
 
+  [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
-  std::optional<T> item{};
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch : 48 = 0;
   std::uint64_t pass = 0;     ///< number of the pass through the data set; the rng uses it as its epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
   std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; items made from it keep it
   std::uint64_t held = 0;     ///< tokens that a packing stage held when that sample arrived
   record origin{};
-  std::exception_ptr error{};
 
   /// Sets the origin from the item, if it has one. Call it before the item is moved away.
   void keep_origin() {
@@ -77,6 +76,8 @@ struct sample {
       if (item && origin.empty()) origin = origin_of(*item);
   }
 };
+
+static_assert(sizeof(sample<record>) <= 64);
 
 /// Returns the bytes that an item keeps alive, for memory budgets: exact for records, from size() for containers.
 template <class T>

@@ -134,7 +134,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::reader::stamp(sample<item>& s) 
   s.id = from_->data->id_of(last.sample);
   if (last.position >= from_->plan.positions()) {
     s.what = sample<item>::kind::void_row;
-    s.error = nullptr;
+    if (s.item.is_error()) s.item.reset();
     return;
   }
   if (!s.item) return;

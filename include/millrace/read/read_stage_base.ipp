@@ -184,15 +184,15 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
       s.item = from.open->next();
     } catch (...) {
       if (!goes_on_ || !is_damage_of_source(std::current_exception())) throw;
-      s.error = located_exception(from.open->failed());
-      if (is_error_of_storage(s.error)) s.error = as_lost_shard(s.error);
+      const std::exception_ptr why = located_exception(from.open->failed());
+      s.item = is_error_of_storage(why) ? as_lost_shard(why) : why;
       s.what = sample<item>::kind::damaged;
       from.open->skip();
     }
   } else {
     s.item = from.open->next();
   }
-  if (!s.item && !s.error) return false;
+  if (!s.item && !s.item.is_error()) return false;
   if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
   else s.id = combine_keys(from.id_key, from.next_index++);
   return true;
@@ -218,7 +218,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::make_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.samples_told) return false;
-  s.error = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
+  s.item = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;

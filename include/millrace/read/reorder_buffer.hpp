@@ -27,6 +27,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,10 +130,9 @@ class reorder_buffer {
   void give(sample<item>&& s);
   /// Notes where the samples of a shard begin.
   void begin(shard& from);
-  void count_sample_of(shard& from) {
-    if (!from.begun) begin(from);
-    ++epoch_samples_;
-  }
+  /// Gives the next samples in order to the next segment, as many as it has space for, but for those that were
+  /// delivered before the resume. `next` are of the shard whose turn it is. Returns how many of them are done with.
+  typename sample_sink<item>::accepted give_all(shard& from, std::span<sample<item>> next);
   /// Passes on samples of the shard whose turn it is: the next one, or without a shuffle as many as there is space for.
   void pass_on_from(shard& first);
 

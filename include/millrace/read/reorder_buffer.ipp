@@ -72,15 +72,12 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
     return;
   }
   // Without a shuffle, samples of the shard whose turn it is need no queue.
-  const bool at_once = !finished_ && !plan_->jitters() && &to == front();
-  for (auto& s : samples) {
-    if (at_once && to.samples.empty() && ordinal_ < options_.take && next_->can_accept()) {
-      count_sample_of(to);
-      give(std::move(s));
-    } else {
-      queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);
-      to.samples.push(std::move(s));
-    }
+  std::span<sample<item>> left = samples;
+  if (!finished_ && !plan_->jitters() && &to == front() && to.samples.empty())
+    left = left.subspan(give_all(to, left).samples);
+  for (sample<item>& s : left) {
+    queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);
+    to.samples.push(std::move(s));
   }
 }
 
@@ -177,6 +174,32 @@ MILLRACE_INLINE void reorder_buffer<Source>::give(sample<item>&& s) {
 }
 
 template <class Source>
+MILLRACE_INLINE auto reorder_buffer<Source>::give_all(shard& from, std::span<sample<item>> next) ->
+    typename sample_sink<item>::accepted {
+  typename sample_sink<item>::accepted done;
+  const std::uint64_t wanted = options_.take - std::min(options_.take, ordinal_);
+  if (wanted == 0 || next.empty() || !next_->can_accept()) return done;
+  if (!from.begun) begin(from);
+  next = next.first(static_cast<std::size_t>(std::min<std::uint64_t>(wanted, next.size())));
+  std::uint64_t ordinal = ordinal_;
+  for (sample<item>& s : next) {
+    s.ordinal = ordinal++;
+    if (s.ordinal >= first_ordinal_) continue;
+    done.bytes += held_bytes_of(s);
+    ++done.samples;
+  }
+  if (done.samples < next.size()) {
+    const auto given = next_->put_all(next.subspan(done.samples));
+    done.samples += given.samples;
+    done.bytes += given.bytes;
+  }
+  epoch_samples_ += done.samples;
+  ordinal_ += done.samples;
+  passed_on_ += done.samples;
+  return done;
+}
+
+template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::begin(shard& from) {
   if (options_.log) {
     const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
@@ -188,14 +211,18 @@ MILLRACE_INLINE void reorder_buffer<Source>::begin(shard& from) {
 
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
-  do {
-    sample<item>& s = first.samples[0];
-    queued_bytes_.store(queued_bytes() - held_bytes_of(s), std::memory_order_relaxed);
-    count_sample_of(first);
-    if (plan_->jitters()) jitter_.push(std::move(s));
-    else give(std::move(s));
-    first.samples.drop_first();
-  } while (!plan_->jitters() && !first.samples.empty() && ordinal_ < options_.take && next_->can_accept());
+  if (!plan_->jitters()) {
+    const auto given = give_all(first, first.samples.first_run());
+    queued_bytes_.store(queued_bytes() - given.bytes, std::memory_order_relaxed);
+    first.samples.drop_first(given.samples);
+    return;
+  }
+  sample<item>& s = first.samples[0];
+  queued_bytes_.store(queued_bytes() - held_bytes_of(s), std::memory_order_relaxed);
+  if (!first.begun) begin(first);
+  ++epoch_samples_;
+  jitter_.push(std::move(s));
+  first.samples.drop_first();
   if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
 }
 

@@ -64,7 +64,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   using read_stage_base<Source>::news_;
   using read_stage_base<Source>::one_woken_;
 
-  static constexpr std::size_t max_queued = 16'384;
+  static constexpr std::size_t max_queued = 4'096;
   static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
 
   // ---- without mutex_ ----

@@ -23,7 +23,9 @@ MILLRACE_INLINE std::optional<line> line_reader::next() {
     read_block();
   }
   const auto* const head = reinterpret_cast<const detail::record_head*>(block_.get()->data() + heads_[at_++]);
-  return line(record(at_ == heads_.size() ? std::move(block_) : block_, head));
+  line read{record(head)};
+  if (at_ == heads_.size()) block_ = {};
+  return read;
 }
 
 MILLRACE_INLINE void line_reader::report(detail::event_counts& counts) const noexcept {
@@ -115,12 +117,13 @@ MILLRACE_INLINE void line_reader::make_block() {
     const std::size_t key_size = at - key_at;
     at = (at + alignof(detail::record_head) - 1) & ~(alignof(detail::record_head) - 1);
     const detail::field_entry field{name_at, field_name.size(), one.at, one.size};
+    const std::size_t head_at = at + sizeof field;
     const detail::record_head head{.key_at = key_at, .key_size = key_size, .shard_at = file_at,
                                    .shard_size = file.size(), .fields_at = at, .field_count = 1,
-                                   .offset_bytes = offset_bytes_ + one.at, .next_at = 0,
-                                   .records_in_block = lines_.size()};
+                                   .offset_bytes = offset_bytes_ + one.at, .head_at = head_at,
+                                   .held_bytes = block_.get()->capacity_bytes / lines_.size()};
     std::memcpy(base + at, &field, sizeof field);
-    at += sizeof field;
+    at = head_at;
     if (heads_.empty()) block_.get()->head = base + at;
     else reinterpret_cast<detail::record_head*>(base + heads_.back())->next_at = at;
     heads_.push_back(at);

@@ -9,8 +9,10 @@
 
 #include <millrace/base/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -48,11 +50,15 @@ class fifo {
     drop_first();
     return value;
   }
+  /// Returns the oldest elements, as far as they lie one behind the other: at least one, unless empty().
+  std::span<T> first_run() noexcept { return {ring_ + first_, std::min(count_, capacity_ - first_)}; }
   /// Destroys the oldest element.
-  void drop_first() noexcept {
-    std::destroy_at(&(*this)[0]);
-    first_ = (first_ + 1) & (capacity_ - 1);
-    --count_;
+  void drop_first() noexcept { drop_first(1); }
+  /// Destroys the oldest elements, which first_run() has to have.
+  void drop_first(std::size_t elements) noexcept {
+    std::destroy_n(ring_ + first_, elements);
+    first_ = (first_ + elements) & (capacity_ - 1);
+    count_ -= elements;
   }
   void clear() noexcept {
     while (!empty()) drop_first();

@@ -27,33 +27,34 @@ template <class T>
 class item_ring {
  public:
   /// Allocates the ring; its capacity is `at_least`, rounded up to a power of two.
-  explicit item_ring(std::size_t at_least) : entries_(std::bit_ceil(at_least)), mask_(entries_.size() - 1) {}
+  explicit item_ring(std::size_t at_least)
+      : entries_(std::bit_ceil(at_least)), full_(entries_.size()), mask_(entries_.size() - 1) {}
   item_ring(const item_ring&) = delete;
   item_ring& operator=(const item_ring&) = delete;
   ~item_ring() {
-    for (entry& e : entries_)
-      if (e.full.load(std::memory_order_acquire)) std::destroy_at(&e.value);
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (full_[i].load(std::memory_order_acquire)) std::destroy_at(&entries_[i].value);
   }
 
   std::size_t capacity() const noexcept { return entries_.size(); }
-  bool can_accept(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(std::memory_order_acquire); }
+  bool can_accept(std::uint64_t ticket) const noexcept { return !full_[at(ticket)].load(std::memory_order_acquire); }
 
   void put(std::uint64_t ticket, T&& value) {
-    entry& e = at(ticket);
-    std::construct_at(&e.value, std::move(value));
-    e.full.store(true, std::memory_order_relaxed);   // relaxed: the producer itself reads it back
+    std::construct_at(&entries_[at(ticket)].value, std::move(value));
+    full_[at(ticket)].store(true, std::memory_order_relaxed);   // relaxed: the producer itself reads it back
   }
   /// Returns the item that take() would return, without taking it.
-  const T& peek(std::uint64_t ticket) const noexcept { return at(ticket).value; }
+  const T& peek(std::uint64_t ticket) const noexcept { return entries_[at(ticket)].value; }
   T take(std::uint64_t ticket) { return std::move(*use(ticket)); }
   /// Returns the item where it lies. The entry is free once the returned object is gone.
-  auto use(std::uint64_t ticket) noexcept { return used_item(at(ticket)); }
+  auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  struct entry {
+  // An item of a cache line's size lies in one line: each line goes from one core to another.
+  static constexpr std::size_t line_bytes = 64;
+  struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}
     ~entry() {}   // empty: the ring's destructor knows which entries are full
-    std::atomic<bool> full{false};
     union {
       T value;
     };
@@ -61,26 +62,27 @@ class item_ring {
 
   class used_item {
    public:
-    explicit used_item(entry& e) noexcept : entry_(e) {}
+    used_item(T& value, std::atomic<bool>& full) noexcept : value_(value), full_(full) {}
     used_item(const used_item&) = delete;
     used_item& operator=(const used_item&) = delete;
     ~used_item() {
-      std::destroy_at(&entry_.value);
+      std::destroy_at(&value_);
       // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
       // is woken through counters that are sequentially consistent; these make this store visible to it.
-      entry_.full.store(false, std::memory_order_release);
+      full_.store(false, std::memory_order_release);
     }
-    T& operator*() const noexcept { return entry_.value; }
-    T* operator->() const noexcept { return &entry_.value; }
+    T& operator*() const noexcept { return value_; }
+    T* operator->() const noexcept { return &value_; }
 
    private:
-    entry& entry_;
+    T& value_;
+    std::atomic<bool>& full_;
   };
 
-  entry& at(std::uint64_t ticket) noexcept { return entries_[ticket & mask_]; }
-  const entry& at(std::uint64_t ticket) const noexcept { return entries_[ticket & mask_]; }
+  std::size_t at(std::uint64_t ticket) const noexcept { return static_cast<std::size_t>(ticket & mask_); }
 
   std::vector<entry> entries_;
+  std::vector<std::atomic<bool>> full_;
   const std::uint64_t mask_;
 };
 

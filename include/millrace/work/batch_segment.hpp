@@ -58,6 +58,7 @@ class batch_segment final : public dispatcher_work,
         input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
                 .borders = o.borders}),
         scratch_(o.max_workers),
+        groups_(o.max_workers),
         phases_(o.max_workers),
         mixer_(o.mixing),
         dispatcher_(std::make_shared<dispatcher>(
@@ -81,10 +82,10 @@ class batch_segment final : public dispatcher_work,
     early_.push_back(std::make_unique<early_item>(input_.take(position, context.bytes)));
     auto& [s, made, error] = *early_.back();
     input_.freed(1, context.bytes);
-    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.error, s);
+    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.item.error(), s);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
-      if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
+      if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.item.error());
       s.keep_origin();
       context.origin = s.origin;
       made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
@@ -169,6 +170,11 @@ class batch_segment final : public dispatcher_work,
     std::size_t count;
     phase_times* look;   // null: the times are not measured
   };
+  /// What a worker needs for the rows of a group. Kept, because making it anew would cost more than a cheap row.
+  struct alignas(64) group_memory {
+    std::array<std::optional<item>, group_rows> items;
+    std::array<row_ticket, group_rows> contexts;
+  };
   struct early_item {
     explicit early_item(sample<input>&& s) : taken(std::move(s)) {}
     sample<input> taken;   // without its item
@@ -198,15 +204,14 @@ class batch_segment final : public dispatcher_work,
     scratch& memory = scratch_[worker];
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
-    std::array<std::optional<item>, group_rows> items;
-    std::array<row_ticket, group_rows> contexts;
+    auto& [items, contexts] = groups_[worker];
+    for (std::size_t i = 0; i < count; ++i) contexts[i] = {.position = first + i};
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
       early = take_early(of, items, contexts);
       sums.early += early;
     }
     for (std::size_t i = early; i < count; ++i) {
-      contexts[i].position = first + i;
       dispatcher_->at(worker, first + i);
       try {
         prepare(memory, batch, contexts[i], items[i]);
@@ -230,7 +235,11 @@ class batch_segment final : public dispatcher_work,
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
-    for (std::size_t i = 0; i < count; ++i) sums.digest += contexts[i].digest;
+    for (std::size_t i = 0; i < count; ++i) {
+      sums.digest += contexts[i].digest;
+      contexts[i].origin = {};
+      items[i].reset();
+    }
     if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
   }
 
@@ -249,10 +258,10 @@ class batch_segment final : public dispatcher_work,
       rows_.batches->add_void_rows(batch, 1);
       return false;
     }
-    if (s.error) [[unlikely]] {
+    if (s.item.is_error()) [[unlikely]] {
       context.unreadable = s.what == sample<input>::kind::damaged;
       context.end_of_run = !context.unreadable;
-      std::rethrow_exception(s.error);
+      std::rethrow_exception(s.item.error());
     }
     if constexpr (mixer::mixes) mixer_.set_epoch(batch, s.epoch);   // a void row has no epoch
     context.digest = s.digest;
@@ -269,7 +278,6 @@ class batch_segment final : public dispatcher_work,
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
       auto& [s, made, error] = *early_[of.first + i];
-      contexts[i].position = of.first + i;
       try {
         if (enter(of.batch, contexts[i], s)) {
           if (error) std::rethrow_exception(error);
@@ -309,6 +317,7 @@ class batch_segment final : public dispatcher_work,
   Columns columns_;
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
+  std::vector<group_memory> groups_;   // by worker
   std::vector<phase_times> phases_;   // by worker
   [[no_unique_address]] mixer mixer_;
   std::shared_ptr<dispatcher> dispatcher_;

@@ -114,7 +114,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
-        r.source.error = located_by([&] {
+        r.source.item = located_by([&] {
           error_location at = r.source.origin.where();
           at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
           return at;
@@ -233,7 +233,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     if (r.source.what == kind::epoch_end) {
       next_->end_epoch();
     } else {
-      next_->finish(r.source.error);
+      next_->finish(r.source.item.error());
       ended_ = true;
     }
     return true;

@@ -12,13 +12,14 @@ MILLRACE_INLINE record sample_names::make(std::string_view shard, std::string_vi
   block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
   std::byte* const base = block.get()->data();
   const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),
-                         .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes};
+                         .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes,
+                         .head_at = 0, .held_bytes = block.get()->capacity_bytes};
   std::memcpy(base, &head, sizeof head);
   if (!key.empty()) std::memcpy(base + head.key_at, key.data(), key.size());
   if (!shard.empty()) std::memcpy(base + head.shard_at, shard.data(), shard.size());
   const auto* const lasting = reinterpret_cast<const record_head*>(base);
   block.get()->head = lasting;
-  return {std::move(block), lasting};
+  return record(lasting);
 }
 
 MILLRACE_INLINE record sample_names::child(const record& parent, std::uint64_t child) {

@@ -12,7 +12,10 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/measure/timeline.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -40,6 +43,22 @@ class sample_sink {
   virtual bool can_accept() = 0;
   /// Takes the next sample. Requires can_accept().
   virtual void put(sample<T>&& s) = 0;
+  /// The first samples of put_all(), and the bytes that their items keep alive.
+  struct accepted {
+    std::size_t samples = 0, bytes = 0;
+  };
+  /// Takes the next samples, as many as there is space for.
+  virtual accepted put_all(std::span<sample<T>> next) {
+    accepted all;
+    while (all.samples < next.size() && can_accept()) {
+      sample<T>& s = next[all.samples];
+      const std::size_t bytes = held_bytes_of(s);
+      put(std::move(s));
+      all.bytes += bytes;
+      ++all.samples;
+    }
+    return all;
+  }
   /// Ends the batch here, however few rows it has. Only the sink of the last segment supports it.
   virtual void end_batch() {}
   /// Ends the current epoch: none of its samples follows.

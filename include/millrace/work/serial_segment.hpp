@@ -137,7 +137,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
         stage_.end_epoch(waiting_);
         waiting_.emplace_back().what = sample<output>::kind::epoch_end;
       } else {
-        end_with(s.error);
+        end_with(s.item.error());
       }
     } catch (...) {
       end_with(std::current_exception());
@@ -153,7 +153,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       waiting_.back() = {};
     }
     waiting_.back().what = sample<output>::kind::failed;
-    waiting_.back().error = std::move(error);
+    waiting_.back().item = std::move(error);
   }
 
   /// As advance(). The run ends where memory runs out while samples are passed on.
@@ -178,7 +178,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       if (s.what == kind::item) next_->put(std::move(s));
       else if (s.what == kind::batch_end) next_->end_batch();
       else if (s.what == kind::epoch_end) next_->end_epoch();
-      else next_->finish(s.error);
+      else next_->finish(s.item.error());
       owes_ = s.what != kind::item;
     }
     if (at_ == waiting_.size() && owes_ && next_->settle()) {

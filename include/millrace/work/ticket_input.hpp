@@ -57,6 +57,8 @@ class ticket_input final : public sample_sink<T> {
 
   /// Makes the sample the next ticket, unless its row was delivered before the resume.
   void put(sample<T>&& s) override;
+  /// As put() for each, until there is no more space.
+  typename sample_sink<T>::accepted put_all(std::span<sample<T>> next) override;
 
   /// Fills the current batch with void rows.
   void end_batch() override;
@@ -98,6 +100,7 @@ class ticket_input final : public sample_sink<T> {
 
  private:
   bool settle_ends();
+  void put_row(sample<T>&& s);
   void put_entry(sample<T>&& s);
   void drop(std::uint64_t ticket);
 

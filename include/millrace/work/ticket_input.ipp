@@ -7,11 +7,32 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::put(sample<T>&& s) {
-  if (options_.batches && !count_row(s)) return;
+  static_cast<void>(put_all(std::span(&s, 1)));
+}
+
+template <class T>
+MILLRACE_INLINE auto ticket_input<T>::put_all(std::span<sample<T>> next) -> typename sample_sink<T>::accepted {
+  typename sample_sink<T>::accepted all;
+  if (next.empty() || !settle()) return all;
+  std::size_t put_bytes = put_bytes_.load(std::memory_order_relaxed);
+  for (sample<T>& s : next) {
+    if (complete_ || !ring_.can_accept(next_)) break;
+    const std::size_t bytes = held_bytes_of(s);
+    all.bytes += bytes;
+    ++all.samples;
+    if (options_.batches && !count_row(s)) continue;
+    put_bytes += bytes;
+    put_row(std::move(s));
+  }
+  put_bytes_.store(put_bytes, std::memory_order_relaxed);
+  return all;
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::put_row(sample<T>&& s) {
   // The log comes first: without memory for it, the batch has to stay without this row.
   const bool fills_batch = options_.batches && next_ + 1 == batch_end_;
   if (fills_batch) log_batch(false);
-  put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(s), std::memory_order_relaxed);
   put_entry(std::move(s));
   if (fills_batch) count_batch();
 }
@@ -75,7 +96,7 @@ MILLRACE_INLINE bool ticket_input<T>::settle_ends() {
   bool wrote = false;
   while ((pending_ || pads_ > 0) && ring_.can_accept(next_)) {
     if (pending_) {
-      put_entry({.what = pending_->what, .error = std::move(pending_->error)});
+      put_entry({.item = std::move(pending_->error), .what = pending_->what});
       pending_.reset();
     } else {
       put_entry({.what = sample<T>::kind::void_row});

@@ -17,7 +17,17 @@ TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern o
   std::uint64_t state = 1;
   for (int i = 0; i < 20'000; ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
-    if ((state >> 60) < 9 || slow.empty()) {
+    if ((state >> 60) == 15 && !slow.empty()) {
+      const auto run = ours.first_run();
+      REQUIRE(!run.empty());
+      REQUIRE(run.size() <= slow.size());
+      const std::size_t dropped = (state >> 32) % (run.size() + 1);
+      for (std::size_t k = 0; k < dropped; ++k) {
+        REQUIRE(*run[k] == slow.front());
+        slow.pop_front();
+      }
+      ours.drop_first(dropped);
+    } else if ((state >> 60) < 9 || slow.empty()) {
       ours.push(std::make_unique<int>(i));
       slow.push_back(i);
     } else {

@@ -360,7 +360,7 @@ TEST_CASE("the lowest position decides the shapes, a void row with an item too; 
       {}, {.rows = 4, .batches = &ring});
   auto& in = last.entrance();
   for (const std::int32_t n : {0, 1, 2, 3, 4, 5, 6, 7})
-    in.put({.what = n < 2 || n == 5 ? kind::void_row : kind::item, .item = holds_twin{{n}}});
+    in.put({.item = holds_twin{{n}}, .what = n < 2 || n == 5 ? kind::void_row : kind::item});
   in.publish();
   CHECK(last.make_early(0));   // as on a rank without a row in a short last batch
   REQUIRE(last.layout().batch_bytes() == 256);

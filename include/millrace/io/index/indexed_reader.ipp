@@ -191,8 +191,8 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
                      .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
                      .field_count = planned.end_part - planned.first_part,
-                     .offset_bytes = sample.offset_bytes, .next_at = 0,
-                     .records_in_block = planned_.size()};
+                     .offset_bytes = sample.offset_bytes, .head_at = 0,
+                     .held_bytes = block.get()->capacity_bytes / planned_.size()};
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) name_field(base, at, parts_[i].member);
     at = head.fields_at = aligned(at, alignof(record_head));
     std::exception_ptr mismatch;
@@ -209,6 +209,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
       if (payload.mismatch) mismatch = mismatch ? mismatch : payload.mismatch;
       else p.checksum = payload.checksum;
     }
+    head.head_at = at;
     std::memcpy(base + at, &head, sizeof head);
     const auto* lasting = reinterpret_cast<const record_head*>(base + at);
     if (previous_head_at == 0) block.get()->head = lasting;
@@ -217,7 +218,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     at += sizeof head;
     ++counters_.samples;
     if (mismatch) failed(planned.position, mismatch);
-    else records_[planned.position] = record(block, lasting);
+    else records_[planned.position] = record(lasting);
   }
   if (block_entries_ > 0) fill_entries(*block.get(), lead, at);
 }
