@@ -5,7 +5,7 @@
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // neither
 //
-// What follows it in a class may lie in its last bytes, if it is [[no_unique_address]] there.
+// As a [[no_unique_address]] member it lets the next members lie in its last bytes.
 // Errors: those of the item's constructors. Threads: as the item.
 #pragma once
 

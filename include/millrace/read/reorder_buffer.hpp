@@ -130,8 +130,8 @@ class reorder_buffer {
   void give(sample<item>&& s);
   /// Notes where the samples of a shard begin.
   void begin(shard& from);
-  /// Gives the next samples in order to the next segment, as many as it has space for, but for those that were
-  /// delivered before the resume. `next` are of the shard whose turn it is. Returns how many of them are done with.
+  /// Gives samples of the shard whose turn it is to the next segment, as many as it has space for. Those that were
+  /// delivered before the resume are dropped. Returns how many are done with.
   typename sample_sink<item>::accepted give_all(shard& from, std::span<sample<item>> next);
   /// Passes on samples of the shard whose turn it is: the next one, or without a shuffle as many as there is space for.
   void pass_on_from(shard& first);

@@ -170,7 +170,7 @@ class batch_segment final : public dispatcher_work,
     std::size_t count;
     phase_times* look;   // null: the times are not measured
   };
-  /// What a worker needs for the rows of a group. Kept, because making it anew would cost more than a cheap row.
+  /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
   struct alignas(64) group_memory {
     std::array<std::optional<item>, group_rows> items;
     std::array<row_ticket, group_rows> contexts;
@@ -205,7 +205,7 @@ class batch_segment final : public dispatcher_work,
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
     auto& [items, contexts] = groups_[worker];
-    for (std::size_t i = 0; i < count; ++i) contexts[i] = {.position = first + i};
+    for (std::size_t i = 0; i < count; ++i) contexts[i] = row_ticket{.position = first + i};
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
       early = take_early(of, items, contexts);
