@@ -52,6 +52,43 @@ inline double quantile(std::vector<double> values, double share) {
 }
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
+/// The least and the greatest value that the median of what was drawn from may have, at 95 %: the order statistics that
+/// the binomial distribution gives. Source: the sign test.
+struct interval {
+  double low = 0, high = 0;
+};
+inline interval interval_of_median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::size_t outside = 0;   // values left out on each side
+  const auto n = static_cast<double>(values.size());
+  double chance = std::pow(0.5, n), below = chance;
+  for (double k = 1; below <= 0.025 && 2 * (outside + 1) < values.size(); ++k) {
+    ++outside;
+    chance *= (n - k + 1) / k;
+    below += chance;
+  }
+  if (outside > 0) --outside;
+  return {values[outside], values[values.size() - 1 - outside]};
+}
+
+/// Runs one side and the other in turn, who comes first changing. Prints the ratios of their CPU times, and gives the
+/// greatest that the median may have as a result.
+template <class One, class Other>
+double compare_in_pairs(const char* what, int pairs, const One& one, const Other& other) {
+  std::vector<double> ratios;
+  for (int i = 0; i < pairs; ++i) {
+    double first = 0, second = 0;
+    if (i % 2 == 0) first = one();
+    second = other();
+    if (i % 2 == 1) first = one();
+    ratios.push_back(first / second);
+  }
+  const interval within = interval_of_median(ratios);
+  std::printf("  %s: ratio of CPU times in %d pairs %.3f, at 95 %% between %.3f and %.3f\n", what, pairs, median(ratios),
+              within.low, within.high);
+  return within.high;
+}
+
 /// "1.23 (1.20 .. 1.31)": median and range.
 inline std::string spread(const std::vector<double>& values, const char* format = "%.3g") {
   std::string text;

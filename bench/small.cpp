@@ -61,13 +61,14 @@ struct task {
 };
 
 template <class Example = example, class Source, class Prepare>
-outcome run_session(const task& t, const Source& source, const Prepare& map_to) {
+outcome run_session(const task& t, const Source& source, const Prepare& map_to, mr::damage_options on_damage = {}) {
   mr::session run{source | mr::shuffle({.window = window}) | mr::map(map_to) |
                       mr::batch<&Example::data, &Example::label>({.size = batch_rows}),
                   {.epochs = mr::endless,
                    .threads = 1,
                    .read_ahead_bytes = std::size_t{24} << 20,   // full from the warm-up on, as in pipeline.cpp
-                   .announce = false}};
+                   .announce = false,
+                   .on_damage = std::move(on_damage)}};
   const std::uint64_t batches = t.set.samples / batch_rows;
   for (std::uint64_t i = 0; i < batches; ++i) static_cast<void>(run.next());
   outcome made;
@@ -280,6 +281,16 @@ int main(int argc, char** argv) {
       run.result("small_indexed", per_second(indexed), "samples/cpu-s", bench::at_least(1'000'000));
     if (!arrays.ns.empty()) run.result("small_indexed_arrays", per_second(arrays), "samples/cpu-s");
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
+    if (run.wants("replace")) {
+      const auto ns_with = [&](mr::damage policy) {
+        return run_session(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare, {.policy = policy}).ns;
+      };
+      run.result("small_replace_at_most",
+                 bench::compare_in_pairs("damage replaced against an error, clean data", run.quick() ? 6 : 20,
+                                         [&] { return ns_with(mr::damage::replace); },
+                                         [&] { return ns_with(mr::damage::fail); }),
+                 "of small_indexed", bench::at_most(1.02));
+    }
     if (!by_samples.empty()) {
       run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
       run.result("small_floor_read_256KiB", bench::median(by_blocks), "ns/sample");
