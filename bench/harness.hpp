@@ -84,8 +84,8 @@ double compare_in_pairs(const char* what, int pairs, const One& one, const Other
     ratios.push_back(first / second);
   }
   const interval within = interval_of_median(ratios);
-  std::printf("  %s: ratio of CPU times in %d pairs %.3f, at 95 %% between %.3f and %.3f\n", what, pairs, median(ratios),
-              within.low, within.high);
+  std::printf("  %s: ratio of CPU times in %d pairs %.3f, at 95 %% between %.3f and %.3f\n", what, pairs,
+              median(ratios), within.low, within.high);
   return within.high;
 }
 

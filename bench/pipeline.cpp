@@ -63,7 +63,7 @@ struct task {
   bool by_part = false;                // measures the parts too, for which the bare loop looks at the clock more often
 };
 
-/// CPU seconds. In the pipeline those of the I/O threads, the workers and the trainer, with what they pay to each other.
+/// CPU seconds. In the pipeline those of I/O threads, workers and trainer, with what they pay to each other.
 struct parts {
   double reading_s = 0, rendering_s = 0, sum_s = 0;
 };
