@@ -81,13 +81,10 @@ cost empty_stage_cost(std::size_t batch, double seconds) {
   }
   const bench::clocks spent = bench::now() - before;
   const auto n = static_cast<double>(samples);
-  cost c{.all_ns = spent.cpu_s / n * 1e9, .samples_per_s = n / spent.wall_s};
-  for (const auto& [id, t] : bench::threads_now()) {
-    const double ns = static_cast<double>(t.cpu_ns - threads[id].cpu_ns) / n;
-    if (t.name == "millrace-read") c.reading_ns += ns;
-    else if (id == getpid()) c.trainer_ns += ns;
-    else c.workers_ns += ns;
-  }
+  const bench::session_times by_thread = bench::session_times_since(threads);
+  const cost c{.all_ns = spent.cpu_s / n * 1e9, .workers_ns = by_thread.workers_ns / n,
+               .reading_ns = by_thread.reading_ns / n, .trainer_ns = by_thread.trainer_ns / n,
+               .samples_per_s = n / spent.wall_s};
   if (sum == 1) std::printf("never\n");   // the batches are looked at
   return c;
 }

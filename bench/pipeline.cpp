@@ -12,8 +12,6 @@
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -96,17 +94,15 @@ outcome run_pipeline(const task& t) {
   outcome made;
   // As in the counted part: while the trainer sums its last batch, the workers are at the next one already.
   static_cast<void>(sum_of(t.warm_epochs));
-  auto threads = bench::threads_now();
+  const auto threads = bench::threads_now();
   const bench::clocks before = bench::now();
   made.sum = sum_of(t.epochs);
   const bench::clocks spent = bench::now() - before;
   made.cpu_s = spent.cpu_s;
   made.wall_s = spent.wall_s;
-  for (const auto& [id, now] : bench::threads_now()) {
-    const double cpu_s = 1e-9 * static_cast<double>(now.cpu_ns - threads[id].cpu_ns);
-    (now.name == "millrace-read" ? made.spent.reading_s : id == getpid() ? made.spent.sum_s : made.spent.rendering_s) +=
-        cpu_s;
-  }
+  const bench::session_times by_thread = bench::session_times_since(threads);
+  made.spent = {.reading_s = 1e-9 * by_thread.reading_ns, .rendering_s = 1e-9 * by_thread.workers_ns,
+                .sum_s = 1e-9 * by_thread.trainer_ns};
   return made;
 }
 

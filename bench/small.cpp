@@ -14,8 +14,6 @@
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
 #include <map>
@@ -72,7 +70,7 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
   const std::uint64_t batches = t.set.samples / batch_rows;
   for (std::uint64_t i = 0; i < batches; ++i) static_cast<void>(run.next());
   outcome made;
-  auto threads = bench::threads_now();
+  const auto threads = bench::threads_now();
   const bench::clocks before = bench::now();
   for (std::uint64_t i = 0; i < t.epochs * batches; ++i) {
     const auto b = run.next();
@@ -85,9 +83,10 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
   }
   const auto samples = static_cast<double>(t.epochs * t.set.samples);
   made.ns = 1e9 * (bench::now() - before).cpu_s / samples;
-  for (const auto& [id, now] : bench::threads_now())
-    made.thread_ns[id == getpid() ? "trainer" : now.name == "millrace-read" ? "I/O threads" : "worker"] +=
-        static_cast<double>(now.cpu_ns - threads[id].cpu_ns) / samples;
+  const bench::session_times by_thread = bench::session_times_since(threads);
+  made.thread_ns = {{"I/O threads", by_thread.reading_ns / samples},
+                    {"trainer", by_thread.trainer_ns / samples},
+                    {"worker", by_thread.workers_ns / samples}};
   return made;
 }
 

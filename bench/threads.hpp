@@ -10,6 +10,7 @@
 #include <millrace/base/machine.hpp>
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -39,6 +40,21 @@ inline std::map<int, thread_times> threads_now() {
   }
   closedir(folder);
   return all;
+}
+
+/// CPU ns of a session: of its I/O threads, of the trainer, which is the first thread, and of all others.
+struct session_times {
+  double reading_ns = 0, workers_ns = 0, trainer_ns = 0;
+};
+inline session_times session_times_since(const std::map<int, thread_times>& before) {
+  session_times spent;
+  for (const auto& [id, now] : threads_now()) {
+    const auto then = before.find(id);
+    const std::uint64_t ns = now.cpu_ns - (then == before.end() ? 0 : then->second.cpu_ns);
+    double& of = now.name == "millrace-read" ? spent.reading_ns : id == getpid() ? spent.trainer_ns : spent.workers_ns;
+    of += static_cast<double>(ns);
+  }
+  return spent;
 }
 
 }  // namespace bench
