@@ -143,29 +143,36 @@ inline void release_block(block* b) noexcept {
   pool_state::destroy(b);
 }
 
-/// A counted reference to a block.
-class block_ref {
+/// Returns the block itself. Heads of records have a block_of() of their own.
+inline block* block_of(block* b) noexcept { return b; }
+
+/// A counted reference to a block, by the block or by what lies in it.
+template <class T>
+class counted_ref {
  public:
-  block_ref() = default;
-  explicit block_ref(block* b) noexcept : block_(b) {
-    if (block_) block_->holders.fetch_add(1, std::memory_order_relaxed);
+  counted_ref() = default;
+  explicit counted_ref(T* at) noexcept : at_(at) {
+    if (at_) block_of(at_)->holders.fetch_add(1, std::memory_order_relaxed);
   }
-  block_ref(const block_ref& other) noexcept : block_ref(other.block_) {}
-  block_ref(block_ref&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  block_ref& operator=(block_ref other) noexcept {
-    std::swap(block_, other.block_);
+  counted_ref(const counted_ref& other) noexcept : counted_ref(other.at_) {}
+  counted_ref(counted_ref&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
+  counted_ref& operator=(counted_ref other) noexcept {
+    std::swap(at_, other.at_);
     return *this;
   }
-  ~block_ref() {
-    if (block_) release_block(block_);
+  ~counted_ref() {
+    if (at_) release_block(block_of(at_));
   }
 
-  block* get() const noexcept { return block_; }
-  explicit operator bool() const noexcept { return block_ != nullptr; }
+  T* get() const noexcept { return at_; }
+  T* operator->() const noexcept { return at_; }
+  explicit operator bool() const noexcept { return at_ != nullptr; }
 
  private:
-  block* block_ = nullptr;
+  T* at_ = nullptr;
 };
+
+using block_ref = counted_ref<block>;
 
 }  // namespace detail
 

@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -39,33 +38,14 @@ struct record_head {
   mutable std::uint64_t checksums = 0;   // of all payloads; 0: not computed
 
   const std::byte* payload() const noexcept { return reinterpret_cast<const std::byte*>(this) - head_at; }
-  block* in() const noexcept { return reinterpret_cast<block*>(const_cast<std::byte*>(payload())) - 1; }
 };
 
-/// A counted reference to a block, by a head that lies in it: one pointer finds both.
-class head_ref {
- public:
-  head_ref() = default;
-  explicit head_ref(const record_head* head) noexcept : head_(head) {
-    if (head_) head_->in()->holders.fetch_add(1, std::memory_order_relaxed);
-  }
-  head_ref(const head_ref& other) noexcept : head_ref(other.head_) {}
-  head_ref(head_ref&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
-  head_ref& operator=(head_ref other) noexcept {
-    std::swap(head_, other.head_);
-    return *this;
-  }
-  ~head_ref() {
-    if (head_) release_block(head_->in());
-  }
+inline block* block_of(const record_head* head) noexcept {
+  return reinterpret_cast<block*>(const_cast<std::byte*>(head->payload())) - 1;
+}
 
-  const record_head* get() const noexcept { return head_; }
-  const record_head* operator->() const noexcept { return head_; }
-  explicit operator bool() const noexcept { return head_ != nullptr; }
-
- private:
-  const record_head* head_ = nullptr;
-};
+/// One pointer finds the head and its block.
+using head_ref = counted_ref<const record_head>;
 
 }  // namespace detail
 
@@ -138,7 +118,7 @@ class record {
   /// Prefetches the beginning of each field; call it some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     if (!head_) return;
-    __builtin_prefetch(head_->in(), 1);
+    __builtin_prefetch(block_of(head_.get()), 1);
     for (std::size_t i = 0; i < field_count(); ++i) {
       const std::byte* const data = base() + entries()[i].data_at;
       const std::size_t size = std::min<std::size_t>(entries()[i].data_size, prefetched_bytes);

@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
   const auto& f = entries()[index];
-  return {detail::block_ref(head_->in()), {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
+  return {detail::block_ref(block_of(head_.get())), {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
 }
 
 MILLRACE_INLINE error_location record::where() const {
