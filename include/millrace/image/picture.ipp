@@ -202,7 +202,7 @@ MILLRACE_INLINE void picture::orient(int orientation) noexcept {
 }
 
 MILLRACE_INLINE unsigned picture::eighths() const noexcept {
-  if (file_.options.quality == picture_quality::exact) return 8;
+  if (file_.options.quality == picture_quality::exact || !file_.format->decodes_smaller) return 8;
   for (const unsigned part : {1U, 2U, 4U}) {
     const auto covers = [part](const detail::plan_axis& a) {
       return a.length * part >= a.target * a.denominator * 8;

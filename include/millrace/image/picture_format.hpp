@@ -33,7 +33,8 @@ struct picture_format {
   const char* name = "";   ///< the stage of its errors
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
-  bool has_alpha = false;   ///< whether it knows other uses of alpha than to ignore it
+  bool has_alpha = false;        ///< whether it knows other uses of alpha than to ignore it
+  bool decodes_smaller = false;  ///< whether `fast` pictures are decoded at eighths of the size
 };
 
 /// A file of a picture, as its header describes it, and how to render it.
@@ -61,6 +62,6 @@ constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept 
 /// Renders JPEGs.
 void render_jpegs(std::span<const picture_job> jobs, scratch& s);
 
-inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs};
+inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};
 
 }}}  // namespace millrace::detail

@@ -126,6 +126,14 @@ TEST_CASE("any plan of a WebP has the bits of the same plan of the whole picture
   }
 }
 
+TEST_CASE("a WebP is decoded at its full size where a JPEG would not be") {
+  const auto file = encoded(slow::photo(80, 120, 3, 4), true, false, 0);
+  const mr::any_picture_options fast{.jpeg = {.quality = mr::picture_quality::fast}, .also = &mr::webp_pictures};
+  const mr::image got = mr::any_picture(slow::view(file), fast).resize(9, 11).pixels();
+  const mr::image expected = mr::webp(slow::view(file)).resize(9, 11).pixels();
+  CHECK(std::equal(got.span().begin(), got.span().end(), expected.span().begin(), expected.span().end()));
+}
+
 TEST_CASE("the EXIF orientation of a WebP is applied if asked for") {
   const mr::image photo = slow::photo(12, 20, 3, 1);
   const auto simple = encoded(photo, true, false, 0);
