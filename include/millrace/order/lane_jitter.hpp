@@ -16,7 +16,7 @@
 // Threads: one thread uses a walk.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/order/sliding_jitter.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -37,9 +37,6 @@ class lane_jitter {
   /// One sample of the lane and its key.
   struct entry {
     std::uint64_t key = 0, index = 0;
-    // The heap functions keep the greatest element at the front, so `later` serves as their less-than.
-    static bool later(const entry& a, const entry& b) noexcept;
-    static bool sooner(const entry& a, const entry& b) noexcept { return later(b, a); }
   };
 
   /// Upper limit for lengths and windows in samples: beyond it the keys overflow.
@@ -87,23 +84,15 @@ class lane_walk {
   /// Returns the index in the lane of the next sample.
   std::uint64_t next() {
     if (!order_.moves()) return ordinal_++;
-    // The front is final once no later arrival can sort before it.
-    while (arrived_ < order_.settings().length && (waiting_.empty() || waiting_.front().key > arrived_ << 16)) {
-      waiting_.push_back({order_.key(arrived_), arrived_});
-      ++arrived_;
-      std::push_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
-    }
-    std::pop_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
-    const std::uint64_t index = waiting_.back().index;
-    waiting_.pop_back();
+    while (waiting_.arrived() < order_.settings().length && !waiting_.is_certain())
+      waiting_.push({.key = order_.key(waiting_.arrived())});
     ++ordinal_;
-    return index;
+    return waiting_.pop().index;
   }
 
  private:
   lane_jitter order_;
-  std::vector<lane_jitter::entry> waiting_;   // a heap
-  std::uint64_t arrived_ = 0;                 // indices below it are in the heap or have come
+  sliding_jitter<lane_jitter::entry> waiting_;
   std::uint64_t ordinal_ = 0;
 };
 

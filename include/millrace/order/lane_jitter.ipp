@@ -6,12 +6,9 @@
 #include <millrace/base/random.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-MILLRACE_INLINE bool lane_jitter::entry::later(const entry& a, const entry& b) noexcept {
-  return a.key != b.key ? a.key > b.key : a.index > b.index;
-}
 
 MILLRACE_INLINE std::uint64_t lane_jitter::key(std::uint64_t index) const noexcept {
   const auto& o = options_;
@@ -36,7 +33,9 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
   for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
   // Samples before `begin` have come already. So have the first `ordinal - begin` entries in the order of their keys.
   const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
-  std::nth_element(around.begin(), here, around.end(), entry::sooner);
+  std::nth_element(around.begin(), here, around.end(), [](const entry& a, const entry& b) {
+    return a.key != b.key ? a.key < b.key : a.index < b.index;
+  });
   around.erase(around.begin(), here);
   return end;
 }
@@ -44,8 +43,9 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
 MILLRACE_INLINE lane_walk::lane_walk(const lane_jitter& order, std::uint64_t ordinal)
     : order_(order), ordinal_(ordinal) {
   if (!order_.moves() || ordinal_ >= order_.settings().length) return;
-  arrived_ = order_.gather(ordinal_, waiting_);
-  std::make_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
+  std::vector<lane_jitter::entry> around;
+  const std::uint64_t arrived = order_.gather(ordinal_, around);
+  waiting_.start(arrived, std::move(around));
 }
 
 }}}  // namespace millrace::detail

@@ -12,9 +12,10 @@
 #pragma once
 
 #include <millrace/item/sample.hpp>
+#include <millrace/order/sliding_jitter.hpp>
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,8 @@ class jitter_order {
 
   /// Takes the next sample of the sequence.
   void push(sample<T>&& s) {
-    const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
+    const std::uint64_t arrived = order_.arrived();
+    const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived) : arrived << 16;
     held_bytes_ += held_bytes_of(s);
     std::size_t held_at;
     if (spare_.empty()) {
@@ -79,18 +81,15 @@ class jitter_order {
       spare_.pop_back();
       held_[held_at] = std::move(s);
     }
-    heap_.push_back({key, arrived_++, held_at});
-    std::push_heap(heap_.begin(), heap_.end());
+    order_.push({.key = key, .held_at = held_at});
   }
 
   /// Returns whether pop() may be called: no later arrival can sort before the next sample.
-  bool ready() const noexcept { return !heap_.empty() && (ended_ || heap_.front().key <= arrived_ << 16); }
+  bool ready() const noexcept { return ended_ ? !order_.empty() : order_.is_certain(); }
 
   /// Returns the next sample. Call it only if ready().
   sample<T> pop() {
-    std::pop_heap(heap_.begin(), heap_.end());
-    const std::size_t held_at = heap_.back().held_at;
-    heap_.pop_back();
+    const std::size_t held_at = order_.pop().held_at;
     spare_.push_back(held_at);
     sample<T> s = std::move(held_[held_at]);
     held_bytes_ -= held_bytes_of(s);
@@ -102,38 +101,33 @@ class jitter_order {
   /// Prepares for the sequence of the next epoch, or for one that lacks its first `without` samples. Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = false;
-    arrived_ = without;
+    order_.start(without);
   }
   /// Drops the held samples.
   void clear() noexcept {
-    heap_.clear();
+    order_.clear();
     held_.clear();
     spare_.clear();
     held_bytes_ = 0;
   }
 
   /// Returns whether no sample is held.
-  bool empty() const noexcept { return heap_.empty(); }
+  bool empty() const noexcept { return order_.empty(); }
   /// Returns the number of held samples.
-  std::size_t size() const noexcept { return heap_.size(); }
+  std::size_t size() const noexcept { return order_.size(); }
   /// Returns the bytes that the held samples keep alive.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
 
  private:
   struct entry {
-    std::uint64_t key, index;
-    std::size_t held_at;
-    // The heap functions keep the greatest element at the front, so "less" means "comes later".
-    bool operator<(const entry& other) const noexcept {
-      return key != other.key ? key > other.key : index > other.index;
-    }
+    std::uint64_t key = 0, index = 0;
+    std::size_t held_at = 0;
   };
 
   const shard_order* plan_;
-  std::vector<entry> heap_;
+  sliding_jitter<entry> order_;
   std::vector<sample<T>> held_;
   std::vector<std::size_t> spare_;
-  std::uint64_t arrived_ = 0;
   std::size_t held_bytes_ = 0;
   bool ended_ = false;
 };
