@@ -48,6 +48,7 @@ class Leg:
 
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.folder = BUILD / name   # where build() builds
         self.broken = set()   # what build() could not build
         self.log = BUILD / "logs" / f"{name}.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -153,22 +154,27 @@ class Leg:
         for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
             self.say(f"  {line}")
 
-    def build(self, options, wanted=None, **environment):
-        """Configures and builds build/LEG; or of its programs those that are `wanted`, and returns their names.
+    def build(self, options, wanted=None, folder=None, **environment):
+        """Configures and builds build/LEG, or another folder there; or of its programs those that are `wanted`, and
+        returns their names.
 
         A program that does not build is one failure; the others are built, and run_tests() runs what there is."""
         # Meson looks for ccache by itself only where no compiler is named.
         if "CXX" in environment:
             environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
         shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
-        folder = f"build/{self.name}"
+        self.folder = BUILD / (folder or self.name)
         with CONFIGURING:
-            self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options], **environment)
-        programs = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
+            self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", self.folder.relative_to(ROOT), *options],
+                     **environment)
+        programs = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(self.folder))
                     for target in self.introspect("--targets") if target["type"] in ("executable", "shared module") and
                     target["build_by_default"] and (not wanted or wanted(target["name"]))}
-        printed = self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", "-k0", *(programs.values() if wanted else ())],
-                           may_fail=True, **environment)
+        if wanted and not programs:
+            return []
+        targets = programs.values() if wanted else ()
+        printed = self.run("build", ["ninja", "-C", self.folder, f"-j{JOBS}", "-k0", *targets], may_fail=True,
+                           **environment)
         if self.returncode != 0:
             self.tell_broken(programs, printed, environment)
         return [name for name, program in programs.items() if program not in self.broken]
@@ -179,19 +185,18 @@ class Leg:
                 (not test["name"].startswith("unit_") or test["name"] in programs)]
 
     def introspect(self, what):
-        found = self.run("list", ["meson", "introspect", f"build/{self.name}", what])
+        found = self.run("list", ["meson", "introspect", self.folder, what])
         return json.loads(found[found.index("["):])
 
     def tell_broken(self, programs, printed, environment):
         """Counts each program that ninja has not brought up to date, and removes it: nobody runs an older one."""
-        folder = BUILD / self.name
         for program in programs.values():
-            left = subprocess.run(["ninja", "-C", folder, "-n", program], capture_output=True, text=True,
+            left = subprocess.run(["ninja", "-C", self.folder, "-n", program], capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, env=os.environ | environment)
             if "no work to do" in left.stdout:
                 continue
             self.broken.add(program)
-            (folder / program).unlink(missing_ok=True)
+            (self.folder / program).unlink(missing_ok=True)
             # ninja prints FAILED:, what it was to make, the command and its output, up to the next step.
             own = re.search(rf"^FAILED: {re.escape(program)}(?:\.p/|\s).*?(?=^\[\d+/\d+\]|^ninja: |\Z)", printed,
                             re.MULTILINE | re.DOTALL)
@@ -204,14 +209,14 @@ class Leg:
 
     def run_tests(self, wrapper=(), tests=None, **environment):
         """Runs the tests of build/LEG, or some: a doctest program counts its cases, any other test counts as one."""
-        logs = BUILD / self.name / "meson-logs"
+        logs = self.folder / "meson-logs"
         for old in logs.glob("testlog*"):
             old.unlink()
         if self.broken:
             tests = self.tests_that_can_run(tests)
             if not tests:
                 return
-        self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
+        self.run("test", ["meson", "test", "-C", self.folder, "--no-rebuild", "--no-suite", "checks",
                           "--print-errorlogs", f"--num-processes={JOBS + 1}",   # some wait more than they work
                           *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *(tests or ())], may_fail=True,
                  **environment)
@@ -235,7 +240,7 @@ class Leg:
 
     def tests_that_can_run(self, wanted):
         """Of those that are wanted, or of all, the ones that run nothing that was not built."""
-        broken = {str(BUILD / self.name / program) for program in self.broken}
+        broken = {str(self.folder / program) for program in self.broken}
         able = []
         for test in self.introspect("--tests"):
             if "millrace:checks" in test["suite"] or wanted is not None and test["name"] not in wanted:
