@@ -5,8 +5,8 @@
 //   while (!order.is_certain() && order.arrived() < length) order.push({.key = key_of(order.arrived())});
 //   entry next = order.pop();                        // with its index: the number of its arrival
 //
-// Entries arrive one by one. Keys are in 1/65536 of a sample. Entry i has a key of at least i * 65536, so the lowest
-// key is final once as many entries have arrived as it says. If keys are equal, the lower index comes first.
+// Entries arrive one by one. Keys are in 1/65536 of a sample, and entry i has a key of at least i * 65536. So the
+// lowest key is final once as many entries have arrived as it says. If keys are equal, the lower index comes first.
 // Costs: a heap of what has arrived and not left, O(log n) each. Errors: std::bad_alloc. Threads: one at a time.
 #pragma once
 
