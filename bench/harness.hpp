@@ -71,9 +71,9 @@ inline interval interval_of_median(std::vector<double> values) {
   return {values[outside], values[values.size() - 1 - outside]};
 }
 
-/// Runs one side, the other twice and the one again, or the other way round in every second pair: a machine that becomes
-/// slower favors neither. Prints the ratios of their CPU times, and gives the greatest that the median may have as a
-/// result.
+/// Runs one side, the other twice and the one again, or the other way round in every second pair: a machine that
+/// becomes slower favors neither. Prints the ratios of their CPU times, and gives the greatest that the median may have
+/// as a result.
 template <class One, class Other>
 double compare_in_pairs(const char* what, int pairs, const One& one, const Other& other) {
   std::vector<double> ratios;

@@ -66,8 +66,9 @@ MILLRACE_INLINE void quarantine_list::read_entries() {
 }
 
 MILLRACE_INLINE std::string quarantine_list::identity(std::string_view shard, std::string_view key) {
-  shard.remove_prefix(shard.rfind('/') + 1);
-  return std::string(shard) + '/' + std::string(key);
+  const std::string_view name = shard.substr(shard.rfind('/') + 1);
+  if (!name.empty()) shard = name;   // a folder is no shard, and not any shard
+  return std::to_string(shard.size()) + '/' + std::string(shard) + std::string(key);
 }
 
 MILLRACE_INLINE bool quarantine_list::add(const damaged_sample& sample) {

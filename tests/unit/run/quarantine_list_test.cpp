@@ -110,6 +110,11 @@ TEST_CASE("no sample is listed twice, in one run or after a restart") {
   mr::quarantine_list list(f / "hand.jsonl");
   CHECK_FALSE(list.add({.shard = "s.tar", .key = "k"}));
   CHECK(list.add({.shard = "s.tar"}));
+  // An entry of a folder is one of no shard.
+  save(f / "folder.jsonl", "{\"key\": \"k\", \"shard\": \"a/\"}\n{\"key\": \"/k\", \"shard\": \"a\"}\n");
+  mr::quarantine_list of_folder(f / "folder.jsonl");
+  CHECK(of_folder.size() == 2);
+  CHECK(of_folder.add({.shard = "s.tar", .key = "k"}));
 }
 
 TEST_CASE("a last line that was cut off goes away, wherever it was cut") {
