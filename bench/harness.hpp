@@ -71,19 +71,21 @@ inline interval interval_of_median(std::vector<double> values) {
   return {values[outside], values[values.size() - 1 - outside]};
 }
 
-/// Runs one side, the other twice and the one again, or the other way round in every second pair: a machine that
-/// becomes slower favors neither. Prints the ratios of their CPU times, and gives the greatest that the median may have
-/// as a result.
+/// Runs one side, the other twice and the one again, or the other way round in every second pair, and that four times:
+/// neither a machine that becomes slower nor a neighbor that comes for a second favors a side. Prints the ratios of
+/// their CPU times, and gives the greatest that the median may have as a result.
 template <class One, class Other>
 double compare_in_pairs(const char* what, int pairs, const One& one, const Other& other) {
   std::vector<double> ratios;
   for (int i = 0; i < pairs; ++i) {
     double first = 0, second = 0;
-    if (i % 2 == 1) second += other();
-    first += one();
-    if (i % 2 == 0) second += other() + other();
-    first += one();
-    if (i % 2 == 1) second += other();
+    for (int turn = 0; turn < 4; ++turn) {
+      if (i % 2 == 1) second += other();
+      first += one();
+      if (i % 2 == 0) second += other() + other();
+      first += one();
+      if (i % 2 == 1) second += other();
+    }
     ratios.push_back(first / second);
   }
   const interval within = interval_of_median(ratios);
