@@ -7,8 +7,8 @@ LIBRARY_BUILD_SECONDS = 6   # of one that links the compiled library, without de
 
 
 def run_in_time(leg, what, command, limit_seconds=BUILD_SECONDS):
-    """As leg.run(), in the time that a consumer's build may take. A build that takes longer is weighed by the yardstick:
-    a slower machine, or one that is busy, gets as much more as the slower of two yardsticks takes longer there."""
+    """As leg.run(), in the time that a consumer's build may take. One that takes longer is weighed by the yardstick: a
+    slower machine, or one that is busy, gets as much more as the slower of two yardsticks takes longer there."""
     seconds = processor_seconds(leg, what, command)
     allowed = limit_seconds
     if seconds > allowed:
