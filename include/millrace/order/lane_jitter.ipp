@@ -34,7 +34,7 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
   // Samples before `begin` have come already. So have the first `ordinal - begin` entries in the order of their keys.
   const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
   std::nth_element(around.begin(), here, around.end(), [](const entry& a, const entry& b) {
-    return a.key != b.key ? a.key < b.key : a.index < b.index;
+    return sliding_jitter<entry>::comes_later(b, a);
   });
   around.erase(around.begin(), here);
   return end;

@@ -24,8 +24,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Entry>
 class sliding_jitter {
  public:
+  /// Returns whether `a` leaves after `b`.
+  static bool comes_later(const Entry& a, const Entry& b) noexcept {
+    return a.key != b.key ? a.key > b.key : a.index > b.index;
+  }
+
+  /// Starts with nothing held: entries below `arrived` have left.
+  void start(std::uint64_t arrived) noexcept {
+    arrived_ = arrived;
+    held_.clear();
+  }
   /// Starts in the middle: entries below `arrived` are held or have left.
-  void start(std::uint64_t arrived, std::vector<Entry> held = {}) {
+  void start(std::uint64_t arrived, std::vector<Entry> held) {
     arrived_ = arrived;
     held_ = std::move(held);
     std::make_heap(held_.begin(), held_.end(), comes_later);
@@ -57,11 +67,7 @@ class sliding_jitter {
   void clear() noexcept { held_.clear(); }
 
  private:
-  // The heap functions keep the greatest element at the front, so "comes later" serves as their less-than.
-  static bool comes_later(const Entry& a, const Entry& b) noexcept {
-    return a.key != b.key ? a.key > b.key : a.index > b.index;
-  }
-
+  // The heap functions keep the greatest element at the front, so comes_later() serves as their less-than.
   std::vector<Entry> held_;   // a heap
   std::uint64_t arrived_ = 0;
 };
