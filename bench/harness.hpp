@@ -79,13 +79,10 @@ double compare_in_pairs(const char* what, int pairs, const One& one, const Other
   std::vector<double> ratios;
   for (int i = 0; i < pairs; ++i) {
     double first = 0, second = 0;
-    for (int turn = 0; turn < 4; ++turn) {
-      if (i % 2 == 1) second += other();
-      first += one();
-      if (i % 2 == 0) second += other() + other();
-      first += one();
-      if (i % 2 == 1) second += other();
-    }
+    for (int turn = 0; turn < 4; ++turn)
+      for (const bool outer : {true, false, false, true})
+        if (outer == (i % 2 == 0)) first += one();
+        else second += other();
     ratios.push_back(first / second);
   }
   const interval within = interval_of_median(ratios);
