@@ -105,7 +105,7 @@ def unit(leg):
 
 
 def header_only(leg):
-    """builds every example without the compiled library: clang++, and g++ those of libraries that need it"""
+    """builds every example without the compiled library: with clang++, or g++ where a library needs that"""
     # clang++ takes half the time.
     options = ["-Dheader_only=true", "-Dcuda=disabled", "-Dtests=disabled", "-Dexamples=enabled", "-Dbench=disabled",
                "-Doptimization=0", "-Ddebug=false"]
