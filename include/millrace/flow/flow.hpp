@@ -9,8 +9,7 @@
 #pragma once
 
 #include <millrace/flow/refusals.hpp>
-
-#include <tuple>
+#include <millrace/flow/stage_list.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -30,7 +29,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
 
   Source source;
   std::uint64_t seed = 0;   ///< seed of all random numbers in this flow
-  std::tuple<Stages...> stages{};
+  stage_list<Stages...> stages{};
 
   using detail::refusals_of<Item, Stages...>::operator|;
 };
@@ -42,10 +41,7 @@ template <class Item, class Source, class... Stages,
           follows<Item, !(detail::makes_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
-  return next{{},
-              std::move(before.source),
-              before.seed,
-              std::tuple_cat(std::move(before.stages), std::tuple<Stage>(std::move(stage)))};
+  return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }
 
 /// Accepts anything after a mistake, so that the compiler reports the first mistake only.

@@ -1,7 +1,7 @@
 // Turns the stages of a flow into the segments that run them, from the last to the first.
 //
 //   mr::detail::pipeline_builder<layout> builder(options, batches);     // batches: the batch_ring that is filled
-//   auto& first = builder.build<mr::record>(flow.stages);               // a sample_sink<record> for the read stage
+//   auto& first = builder.build<mr::record>(std::move(flow.stages));    // a sample_sink<record> for the read stage
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
@@ -73,14 +73,14 @@ constexpr bool only_maps_before_batch() {
 
 /// Returns where none of these stages holds items, so that a resumed run can enter the flow there.
 template <class Now, class Stage, class... Rest>
-constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
+constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
   if constexpr (is_packing<Stage> && only_maps_before_batch<Rest...>()) {
     return replay_start::sample;
   } else if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
     return here;
   } else {
-    const std::tuple<Rest...>* const rest = nullptr;
+    const stage_list<Rest...>* const rest = nullptr;
     return std::max(here, replay_start_of<typename Stage::template out<Now>>(rest));
   }
 }
@@ -109,8 +109,8 @@ class pipeline_builder {
 
   /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
   template <class In, class... Stages>
-  [[gnu::cold]] sample_sink<In>& build(std::tuple<Stages...> stages) {
-    return next<In, In>(std::tuple<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
+  [[gnu::cold]] sample_sink<In>& build(stage_list<Stages...>&& stages) {
+    return next<In, In>(stage_list<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
                         std::move(stages));
   }
 
@@ -126,23 +126,17 @@ class pipeline_builder {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  template <class Tuple>
-  static auto without_first(Tuple stages) {
-    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
-  }
-
   /// `begun` is the entry of the current fused maps, `here` that of the next map. `In` is the item type at `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
-  [[gnu::cold]] sample_sink<In>& next(std::tuple<Maps...> maps, map_entry begun, map_entry here,
-                        std::tuple<First, Rest...> stages) {
-    First stage = std::move(std::get<0>(stages));
-    auto rest = without_first(std::move(stages));
+  [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
+                        stage_list<First, Rest...>&& stages) {
+    First& stage = stages.first;
+    auto& rest = stages.rest;
     if constexpr (detail::is_map<First>) {
       using out = typename First::template out<Now>;
       ++here.first_map;
       here.first_random_stage += First::template draws<Now> ? 1 : 0;
-      return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here,
-                           std::move(rest));
+      return next<In, out>(append(std::move(maps), std::move(stage)), begun, here, std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
       return add_parallel<In>(std::move(maps), begun, here, std::move(stage).template as_expanding<Now>(),
                               std::move(rest));
@@ -159,7 +153,7 @@ class pipeline_builder {
                                    stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest));
       }
     } else if constexpr (detail::is_bucket<First>) {
-      const std::size_t size = std::get<0>(rest).options.size;
+      const std::size_t size = rest.first.options.size;
       return add_serial<In, Now>(
           std::move(maps), begun, here,
           typename First::template serial<Now>(stage.options,
@@ -176,12 +170,12 @@ class pipeline_builder {
   }
 
   template <class In, class... Maps, class Expanding, class Rest>
-  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, map_entry begun, map_entry here, Expanding expanding,
-                                Rest rest) {
+  sample_sink<In>& add_parallel(stage_list<Maps...>&& maps, map_entry begun, map_entry here, Expanding expanding,
+                                Rest&& rest) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = parallel_segment<maps_type, Expanding>;
     behind_another_ = true;
-    auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
+    auto& after = next<typename segment::output, typename segment::output>(stage_list<>{}, here, here, std::move(rest));
     const worker_counts s = workers_for(maps);
     return keep(std::make_unique<segment>(
                     maps_type(begun, std::move(maps)), std::move(expanding),
@@ -191,9 +185,9 @@ class pipeline_builder {
   }
 
   template <class In, class Now, class... Maps, class Stage, class Rest>
-  sample_sink<In>& add_serial(std::tuple<Maps...> maps, map_entry begun, map_entry here, Stage stage, Rest rest) {
+  sample_sink<In>& add_serial(stage_list<Maps...>&& maps, map_entry begun, map_entry here, Stage stage, Rest&& rest) {
     behind_another_ = true;
-    auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
+    auto& after = next<typename Stage::output, typename Stage::output>(stage_list<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
         keep(std::make_unique<segment>(
@@ -215,7 +209,7 @@ class pipeline_builder {
   }
 
   template <class In, class... Maps>
-  [[gnu::cold]] sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o,
+  [[gnu::cold]] sample_sink<In>& add_batch(stage_list<Maps...>&& maps, map_entry begun, const batch_options& o,
                              typename mixer::options mixing) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
@@ -240,14 +234,14 @@ class pipeline_builder {
 
   /// Returns the settings of the stage that mixes rows, which is one of those behind batch.
   template <class Mixer, class... Stages>
-  typename Mixer::options mixer_options(const std::tuple<Stages...>& behind_batch, const map_entry& here) const {
+  typename Mixer::options mixer_options(const stage_list<Stages...>& behind_batch, const map_entry& here) const {
     typename Mixer::options made{};
     const auto take = [&](const auto& stage) {
       if constexpr (mixes_rows<std::remove_cvref_t<decltype(stage)>>)
         made = typename Mixer::options{.rule = stage.rule(), .settings = stage.options, .seed = options_.seed,
                                        .stage = here.first_random_stage, .numbers = options_.numbers};
     };
-    std::apply([&](const auto&... stage) { (take(stage), ...); }, behind_batch);
+    for_each(behind_batch, take);
     return made;
   }
 
@@ -261,14 +255,12 @@ class pipeline_builder {
   };
 
   template <class... Maps>
-  worker_counts workers_for(const std::tuple<Maps...>& maps) {
+  worker_counts workers_for(const stage_list<Maps...>& maps) {
     if (options_.workers == 0) return {1, nullptr};
     unsigned own_threads = 0;
-    std::apply(
-        [&](const auto&... m) {
-          ((own_threads = m.options.blocking ? std::max(own_threads, m.options.threads) : own_threads), ...);
-        },
-        maps);
+    for_each(maps, [&](const auto& map) {
+      if (map.options.blocking) own_threads = std::max(own_threads, map.options.threads);
+    });
     if (own_threads == 0) return {options_.workers, options_.arena};
     own_threads_.push_back(std::make_unique<thread_executor>(own_threads));
     return {own_threads, own_threads_.back().get()};

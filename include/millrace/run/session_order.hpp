@@ -41,14 +41,13 @@ constexpr std::size_t max_lanes(std::size_t wanted) {
 }
 
 template <class Skipped, class First, class... Rest>
-auto skip_stage(std::tuple<First, Rest...> stages) {
-  if constexpr (std::is_same_v<First, Skipped>)
-    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
-  else return stages;
+auto skip_stage(stage_list<First, Rest...>&& stages) {
+  if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
+  else return std::move(stages);
 }
 /// Returns the stages without a leading shuffle and a take directly behind it: the order does the work of these.
 template <class... Stages>
-auto skip_planned_stages(std::tuple<Stages...> stages) {
+auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
 }
 
@@ -60,19 +59,17 @@ constexpr replay_start replay_start_of_flow() {
 }
 
 /// Returns the window of a shuffle directly behind the source, in samples; 0 if there is none.
-template <class... Stages>
-std::size_t leading_window(const std::tuple<Stages...>& stages) {
-  if constexpr (std::is_same_v<std::tuple_element_t<0, std::tuple<Stages...>>, shuffle_stage>)
-    return std::max<std::size_t>(1, std::get<0>(stages).options.window);
+template <class First, class... Rest>
+std::size_t leading_window(const stage_list<First, Rest...>& stages) {
+  if constexpr (std::is_same_v<First, shuffle_stage>) return std::max<std::size_t>(1, stages.first.options.window);
   else return 0;
 }
 
 /// Returns the samples of each pass that a take directly behind the source, or behind its shuffle, keeps; else endless.
-template <class... Stages>
-std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
-  using all = std::tuple<Stages...>;
-  constexpr std::size_t at = std::is_same_v<std::tuple_element_t<0, all>, shuffle_stage> ? 1 : 0;
-  if constexpr (std::is_same_v<std::tuple_element_t<at, all>, take_stage>) return std::get<at>(stages).count;
+template <class First, class... Rest>
+std::uint64_t leading_take(const stage_list<First, Rest...>& stages) {
+  if constexpr (std::is_same_v<First, shuffle_stage>) return leading_take(stages.rest);
+  else if constexpr (std::is_same_v<First, take_stage>) return stages.first.count;
   else return endless;
 }
 
@@ -96,12 +93,12 @@ void take_options(const Stage& stage, flow_facts& f) {
 }
 
 template <class First, class... Rest>
-constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>*) {
+constexpr bool has_one_row_per_sample(const stage_list<First, Rest...>*) {
   return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
 }
 /// Enters which kinds of stages there are.
 template <class... Stages>
-void take_kinds(const std::tuple<Stages...>* stages, flow_facts& f) {
+void take_kinds(const stage_list<Stages...>* stages, flow_facts& f) {
   f.one_row_per_sample = has_one_row_per_sample(stages);
   f.packs = (is_packing<Stages> || ...);
   f.buckets = (is_bucket<Stages> || ...);
@@ -119,7 +116,7 @@ flow_facts facts_of(const Flow& flow) {
                .from = replay_start_of_flow<Flow>()};
   f.settings.shards = flow.source.shards();
   take_kinds(&flow.stages, f);
-  std::apply([&](const auto&... s) { (take_options(s, f), ...); }, flow.stages);
+  for_each(flow.stages, [&](const auto& stage) { take_options(stage, f); });
   return f;
 }
 

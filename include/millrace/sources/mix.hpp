@@ -35,7 +35,7 @@ namespace detail {
 
 // Holds the maps after each source of a mix as one callable: each item goes through the maps of its own source.
 //
-//   using maps_of_a = std::tuple<map_stage<F>>;  using maps_of_b = std::tuple<map_stage<G>, map_stage<H>>;
+//   using maps_of_a = stage_list<map_stage<F>>;  using maps_of_b = stage_list<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
 //   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
@@ -58,16 +58,15 @@ struct mix_prepare {
   Item of_source(Mixed&& item, rng& random, scratch& memory) const {
     if constexpr (Source + 1 < sizeof...(MapsOfSources))
       if (item.number() != Source) return of_source<Source + 1>(std::move(item), random, memory);
-    return run<0>(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
+    return run(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
   }
 
-  template <std::size_t Map, class Maps, class In>
+  template <class Maps, class In>
   static Item run(const Maps& maps, In item, rng& random, scratch& memory) {
-    if constexpr (Map == std::tuple_size_v<Maps>) return item;
+    if constexpr (Maps::size == 0) return item;
     else
-      return run<Map + 1>(
-          maps, detail::call_with_context(std::get<Map>(maps).callable, std::move(item), random, memory), random,
-          memory);
+      return run(maps.rest, detail::call_with_context(maps.first.callable, std::move(item), random, memory), random,
+                 memory);
   }
 };
 
@@ -145,32 +144,30 @@ template <mix_mistake Mistake, class... Flows>
 concept mixed_with = sizeof...(Flows) > 0 && mistake_of_mix<Flows...>() == Mistake;
 
 template <class... Stages>
-std::size_t window_of(const std::tuple<shuffle_stage, Stages...>& stages) {
-  return std::max<std::size_t>(1, std::get<0>(stages).options.window);
+std::size_t window_of(const stage_list<shuffle_stage, Stages...>& stages) {
+  return std::max<std::size_t>(1, stages.first.options.window);
 }
 template <class... Maps>
-std::size_t window_of(const std::tuple<map_stage<Maps>...>&) {
+std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
   return 0;
 }
 template <class... Maps>
-std::tuple<map_stage<Maps>...> maps_of(std::tuple<shuffle_stage, map_stage<Maps>...> stages) {
-  return std::apply([](auto&, auto&... maps) { return std::tuple(std::move(maps)...); }, stages);
+stage_list<map_stage<Maps>...> maps_of(stage_list<shuffle_stage, map_stage<Maps>...> stages) {
+  return std::move(stages.rest);
 }
 template <class... Maps>
-std::tuple<map_stage<Maps>...> maps_of(std::tuple<map_stage<Maps>...> stages) {
+stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
 /// Merges the thread options. Maps that block need their own threads; all maps run in one stage, so all get them.
 template <class... Maps>
-void add_options(const std::tuple<Maps...>& maps, map_options& o) {
-  std::apply(
-      [&](const auto&... m) {
-        ((o.threads = m.options.blocking ? std::max(o.blocking ? o.threads : 1, m.options.threads) : o.threads,
-          o.blocking = o.blocking || m.options.blocking),
-         ...);
-      },
-      maps);
+void add_options(const stage_list<Maps...>& maps, map_options& o) {
+  for_each(maps, [&](const auto& map) {
+    if (!map.options.blocking) return;
+    o.threads = std::max(o.blocking ? o.threads : 1, map.options.threads);
+    o.blocking = true;
+  });
 }
 
 /// Returns a flow of the source and one map stage, which holds the maps of all sources.

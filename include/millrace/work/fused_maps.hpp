@@ -11,12 +11,12 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
+#include <millrace/flow/stage_list.hpp>
 #include <millrace/item/sample.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/stages/map.hpp>
 
 #include <string>
-#include <tuple>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -40,7 +40,7 @@ class fused_maps<In> {
   static constexpr std::size_t draws = 0, maps = 0;
 
   fused_maps() = default;
-  fused_maps(map_entry, std::tuple<>) {}
+  fused_maps(map_entry, stage_list<>) {}
   /// Returns the item.
   In operator()(In item, const rng::key&, scratch&, std::size_t&) const { return item; }
 };
@@ -58,11 +58,10 @@ class fused_maps<In, First, Rest...> {
   static constexpr std::size_t maps = 1 + rest_maps::maps;
   static constexpr std::size_t draws = (first_draws ? 1 : 0) + rest_maps::draws;
 
-  fused_maps(map_entry at, std::tuple<First, Rest...> stages)
+  fused_maps(map_entry at, stage_list<First, Rest...> stages)
       : at_(at),
-        first_(std::move(std::get<0>(stages))),
-        rest_({at.seed, at.first_map + 1, at.first_random_stage + (first_draws ? 1 : 0)},
-              std::apply([](First&, Rest&... rest) { return std::tuple<Rest...>(std::move(rest)...); }, stages)) {}
+        first_(std::move(stages.first)),
+        rest_({at.seed, at.first_map + 1, at.first_random_stage + (first_draws ? 1 : 0)}, std::move(stages.rest)) {}
 
   /// Returns the item after all maps. Sets `map_at_work` to the number of the running map, counted from 1 over the
   /// flow.
