@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import ROOT, WARNINGS, launcher, library_flags
+from checks import COMPILED, QUICK_COMPILER, ROOT, WARNINGS, compiled_library, launcher, library_flags
 
 FOLDER = ROOT / "build" / "exact"
 
@@ -25,9 +25,10 @@ class Broken(Exception):
 def compiled(name, source, flags=(), libraries=()):
     FOLDER.mkdir(parents=True, exist_ok=True)
     made = FOLDER / name
-    compile_command = [*launcher(), "g++", *WARNINGS, "-O1", f"-I{ROOT / 'include'}", *flags,
+    compile_command = [*launcher(), QUICK_COMPILER, *WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *flags,
                        *library_flags("--cflags"), "-c", source, "-o", f"{made}.o"]
-    for command in (compile_command, ["g++", f"{made}.o", "-o", made, *library_flags("--libs"), *libraries]):
+    for command in (compile_command, [QUICK_COMPILER, f"{made}.o", compiled_library(QUICK_COMPILER, "-O1"), "-o", made,
+                                      *library_flags("--libs"), *libraries]):
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
         if done.returncode != 0:

@@ -22,7 +22,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
+                    library_flags)
 from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,7 +42,7 @@ def built():
 
     def made(source):
         target = BUILT / f"{source.stem}.o"
-        command = [*launcher(), "g++", *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}",
+        command = [*launcher(), QUICK_COMPILER, *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}",
                    *library_flags("--cflags"), "-c", source, "-o", target]
         return target, subprocess.run([str(part) for part in command], capture_output=True, text=True)
 
@@ -50,9 +51,9 @@ def built():
         if done.returncode != 0:
             sys.exit(f"{source.name} cannot be built\n" + "\n".join(done.stderr.splitlines()[:20]))
         objects.append(target)
-    for command in (["g++", *objects, compiled_library("g++", "-O1"), "-o", program, *library_flags("--libs"),
-                     "-pthread"],
-                    ["g++", *WARNINGS, "-O1", "-fPIC", "-shared", HERE / "shim.cpp", "-o", shim]):
+    for command in ([QUICK_COMPILER, *objects, compiled_library(QUICK_COMPILER, "-O1"), "-o", program,
+                     *library_flags("--libs"), "-pthread"],
+                    [QUICK_COMPILER, *WARNINGS, "-O1", "-fPIC", "-shared", HERE / "shim.cpp", "-o", shim]):
         subprocess.run([str(part) for part in command], check=True)
     return program, shim
 

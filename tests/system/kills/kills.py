@@ -24,7 +24,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
+                    library_flags)
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -86,7 +87,7 @@ def built(folder, planted=None):
 
     def made(source):
         target = folder / f"{source.stem}.o"
-        subprocess.run([*launcher(), "g++", *WARNINGS, level, COMPILED, *include, "-c", source, "-o", target],
+        subprocess.run([*launcher(), QUICK_COMPILER, *WARNINGS, level, COMPILED, *include, "-c", source, "-o", target],
                        check=True)
         return target
 
@@ -95,9 +96,9 @@ def built(folder, planted=None):
         sources.append(ROOT / "include" / "millrace" / "compiled.cpp")
     objects = [target for _, target in in_parallel(made, sources)]
     if not planted:
-        objects.append(compiled_library("g++", "-O1"))
+        objects.append(compiled_library(QUICK_COMPILER, "-O1"))
     program = folder / "kills_subject"
-    subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
+    subprocess.run([QUICK_COMPILER, *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
     return program
 
 

@@ -22,7 +22,8 @@ import time
 import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
+                    library_flags)
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -65,15 +66,15 @@ def built(folder, planted=None):
 
     def made(source):
         target = folder / f"{source.stem}.o"
-        subprocess.run([*launcher(), "g++", *WARNINGS, "-O1", COMPILED, *include, "-c", source, "-o", target],
+        subprocess.run([*launcher(), QUICK_COMPILER, *WARNINGS, "-O1", COMPILED, *include, "-c", source, "-o", target],
                        check=True)
         return target
 
     objects = [target for _, target in in_parallel(made, sources)]
     if not planted:
-        objects.append(compiled_library("g++", "-O1"))
+        objects.append(compiled_library(QUICK_COMPILER, "-O1"))
     program = folder / "soak_subject"
-    subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
+    subprocess.run([QUICK_COMPILER, *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
     return program
 
 
