@@ -1,6 +1,7 @@
-# The legs of tests/run.sh, in the order in which they start: two at a time, the long ones first, so that one compiles
-# while the other waits, links or runs something long alone. Each is a function that is given a Leg, runs steps and
-# counts what passed; a new one is a function more in LEGS. Its docstring is what `sh tests/run.sh --help` prints.
+# The legs of tests/run.sh, in the order in which they start: two at a time, so that one compiles while the other waits
+# (those that kill programs, delay answers or install packages do), links or runs something long alone. Each is a
+# function that is given a Leg, runs steps and counts what passed; a new one is a function more in LEGS. Its docstring
+# is what `sh tests/run.sh --help` prints.
 #
 # Every line that is printed begins with its leg. Every step writes to build/logs/LEG.log; a leg that fails prints the
 # end of it and the command that repeats the leg.
@@ -251,8 +252,9 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, remote, faults, kills, planted, headers, errors,
-                                      readme, install, bare, digest, header_only, bench, aarch64, fuzz, documentation)}
+LEGS = {leg.__name__: leg for leg in (lint, clang, exact, remote, faults, kills, bare, unit, fuzz, tsan, headers,
+                                      planted, errors, readme, install, digest, header_only, bench, aarch64,
+                                      documentation)}
 
 
 def run_leg(leg):
