@@ -1,4 +1,4 @@
-// resume: from nothing to the first batch in the middle of an epoch, 1.28 million samples in 1,281 shards with indexes
+// resume: from nothing to the first batch of 1.28 million samples in 1,281 shards: resumed, or chosen by keys
 //
 // Tiny payloads, everything in the page cache. The clock starts before the shards are listed: list, indexes, plan,
 // session. The first ticket is there when the constructor of the session returns (it has read and mapped position 0
@@ -7,7 +7,11 @@
 #include "tar_sets.hpp"
 
 #include <millrace/millrace.hpp>
+#include <millrace/base/random.hpp>
 #include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/keys_from.hpp>
+
+#include <fstream>
 
 namespace mr = millrace;
 
@@ -18,9 +22,11 @@ struct example {
 };
 example prepare(const mr::record& r) { return {static_cast<std::int32_t>(r["bin"].size())}; }
 
-auto flow_over(const bench::tar_set& set, std::size_t window) {
-  return mr::indexed_shards(set.folder, {.seed = 7}) | mr::shuffle({.window = window}) | mr::map(prepare) |
-         mr::batch<&example::label>({.size = 192});
+auto flow_over(const bench::tar_set& set, std::size_t window, const std::string& keys = {}) {
+  std::optional<mr::key_list> only;
+  if (!keys.empty()) only = mr::keys_from(keys);
+  return mr::indexed_shards(set.folder, {.seed = 7, .only = std::move(only)}) | mr::shuffle({.window = window}) |
+         mr::map(prepare) | mr::batch<&example::label>({.size = 192});
 }
 
 struct start_times {
@@ -68,6 +74,63 @@ void measure(bench::harness& run, const bench::tar_set& set, std::size_t window)
   run.result(name + "_first_batch", bench::median(batch), "ms", bench::at_most(100));
 }
 
+// ---- a choice ----
+
+/// A list of the keys of every hundredth sample, in no order.
+std::string write_keys(const bench::tar_set& set) {
+  std::vector<std::uint64_t> chosen;
+  for (std::uint64_t i = 0; i < set.samples; i += 100) chosen.push_back(100'000'000 + i);
+  mr::rng random({.seed = 3});
+  for (std::size_t i = chosen.size(); i > 1; --i) std::swap(chosen[i - 1], chosen[random.below(i)]);
+  const std::string path = bench::data_folder() + "/every-hundredth.txt";
+  std::ofstream out(path);
+  for (const std::uint64_t key : chosen) out << key << '\n';
+  return path;
+}
+
+struct epoch_reads {
+  double batch_ms = 0;           // from the start to the first batch
+  double samples = 0, megabytes = 0;   // of the epoch
+};
+
+epoch_reads read_epoch(const bench::tar_set& set, const std::string& keys) {
+  epoch_reads seen;
+  const bench::clocks before = bench::now();
+  mr::session run{flow_over(set, 8192, keys), {.epochs = 1, .announce = false}};
+  for (auto batch = run.next(); batch; batch = run.next()) {
+    if (seen.samples == 0) seen.batch_ms = 1e3 * (bench::now() - before).wall_s;
+    seen.samples += static_cast<double>(batch.size());
+  }
+  for (const auto& stage : run.figures().stages)
+    if (stage.kind == mr::detail::stage_kind::read) seen.megabytes = 1e-6 * static_cast<double>(stage.bytes);
+  return seen;
+}
+
+void measure_choice(bench::harness& run, const bench::tar_set& set) {
+  const std::string keys = write_keys(set);
+  std::vector<double> all_ms, list_ms, chosen_ms, more_ms;
+  epoch_reads all, chosen;
+  for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
+    all = read_epoch(set, {});
+    const bench::clocks before = bench::now();
+    static_cast<void>(mr::keys_from(keys));
+    list_ms.push_back(1e3 * (bench::now() - before).wall_s);
+    chosen = read_epoch(set, keys);
+    all_ms.push_back(all.batch_ms);
+    chosen_ms.push_back(chosen.batch_ms);
+    more_ms.push_back(chosen.batch_ms - all.batch_ms - list_ms.back());
+  }
+  const double of_samples = chosen.samples / all.samples, of_bytes = chosen.megabytes / all.megabytes;
+  std::printf("\none of a hundred samples, by keys (wall ms to the first batch): all %s, reading the list %s,\n"
+              "  chosen %s; an epoch of all reads %.1f MB for %.0f samples, of the chosen %.2f MB for %.0f:\n"
+              "  %.2f %% for %.2f %%\n",
+              bench::spread(all_ms, "%.1f").c_str(), bench::spread(list_ms, "%.1f").c_str(),
+              bench::spread(chosen_ms, "%.1f").c_str(), all.megabytes, all.samples, chosen.megabytes, chosen.samples,
+              100 * of_bytes, 100 * of_samples);
+  run.result("choice_first_batch_later", bench::median(more_ms), "ms", bench::at_most(1'000));
+  run.result("choice_bytes_of_samples", of_bytes / of_samples, "", bench::at_most(1.5));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -76,7 +139,9 @@ int main(int argc, char** argv) {
     const auto set = bench::make_tar_set(
         {.name = "tiny", .shards = 1'281, .samples = 1'000, .payload_bytes = 8, .label = false});
     std::printf("%llu samples in %zu shards\n", static_cast<unsigned long long>(set.samples), set.shards.size());
-    for (const std::size_t window : {std::size_t{8192}, std::size_t{65'536}}) measure(run, set, window);
+    if (run.wants("middle"))
+      for (const std::size_t window : {std::size_t{8192}, std::size_t{65'536}}) measure(run, set, window);
+    if (run.wants("choice")) measure_choice(run, set);
     return run.finish();
   });
 }
