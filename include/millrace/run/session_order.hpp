@@ -66,11 +66,17 @@ std::size_t leading_window(const stage_list<First, Rest...>& stages) {
 }
 
 /// Returns the samples of each pass that a take directly behind the source, or behind its shuffle, keeps; else endless.
-template <class First, class... Rest>
-std::uint64_t leading_take(const stage_list<First, Rest...>& stages) {
-  if constexpr (std::is_same_v<First, shuffle_stage>) return leading_take(stages.rest);
-  else if constexpr (std::is_same_v<First, take_stage>) return stages.first.count;
-  else return endless;
+template <class... Stages>
+std::uint64_t leading_take(const stage_list<Stages...>&) {
+  return endless;
+}
+template <class... Rest>
+std::uint64_t leading_take(const stage_list<take_stage, Rest...>& stages) {
+  return stages.first.count;
+}
+template <class... Rest>
+std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>& stages) {
+  return stages.rest.first.count;
 }
 
 /// Takes over what a stage says about batches, their rows and their device. The last stage of a kind counts.

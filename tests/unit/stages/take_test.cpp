@@ -72,6 +72,16 @@ TEST_CASE("further on in a flow") {
   check_chain(flow, quiet(0, 3), whole);
 }
 
+TEST_CASE("behind two shuffles the second one decides what is taken") {
+  const auto taken = [](auto... first) {
+    auto flow = (mr::from(some_numbers, {.seed = 3}) | ... | first) | mr::take(40) | mr::map(with_draw) | rows_of(6);
+    return mr::detail::facts_of(flow).take;
+  };
+  CHECK(taken() == 40);
+  CHECK(taken(mr::shuffle({.window = 30})) == 40);
+  CHECK(taken(mr::shuffle({.window = 30}), mr::shuffle({.window = 50})) == mr::endless);
+}
+
 TEST_CASE("what lies behind is hardly opened, and breaks nothing") {
   for (const int threads : {0, 1, 3})
     for (int round = 0; round < 20; ++round) {
