@@ -116,7 +116,7 @@ def check_each(report, headers, passes):
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
     # Those for other libraries are for themselves.
-    adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
+    adapting = [header for header in headers if header.startswith("millrace/adapt/")]
     adapters = {header: [header] for header in adapting if header.count("/") == 2}
     together = {"all headers together": [header for header in reversed(headers)
                                          if header not in adapting and header != DEFINITIONS]}
