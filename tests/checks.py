@@ -33,6 +33,10 @@ YARDSTICK = "".join(f"#include <{name}>\n" for name in """
 YARDSTICK_COST_SECONDS = 1.2
 
 
+class Broken(Exception):
+    """Why nothing more can be checked."""
+
+
 class StepFailed(Exception):
     """A leg of tests/run.sh cannot go on; what happened is in its log."""
 
@@ -106,6 +110,32 @@ def compiled_library(*compiler):
             new = made.with_suffix(f".{os.getpid()}.o")
             subprocess.run([*launcher(), *from_what, "-c", source, "-o", new], check=True)
             new.replace(made)
+    return made
+
+
+def linked_program(made, sources, level="-O1", flags=(), libraries=(), planted=None):
+    """The program `made`, by QUICK_COMPILER with the compiled library; headers in the folder `planted` come first."""
+    include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    own = [ROOT / "include" / "millrace" / "compiled.cpp"] if planted else []
+
+    def succeed(*command):
+        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+        if done.returncode != 0:
+            raise Broken(f"{made.name} cannot be built\n" + "\n".join(done.stdout.splitlines()[:20]))
+
+    def compiled(source):
+        target = made.with_name(f"{made.name}.{source.stem}.o")
+        succeed(*launcher(), QUICK_COMPILER, *WARNINGS, level, COMPILED, *include, *flags, "-c", source, "-o", target)
+        return target
+
+    with one_at_a_time(made):
+        objects = [target for _, target in in_parallel(compiled, [*sources, *own])]
+        if not planted:
+            objects.append(compiled_library(QUICK_COMPILER, "-O1"))
+        new = made.with_name(f"{made.name}.{os.getpid()}")   # another check may be running the one that is there
+        succeed(QUICK_COMPILER, *objects, "-o", new, *library_flags("--libs"), *libraries, "-pthread")
+        new.replace(made)
     return made
 
 

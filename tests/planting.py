@@ -15,14 +15,10 @@ import signal
 import subprocess
 import typing
 
-from checks import ROOT, in_parallel, launcher, library_flags
+from checks import ROOT, Broken, in_parallel, launcher, library_flags
 
 INCLUDE, TESTS = ROOT / "include", ROOT / "tests"
 LIMIT_SECONDS = 60
-
-
-class Broken(Exception):
-    """Why a row of a table proves nothing."""
 
 
 class Edit(typing.NamedTuple):

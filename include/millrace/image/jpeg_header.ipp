@@ -3,6 +3,7 @@
 
 #include <millrace/image/jpeg_header.hpp>
 
+#include <millrace/base/hex.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/image/libjpeg/jpeg_segments.hpp>

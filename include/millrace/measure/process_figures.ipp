@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include <cstring>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -3,6 +3,8 @@
 
 #include <millrace/order/shuffle_forecast.hpp>
 
+#include <millrace/order/shard_order.hpp>
+
 #include <cmath>
 #include <unordered_set>
 

@@ -5,6 +5,7 @@
 
 #include <millrace/report/svg_plot.hpp>
 
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>

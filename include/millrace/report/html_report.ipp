@@ -4,6 +4,7 @@
 #include <millrace/report/html_report.hpp>
 
 #include <millrace/report/charts.hpp>
+#include <millrace/report/svg_plot.hpp>
 #include <millrace/report/text_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

@@ -10,6 +10,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include <ctime>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {

@@ -3,8 +3,10 @@
 
 #include <millrace/report/run_report.hpp>
 
+#include <millrace/base/format.hpp>
 #include <millrace/report/what_if.hpp>
 
+#include <limits>
 #include <map>
 
 namespace millrace { inline namespace MILLRACE_ABI {

@@ -3,6 +3,7 @@
 
 #include <millrace/report/what_if.hpp>
 
+#include <millrace/base/error.hpp>
 #include <millrace/base/numbers.hpp>
 #include <millrace/report/simulation.hpp>
 

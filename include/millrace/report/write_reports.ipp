@@ -7,6 +7,7 @@
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/saved_predictions.hpp>
+#include <millrace/report/text_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

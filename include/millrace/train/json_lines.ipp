@@ -4,6 +4,7 @@
 #include <millrace/train/json_lines.hpp>
 
 #include <millrace/base/json_writer.hpp>
+#include <millrace/base/numbers.hpp>
 #include <millrace/io/file/last_line.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

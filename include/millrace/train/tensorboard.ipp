@@ -4,6 +4,7 @@
 #include <millrace/train/tensorboard.hpp>
 
 #include <millrace/base/crc32c.hpp>
+#include <millrace/base/error.hpp>
 #include <millrace/base/text.hpp>
 
 #include <unistd.h>

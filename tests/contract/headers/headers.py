@@ -1,10 +1,11 @@
 # Every header under include/millrace compiles as the first thing of a file, twice included, without a warning, and
 # among macros that other headers are known to leak. What a header includes before all else is the first thing of that
 # file as well, and not compiled again. clang++ does it, in half of g++'s time, with MILLRACE_COMPILED, where a header
-# includes less. Without it a header is compiled alone once more if it has definitions for that mode. g++ compiles all
-# in one file, the last one first: what a header lacks one compiler tells as well as two, and what two headers both
-# name both see. src.hpp, which has all definitions, is for the compiled mode only. Then two files that include the
-# umbrella link into one program. costs.py tells what including costs.
+# includes less. The definitions, x.ipp, follow their x.hpp alone: of other headers they see declarations, as a program
+# that links the library does, and the header-only mode only adds to those. g++ compiles all in one file, the last one
+# first, header-only: what a header lacks one compiler tells as well as two, and what two headers both name both see.
+# src.hpp, which has all definitions, is for the compiled mode only. Then two files that include the umbrella link into
+# one program. costs.py tells what including costs.
 #
 #   python3 tests/contract/headers/headers.py
 import functools
@@ -60,6 +61,12 @@ def adapted_headers(header):
     return sorted({name for text in [own, *parts] for name in OTHER_INCLUDE.findall(text)})
 
 
+def definitions_of(header):
+    """The header's x.ipp, or None."""
+    definitions = pathlib.PurePath(header).with_suffix(".ipp")
+    return str(definitions) if (INCLUDE / definitions).exists() else None
+
+
 def compiles(text):
     return syntax_check("g++", text).returncode == 0
 
@@ -87,6 +94,8 @@ def check_each(report, headers, passes):
         plain = "".join(f"#include <{header}>\n" for header in group) * 2
         if "MILLRACE_ABI" in (INCLUDE / group[0]).read_text():
             plain += NAMESPACE   # without it the inline namespace would have that very name
+        if COMPILED in flags and (definitions := definitions_of(group[0])):
+            plain += f"#include <{definitions}>\n"
         # Another library's own headers need not bear those macros.
         adapted = [name for header in group for name in adapted_headers(header)]
         text, texts = "".join(f"#include <{name}>\n" for name in adapted) + HOSTILE + plain, []
@@ -131,10 +140,13 @@ def check_each(report, headers, passes):
     def chains(headers):
         return {chain[0]: chain for chain in chains_of(headers, kind)}
 
-    defining = [header for header in headers if header != DEFINITIONS and
-                (header == UMBRELLA or MODE in (INCLUDE / header).read_text())]
+    by_clang = chains(headers)
+    by_clang |= {header: [header] for header in headers if definitions_of(header) and header not in by_clang}
+    # What says more in that mode and has no definitions of its own.
+    other_mode = {header: [header] for header in headers if header == UMBRELLA or header != DEFINITIONS and
+                  not definitions_of(header) and MODE in (INCLUDE / header).read_text()}
     jobs = {}
-    for compiler, groups, mode in (("clang++", chains(headers), (COMPILED,)), ("clang++", chains(defining), ()),
+    for compiler, groups, mode in (("clang++", by_clang, (COMPILED,)), ("clang++", other_mode, ()),
                                    ("g++", together | adapters, ())):
         for name, group in groups.items():
             plain = tuple(header for header in group if header not in needs_cuda)
@@ -149,7 +161,8 @@ def check_each(report, headers, passes):
         report.add(name, problem)
         if not name.startswith("all headers together"):
             for header in group[1:]:
-                report.add(header + suffix, problem and check(((header,), compiler, flags)))
+                if header not in by_clang:   # or it is compiled by itself as well
+                    report.add(header + suffix, problem and check(((header,), compiler, flags)))
 
 
 def check_linking(report):

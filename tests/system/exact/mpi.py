@@ -31,8 +31,8 @@ class Training:
     def __init__(self, folder):
         self.folder = folder
         self.program = compiled("mpi_train", ROOT / "examples/mpi_train.cpp",
-                                ["-O2", "-DOMPI_SKIP_MPICXX=1", *mpi_flags("--cflags")], mpi_flags("--libs"))
-        make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp", ["-O2"])
+                                flags=["-DOMPI_SKIP_MPICXX=1", *mpi_flags("--cflags")], libraries=mpi_flags("--libs"))
+        make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp")
         run([make_shapes, folder / "data", "--samples", 960, "--shards", 8])
         # What a killed job leaves behind goes with the folder.
         self.environment = AS_ROOT | {"TMPDIR": str(folder), "OMPI_MCA_btl_vader_backing_directory": str(folder)}

@@ -13,27 +13,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, QUICK_COMPILER, ROOT, WARNINGS, compiled_library, launcher, library_flags
+from checks import ROOT, Broken, linked_program
 
 FOLDER = ROOT / "build" / "exact"
 
 
-class Broken(Exception):
-    """Nothing more can be checked."""
-
-
-def compiled(name, source, flags=(), libraries=()):
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    made = FOLDER / name
-    compile_command = [*launcher(), QUICK_COMPILER, *WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *flags,
-                       *library_flags("--cflags"), "-c", source, "-o", f"{made}.o"]
-    for command in (compile_command, [QUICK_COMPILER, f"{made}.o", compiled_library(QUICK_COMPILER, "-O1"), "-o", made,
-                                      *library_flags("--libs"), *libraries]):
-        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True)
-        if done.returncode != 0:
-            raise Broken(f"{source} cannot be built\n" + "\n".join(done.stdout.splitlines()[:20]))
-    return made
+def compiled(name, source, **options):
+    return linked_program(FOLDER / name, [source], **options)
 
 
 def times(variable, otherwise):

@@ -156,7 +156,7 @@ def main():
             reader.compare("shard_writer", sorted(folder.glob("ours/own-*.tar")), also)
             for shard in sorted(folder.glob("ours/hand-*.tar")):
                 reader.compare(shard.stem, [shard], also)
-            make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp", ["-O2"])
+            make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp")
             pack_folder = compiled("pack_folder", ROOT / "examples/pack_folder.cpp")
             subprocess.run([make_shapes, folder / "shapes", "--samples", "400"], check=True, **quiet)
             shapes = sorted(folder.glob("shapes/*.tar"))

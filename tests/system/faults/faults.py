@@ -22,8 +22,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
-                    library_flags)
+from checks import JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, in_parallel, linked_program
 from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -37,24 +36,9 @@ ARGUMENTS = re.compile(r"\bmillrace::v\w+::|\bdetail::|<.*>|\(.*\)|^.* (?=\S+$)"
 
 def built():
     """(program, shim)"""
-    BUILT.mkdir(parents=True, exist_ok=True)
-    program, shim = BUILT / "subject", BUILT / "shim.so"
-
-    def made(source):
-        target = BUILT / f"{source.stem}.o"
-        command = [*launcher(), QUICK_COMPILER, *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}",
-                   *library_flags("--cflags"), "-c", source, "-o", target]
-        return target, subprocess.run([str(part) for part in command], capture_output=True, text=True)
-
-    objects = []
-    for source, (target, done) in in_parallel(made, sorted(HERE.glob("subject*.cpp"))):
-        if done.returncode != 0:
-            sys.exit(f"{source.name} cannot be built\n" + "\n".join(done.stderr.splitlines()[:20]))
-        objects.append(target)
-    for command in ([QUICK_COMPILER, *objects, compiled_library(QUICK_COMPILER, "-O1"), "-o", program,
-                     *library_flags("--libs"), "-pthread"],
-                    [QUICK_COMPILER, *WARNINGS, "-O1", "-fPIC", "-shared", HERE / "shim.cpp", "-o", shim]):
-        subprocess.run([str(part) for part in command], check=True)
+    program = linked_program(BUILT / "subject", sorted(HERE.glob("subject*.cpp")), level="-O0")
+    shim = BUILT / "shim.so"
+    subprocess.run([QUICK_COMPILER, *WARNINGS, "-O1", "-fPIC", "-shared", HERE / "shim.cpp", "-o", shim], check=True)
     return program, shim
 
 

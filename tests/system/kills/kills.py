@@ -24,8 +24,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
-                    library_flags)
+from checks import JOBS, ROOT, Report, in_parallel, linked_program
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -81,25 +80,8 @@ PLANTED = [
 
 def built(folder, planted=None):
     """The program; with the headers in the folder `planted` in the place of the tree's."""
-    folder.mkdir(parents=True, exist_ok=True)
-    level = "-O0" if planted else "-O1"
-    include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-
-    def made(source):
-        target = folder / f"{source.stem}.o"
-        subprocess.run([*launcher(), QUICK_COMPILER, *WARNINGS, level, COMPILED, *include, "-c", source, "-o", target],
-                       check=True)
-        return target
-
-    sources = sorted(HERE.glob("*.cpp"))
-    if planted:
-        sources.append(ROOT / "include" / "millrace" / "compiled.cpp")
-    objects = [target for _, target in in_parallel(made, sources)]
-    if not planted:
-        objects.append(compiled_library(QUICK_COMPILER, "-O1"))
-    program = folder / "kills_subject"
-    subprocess.run([QUICK_COMPILER, *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
-    return program
+    return linked_program(folder / "kills_subject", sorted(HERE.glob("*.cpp")), level="-O0" if planted else "-O1",
+                          planted=planted)
 
 
 class Checker:

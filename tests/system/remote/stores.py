@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, QUICK_COMPILER, ROOT, WARNINGS, compiled_library, launcher, library_flags, one_at_a_time
+from checks import ROOT, linked_program
 
 FOLDER = ROOT / "build" / "remote"
 REGION = "eu-west-1"
@@ -50,17 +50,8 @@ def missing_header():
 
 
 def built(name):
-    flags = [*WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    made = FOLDER / name
-    source = ROOT / "tests" / "system" / "remote" / f"{name}.cpp"
-    with one_at_a_time(made):
-        new = FOLDER / f"{name}.{os.getpid()}"   # another check may be running the one that is there
-        for command in ([*launcher(), QUICK_COMPILER, *flags, "-c", source, "-o", f"{made}.o"],
-                        [QUICK_COMPILER, f"{made}.o", compiled_library(QUICK_COMPILER, "-O1"), "-o", new,
-                         *library_flags("--libs"), "-lcurl", "-lcrypto"]):
-            subprocess.run([str(part) for part in command], check=True)
-        new.replace(made)
-    return made
+    return linked_program(FOLDER / name, [ROOT / "tests" / "system" / "remote" / f"{name}.cpp"],
+                          libraries=["-lcurl", "-lcrypto"])
 
 
 def package_python(name, packages, module):

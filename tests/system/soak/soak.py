@@ -22,8 +22,7 @@ import time
 import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher,
-                    library_flags)
+from checks import JOBS, ROOT, Report, in_parallel, linked_program
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -60,22 +59,7 @@ def fitted(xs, ys):
 
 
 def built(folder, planted=None):
-    folder.mkdir(parents=True, exist_ok=True)
-    include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    sources = [HERE / "soak_subject.cpp", *([ROOT / "include" / "millrace" / "compiled.cpp"] if planted else [])]
-
-    def made(source):
-        target = folder / f"{source.stem}.o"
-        subprocess.run([*launcher(), QUICK_COMPILER, *WARNINGS, "-O1", COMPILED, *include, "-c", source, "-o", target],
-                       check=True)
-        return target
-
-    objects = [target for _, target in in_parallel(made, sources)]
-    if not planted:
-        objects.append(compiled_library(QUICK_COMPILER, "-O1"))
-    program = folder / "soak_subject"
-    subprocess.run([QUICK_COMPILER, *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
-    return program
+    return linked_program(folder / "soak_subject", [HERE / "soak_subject.cpp"], planted=planted)
 
 
 class Run(typing.NamedTuple):

@@ -3,8 +3,10 @@
 
 #include <millrace/io/index/index_file.hpp>
 
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/file/posix_files.hpp>

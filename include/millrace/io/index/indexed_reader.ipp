@@ -4,6 +4,9 @@
 #include <millrace/io/index/indexed_reader.hpp>
 
 #include <millrace/base/crc32c.hpp>
+#include <millrace/base/hex.hpp>
+#include <millrace/base/random.hpp>
+#include <millrace/io/tar/tail_source.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -3,6 +3,7 @@
 
 #include <millrace/io/index/shard_data.hpp>
 
+#include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/at_once.hpp>
 

@@ -3,6 +3,8 @@
 
 #include <millrace/io/index/shard_index_builder.hpp>
 
+#include <millrace/base/digest.hpp>
+
 #include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

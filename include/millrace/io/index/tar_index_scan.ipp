@@ -5,6 +5,7 @@
 
 #include <millrace/io/index/shard_index_builder.hpp>
 #include <millrace/io/tar/plain_tar.hpp>
+#include <millrace/io/tar/tail_source.hpp>
 
 #include <memory>
 

@@ -18,6 +18,7 @@
 #error "millrace: libarchive is not installed: apt-get install libarchive-dev"
 #endif
 #include <archive.h>
+#include <archive_entry.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -3,8 +3,6 @@
 
 #include <millrace/io/tar/archive.hpp>
 
-#include <archive_entry.h>
-
 #include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
