@@ -136,8 +136,9 @@ class Leg:
         return outputs
 
     def run_checks(self, *scripts):
-        """As run_check(), one beside the other."""
-        commands = {script: [sys.executable, ROOT / "tests" / script] for script in scripts}
+        """As run_check(), one beside the other; arguments may follow a script's name."""
+        commands = {script: [sys.executable, ROOT / "tests" / script.split()[0], *script.split()[1:]]
+                    for script in scripts}
         for script, output in self.run_beside_each_other(commands, may_fail=True).items():
             self.count(script, output)
 

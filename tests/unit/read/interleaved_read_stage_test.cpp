@@ -80,7 +80,7 @@ TEST_CASE("one rank: every pass holds every sample once, and no batch one twice 
 }
 
 TEST_CASE("several ranks: pass k of all of them holds every sample once, and how far they drift apart is bounded") {
-  for (const std::size_t world_size : {2, 4, 8}) {
+  for (const std::size_t world_size : some(3, {4, 2, 8})) {
     constexpr std::size_t batches = 4'000;   // 32 passes
     std::vector<std::size_t> passes(world_size);
     std::map<std::int64_t, std::size_t> times;
@@ -128,7 +128,7 @@ TEST_CASE("shards of one size, as many as the lanes or twice: the order of all r
 TEST_CASE("resumed behind any batch, every number of ranks goes on as it would have") {
   for (const std::size_t world_size : worlds) {
     const auto whole = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
-    for (std::size_t cut = 1 + world_size % 3; cut < whole.size(); cut += stride(5)) {
+    for (std::size_t cut = 1 + world_size % 3; cut < whole.size(); cut += stride(11)) {
       CAPTURE(world_size);
       CAPTURE(cut);
       auto options = in_epochs(static_cast<int>(cut % 3), 3, 10);

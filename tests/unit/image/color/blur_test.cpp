@@ -4,6 +4,7 @@
 #include <millrace/image/color/gaussian_blur_avx2.hpp>
 #include <millrace/image/simd/cpu_features.hpp>
 
+#include "../../../thorough.hpp"
 #include "slow_colors.hpp"
 
 #include <doctest/doctest.h>
@@ -49,8 +50,8 @@ template <class Kernels>
 void check_gaussian() {
   mr::detail::gaussian_blur<Kernels> blur;
   for (const slow::picture& from : slow::pictures())
-    for (const std::pair<int, double>& kernel : {std::pair{1, 1.0}, {3, 0.8}, {5, 0.1}, {7, 3.0}, {9, 0.3}, {9, 1.2},
-                                                 {9, 2.0}, {23, 0.5}, {23, 2.0}, {41, 30.0}}) {
+    for (const std::pair<int, double>& kernel : some<std::pair<int, double>>(2, {
+             {3, 0.8}, {1, 1.0}, {5, 0.1}, {9, 0.3}, {7, 3.0}, {9, 1.2}, {23, 2.0}, {23, 0.5}, {9, 2.0}, {41, 30.0}})) {
       const int size = kernel.first;
       const double sigma = kernel.second;
       CAPTURE(from.width);
@@ -68,7 +69,7 @@ template <class Kernels>
 void check_boxes() {
   mr::detail::box_blur<Kernels> blur;
   for (const slow::picture& from : slow::pictures())
-    for (const double sigma : {0.0, 1e-4, 0.1, 0.3, 0.5, 1.0, 1.37, 2.0, 5.0, 11.0, 50.0, 140.0}) {
+    for (const double sigma : some(3, {0.0, 1e-4, 0.1, 0.3, 0.5, 1.0, 1.37, 2.0, 5.0, 11.0, 50.0, 140.0})) {
       CAPTURE(from.width);
       CAPTURE(from.height);
       CAPTURE(sigma);

@@ -36,8 +36,10 @@ std::vector<affine_map> maps_for(const slow::picture& p) {
 template <class Kernels>
 void check_warps() {
   mr::detail::warp<Kernels> w;
-  for (const slow::picture& from : slow::pictures())
-    for (const affine_map& map : maps_for(from)) {
+  for (const slow::picture& from : slow::pictures()) {
+    const std::vector<affine_map> maps = maps_for(from);
+    for (std::size_t i = from.width % stride(3); i < maps.size(); i += stride(3)) {
+      const affine_map& map = maps[i];
       CAPTURE(from.width);
       CAPTURE(from.height);
       CAPTURE(map.xx);
@@ -60,6 +62,7 @@ void check_warps() {
       slow::smooth_warp(made, numbers_of(map), true, {1, 2, 250});
       CHECK(made_by(warp_filter::bicubic) == made);
     }
+  }
 }
 
 /// Random values, or few of them: then many neighbors are equal, and many results are whole numbers.
