@@ -1,4 +1,4 @@
-// Crops of photographs to decode and render, and variants that take turns on them. For decode.cpp and entries.cpp.
+// Crops of photographs to decode and render; variants take turns on them (turns.hpp). For decode.cpp and entries.cpp.
 //
 //   const auto tasks = bench::make_tasks(set, 256);
 //   bench::variant all[] = {{"one way", [&](std::size_t begin, std::size_t end) { ... }}, ...};
@@ -6,6 +6,7 @@
 #pragma once
 
 #include "harness.hpp"
+#include "parts/turns.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -88,36 +88,6 @@ inline void render_all(std::span<const crop_task> tasks, std::size_t group, cons
     if (group == 1) pictures[0].render(rows[0], s);
     else mr::picture::render_together(std::span(items).first(group), std::span(rows).first(group), s);
   }
-}
-
-/// What takes turns: tasks [begin, end) are given.
-struct variant {
-  const char* name;
-  std::function<void(std::size_t begin, std::size_t end)> run;
-  std::vector<double> us{};      // for a picture, of each round
-  std::vector<double> least{};   // CPU time of each group
-  double least_us = 0;           // for a picture, of the groups' least times
-};
-
-inline constexpr std::size_t group_size = 8;
-
-inline void take_turns(std::span<variant> variants, std::size_t pictures, int rounds) {
-  const std::size_t groups = pictures / group_size;
-  for (auto& v : variants) v.least.assign(groups, 1e9);
-  for (int round = 0; round < rounds; ++round) {
-    for (auto& v : variants) v.us.push_back(0);
-    for (std::size_t g = 0; g < groups; ++g)
-      for (std::size_t i = 0; i < variants.size(); ++i) {
-        variant& v = variants[(i + g + static_cast<std::size_t>(round)) % variants.size()];
-        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-        v.run(g * group_size, (g + 1) * group_size);
-        const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-        v.us.back() += spent * 1e6 / static_cast<double>(groups * group_size);
-        v.least[g] = std::min(v.least[g], spent);
-      }
-  }
-  for (auto& v : variants)
-    for (const double spent : v.least) v.least_us += spent * 1e6 / static_cast<double>(groups * group_size);
 }
 
 }  // namespace bench

@@ -5,6 +5,7 @@
 #
 # Every line that is printed begins with its leg. Every step writes to build/logs/LEG.log; a leg that fails prints the
 # end of it and the command that repeats the leg.
+import itertools
 import os
 import pathlib
 import re
@@ -13,6 +14,8 @@ import sys
 import time
 
 from concurrent.futures import ThreadPoolExecutor
+
+import join
 
 from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, launcher, library_flags
 from contract.install.consumers import install
@@ -85,12 +88,26 @@ def bench(leg):
     """clang++ compiles every benchmark without a warning; bench/run.sh builds them"""
     define = ['-DMILLRACE_BENCH_FLAGS=""', '-DMILLRACE_BENCH_PEERS="peers"', "-DMILLRACE_BENCH_LOOPS=loops"]
     renamed = {"normalize_loops.cpp": ["-Dv0_1=v0_1_loops"], "resize_loops.cpp": ["-Dv0_1=v0_1_loops"]}
-    commands = {str(source.relative_to(ROOT)): ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
-                                                *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"),
-                                                source]
-                for source in sorted((ROOT / "bench").rglob("*.cpp"))}
-    for name, printed in leg.run_beside_each_other(commands, may_fail=True).items():
-        leg.expect(name, printed)
+
+    def command_for(source):
+        return ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
+                *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"), source]
+
+    sources = sorted((ROOT / "bench").rglob("*.cpp"))
+    # Most of what they include is the same. Those whose parts the preprocessor chooses cannot be joined.
+    to_join = [source for source in sources if source.parent.name == "bench" and "\n#if" not in source.read_text()]
+    together = BUILD / "bench_sources" / "joined.cpp"
+    together.parent.mkdir(parents=True, exist_ok=True)
+    together.write_text(join.joined(to_join, ROOT, together.parent))
+    alone = [source for source in sources if source not in to_join]
+    said = leg.run_beside_each_other({"the others as one file": command_for(together)} | {
+        str(source.relative_to(ROOT)): command_for(source) for source in alone}, may_fail=True)
+    if joined := said.pop("the others as one file"):
+        each = leg.run_beside_each_other({str(source.relative_to(ROOT)): command_for(source) for source in to_join},
+                                         may_fail=True)
+        said |= each if any(each.values()) else {name: joined for name in each}
+    for source in sources:
+        leg.expect(str(source.relative_to(ROOT)), said.get(str(source.relative_to(ROOT))))
 
 
 def unit(leg):
@@ -101,7 +118,8 @@ def unit(leg):
     wanted = None if every else lambda name: name not in GCC_EXAMPLES and (
         not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
-                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false"], wanted, CXX="g++")
+                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1"],
+                         wanted, CXX="g++")
     # Those of GCC_EXAMPLES, most of which is another library's headers, are compiled once, by the leg header_only.
     leg.run_tests((), None if every else [name for name in leg.tests_of(programs) if name not in GCC_EXAMPLES])
 
@@ -132,7 +150,7 @@ def bare(leg):
 
 
 def digest(leg):
-    """the same digest from g++ and clang++, at -O0 and at -O3 -march=native, and with the compiled library"""
+    """the same digest from g++ and clang++, header-only at -O3 -march=native and at -O0 with the compiled library"""
     source = ROOT / "tests" / "unit" / "run" / "digest.cpp"
     if not source.exists():
         leg.skip("digest", "tests/unit/run/digest.cpp is not there")
@@ -140,10 +158,8 @@ def digest(leg):
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
     programs, compilations, links = {}, {}, {}
-    # Header-only, each compiler in both ways; compiled, each once.
-    ways = [(compiler, flags, []) for compiler in COMPILERS for flags in (["-O3", "-march=native"], ["-O0"])]
-    ways += [(compiler, ["-O0"], [COMPILED]) for compiler in COMPILERS]
-    for compiler, flags, mode in ways:
+    ways = [(["-O3", "-march=native"], []), (["-O0"], [COMPILED])]
+    for compiler, (flags, mode) in itertools.product(COMPILERS, ways):
         name = " ".join([compiler, *flags, *mode])
         program = programs[name] = folder / re.sub(r"\W+", "_", name)
         compile_flags = [*WARNINGS, *flags, *mode, f"-I{ROOT / 'include'}", *library_flags("--cflags")]

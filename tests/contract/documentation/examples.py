@@ -21,7 +21,7 @@ INCLUDE = ROOT / "include"
 CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
 # Their libraries are not everywhere, or they need nvcc, or they are a part of another header, or all definitions.
 LEFT_OUT = re.compile(r"adapt/(torch|opencv|sentencepiece|json|webp|remote.*)\.hpp|.*\.cuh|run/engine\.hpp|src\.hpp|"
-                      r"device/(cuda|stream_name).*\.hpp")
+                      r"compiled/.*|device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
 
 

@@ -30,7 +30,7 @@ FLOORS = (
     (("run",),),
     (("report",), ("train",)),
     (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt"),),
-    (("",),),   # the umbrellas
+    (("compiled", ""),),   # all definitions; the umbrellas
 )
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}
 BANNED_BELOW_FLOOR_3 = {"functional", "filesystem", "chrono"}
@@ -217,10 +217,10 @@ def macros(tree):
 
 
 def compiled_parts(tree):
-    """x.hpp ends by including x.ipp, unless MILLRACE_COMPILED is set: src.hpp includes every x.ipp. An x.ipp that says
-    that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE. What
-    kernels call is defined in x.hpp."""
-    all_parts = tree.headers.get("src.hpp", "")
+    """x.hpp ends by including x.ipp, unless MILLRACE_COMPILED is set: compiled/ includes every x.ipp. An x.ipp that
+    says that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE.
+    What kernels call is defined in x.hpp."""
+    all_parts = "".join(text for path, text in tree.headers.items() if folder_of(path) == "compiled")
     for path, text in tree.headers.items():
         if not path.endswith(".ipp"):
             continue
@@ -236,7 +236,7 @@ def compiled_parts(tree):
                     r"template <|  requires|    requires", lines[number - 2]):
                 yield path, number, "not a template: it belongs into an .ipp that the compiled library has"
         if f"#include <millrace/{path}>\n" not in all_parts:
-            yield "src.hpp", 1, f"it does not include {path}"
+            yield "compiled/runs.hpp", 1, f"none of compiled/ includes {path}"
     for path, number, line in numbered(tree.bare_headers):
         if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):
             yield path, number, "write MILLRACE_INLINE: the compiled library defines it once"

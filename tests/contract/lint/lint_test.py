@@ -40,7 +40,7 @@ CLEAN = {
     "include/millrace/train/sums.hpp": HEADER + "struct sums;\n\n#include <millrace/train/sums.ipp>\n",
     "include/millrace/train/sums.ipp": OF_TEMPLATES + "sums.hpp.\n#pragma once\n\n#include <millrace/train/sums.hpp>\n"
                                        "template <class T>\nMILLRACE_INLINE sums<T>::sums() {}\n",
-    "include/millrace/src.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
+    "include/millrace/compiled/runs.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
                                 "#include <millrace/train/log.ipp>\n#include <millrace/train/sums.ipp>\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
@@ -84,7 +84,7 @@ PLANTS = {
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
-    "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("src.hpp", ""),
+    "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("compiled/runs.hpp", ""),
                        under("train/log.ipp", "inline log::log() {}"),
                        under("train/sums.hpp", "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.ipp>\n#endif"),
                        under("train/sums.ipp", "MILLRACE_INLINE int zero() {}", OF_TEMPLATES + "sums.hpp.\n"),

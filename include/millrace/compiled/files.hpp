@@ -1,0 +1,89 @@
+// Defines what the headers of base/, item/, io/ and sources/ declare when MILLRACE_COMPILED is set.
+//
+//   #include <millrace/compiled/files.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+//
+// A third of the compiled library: files.cpp includes it. Builds compile the thirds beside each other.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#ifndef MILLRACE_COMPILED
+#error "millrace/compiled/files.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
+#endif
+
+#include <millrace/base/channel_scale.ipp>
+#include <millrace/base/crc32c.ipp>
+#include <millrace/base/error.ipp>
+#include <millrace/base/format.ipp>
+#include <millrace/base/json_writer.ipp>
+#include <millrace/base/machine.ipp>
+#include <millrace/base/numa.ipp>
+#include <millrace/base/text.ipp>
+#include <millrace/item/array.ipp>
+#include <millrace/item/bad_element_access.ipp>
+#include <millrace/item/bytes.ipp>
+#include <millrace/item/column_texts.ipp>
+#include <millrace/item/position.ipp>
+#include <millrace/item/record.ipp>
+#include <millrace/item/record_builder.ipp>
+#include <millrace/item/scalar.ipp>
+#include <millrace/io/file/abandoned_files.ipp>
+#include <millrace/io/file/append_file.ipp>
+#include <millrace/io/file/at_once.ipp>
+#include <millrace/io/file/byte_source.ipp>
+#include <millrace/io/file/file_list.ipp>
+#include <millrace/io/file/last_line.ipp>
+#include <millrace/io/file/metered_file.ipp>
+#include <millrace/io/file/posix_files.ipp>
+#include <millrace/io/file/storage.ipp>
+#include <millrace/io/cache/cache_block.ipp>
+#include <millrace/io/cache/cache_contents.ipp>
+#include <millrace/io/cache/cache_counts.ipp>
+#include <millrace/io/cache/cache_folder.ipp>
+#include <millrace/io/cache/cache_ledger.ipp>
+#include <millrace/io/cache/cache_options.ipp>
+#include <millrace/io/cache/cache_plan.ipp>
+#include <millrace/io/cache/cached_storage.ipp>
+#include <millrace/io/tar/archive.ipp>
+#include <millrace/io/tar/counted_beside.ipp>
+#include <millrace/io/tar/gzip_inflater.ipp>
+#include <millrace/io/tar/member_name.ipp>
+#include <millrace/io/tar/plain_tar.ipp>
+#include <millrace/io/tar/shard_reader.ipp>
+#include <millrace/io/tar/shard_stream.ipp>
+#include <millrace/io/tar/tail_source.ipp>
+#include <millrace/io/tar/tar_fields.ipp>
+#include <millrace/io/tar/tar_header.ipp>
+#include <millrace/io/tar/tar_reader.ipp>
+#include <millrace/io/tar/wanted_fields.ipp>
+#include <millrace/io/index/block_cache.ipp>
+#include <millrace/io/index/entries_build.ipp>
+#include <millrace/io/index/entry_file.ipp>
+#include <millrace/io/index/entry_files.ipp>
+#include <millrace/io/index/index_build.ipp>
+#include <millrace/io/index/index_file.ipp>
+#include <millrace/io/index/index_format.ipp>
+#include <millrace/io/index/indexed_reader.ipp>
+#include <millrace/io/index/key_list.ipp>
+#include <millrace/io/index/known_shard.ipp>
+#include <millrace/io/index/sample_choice.ipp>
+#include <millrace/io/index/set_index.ipp>
+#include <millrace/io/index/shard_data.ipp>
+#include <millrace/io/index/shard_heads.ipp>
+#include <millrace/io/index/shard_index.ipp>
+#include <millrace/io/index/shard_index_builder.ipp>
+#include <millrace/io/index/tar_index_scan.ipp>
+#include <millrace/sources/brace_expansion.ipp>
+#include <millrace/sources/entry_points.ipp>
+#include <millrace/sources/indexed_shards.ipp>
+#include <millrace/sources/json_objects.ipp>
+#include <millrace/sources/keys_from.ipp>
+#include <millrace/sources/line_reader.ipp>
+#include <millrace/sources/lines.ipp>
+#include <millrace/sources/listed_key.ipp>
+#include <millrace/sources/mix.ipp>
+#include <millrace/sources/shard_list.ipp>
+#include <millrace/sources/shards.ipp>
+#include <millrace/sources/sidecar_counts.ipp>
+#include <millrace/sources/token_files.ipp>
+#include <millrace/sources/write_set_index.ipp>
