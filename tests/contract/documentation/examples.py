@@ -106,12 +106,12 @@ def main(wanted):
     for path in sorted(INCLUDE.rglob("*.hpp")):
         header = str(path.relative_to(INCLUDE / "millrace"))
         if not LEFT_OUT.fullmatch(header) and blocks_of(header):
-            rooms.setdefault(header.rpartition("/")[0], []).append(header)
+            rooms.setdefault(header.partition("/")[0] if "/" in header else "", []).append(header)
     programs = [[header] for header in wanted] or list(rooms.values())
     remembered = RememberedPasses()
     for headers, problem in in_parallel(lambda some: problem_of(some, remembered), programs):
-        report.add(f"examples of {wanted and headers[0] or headers[0].rpartition('/')[0] or 'the umbrellas'}: "
-                   f"{len(headers)}", problem)
+        room = headers[0].partition("/")[0] if "/" in headers[0] else "the umbrellas"
+        report.add(f"examples of {headers[0] if wanted else room}: {len(headers)}", problem)
     return report.close()
 
 

@@ -38,7 +38,7 @@ def install(leg):
                             ignore=shutil.ignore_patterns("build*", ".git", ".cache", "__pycache__"))
         try:
             leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
-                    PKG_CONFIG_PATH="" if options else pkg_config_path)
+                    **({"PKG_CONFIG_PATH": "", "CXX": "clang++"} if options else {"PKG_CONFIG_PATH": pkg_config_path}))
             run_in_time(leg, "build it", ["ninja", "-C", build])
             leg.run("run it", [build / "consumer"])
             leg.expect(f"a consumer through {how}", None)
@@ -166,7 +166,8 @@ def without_doctest(leg, folder):
 def through_cmake(leg, prefix, consumer):
     """A project of CMake, and what it is told where a library is missing or a component is none."""
     build = consumer / "cmake"
-    configure = ["cmake", "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug"]
+    configure = ["cmake", "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug",
+                 "-DCMAKE_CXX_COMPILER=clang++"]
     try:
         leg.run("configure a consumer through CMake", configure)
         run_in_time(leg, "build it", ["cmake", "--build", build])
