@@ -15,6 +15,9 @@ fail() {
 
 jobs=$(nproc 2>/dev/null || echo 2)
 
+# The compiler tells ccache what it read: nothing is run through the preprocessor first.
+export CCACHE_DEPEND=1
+
 # The sanitizers' libraries belong to one version of clang: the system's own.
 clang_runtime() {
   version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)

@@ -9,9 +9,9 @@
 #   // errors: 5               optional: at most so many errors; 1 unless said
 #
 # and holds the mistake under `#if MISTAKE`, and at the end of the line that the error has to name `// wrong here`. With
-# MISTAKE=0 it compiles with g++, all of them joined into one file, and each alone only where that fails; with MISTAKE=1
-# it fails, with g++ and with clang++, with exactly one `error:` line, which stands at that line of this file and which
-# the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
+# MISTAKE=0 it compiles, all of them joined into one file by the quicker compiler, and each alone by g++ only where that
+# fails; with MISTAKE=1 it fails, with g++ and with clang++, with exactly one `error:` line, which stands at that line
+# of this file and which the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
 #
 # TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Three more
 # of theirs compile by now and are run: a callable that holds a unique_ptr, rows of a std::vector that vary, and an
@@ -28,7 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 import join
-from checks import COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+from checks import (COMPILED, COMPILERS, QUICK_COMPILER, ROOT, WARNINGS, RememberedPasses, Report, in_parallel,
+                    library_flags)
 
 INCLUDE = ROOT / "include"
 FOLDER = ROOT / "build" / "errors"
@@ -78,7 +79,7 @@ def right_versions_compile(sources):
         return True
     together = FOLDER / "right_versions.cpp"
     together.write_text(join.joined(sources, sources[0].parent, FOLDER))
-    return diagnostics_of(command_for(COMPILERS[0], together, 0))[0]
+    return diagnostics_of(command_for(QUICK_COMPILER, together, 0))[0]
 
 
 def stated(head, name, otherwise):
