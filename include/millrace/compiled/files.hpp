@@ -1,4 +1,4 @@
-// Defines what the headers of base/, item/, io/ and sources/ declare when MILLRACE_COMPILED is set.
+// Defines what the headers of base/, measure/, item/ and io/ declare when MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/files.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
@@ -19,6 +19,18 @@
 #include <millrace/base/machine.ipp>
 #include <millrace/base/numa.ipp>
 #include <millrace/base/text.ipp>
+#include <millrace/measure/copy_times.ipp>
+#include <millrace/measure/distribution.ipp>
+#include <millrace/measure/event_counts.ipp>
+#include <millrace/measure/flow_figures.ipp>
+#include <millrace/measure/process_figures.ipp>
+#include <millrace/measure/read_levels.ipp>
+#include <millrace/measure/read_meter.ipp>
+#include <millrace/measure/run_figures.ipp>
+#include <millrace/measure/span_ring.ipp>
+#include <millrace/measure/timeline.ipp>
+#include <millrace/measure/trainer_times.ipp>
+#include <millrace/measure/worker_times.ipp>
 #include <millrace/item/array.ipp>
 #include <millrace/item/bad_element_access.ipp>
 #include <millrace/item/bytes.ipp>
@@ -73,17 +85,3 @@
 #include <millrace/io/index/shard_index.ipp>
 #include <millrace/io/index/shard_index_builder.ipp>
 #include <millrace/io/index/tar_index_scan.ipp>
-#include <millrace/sources/brace_expansion.ipp>
-#include <millrace/sources/entry_points.ipp>
-#include <millrace/sources/indexed_shards.ipp>
-#include <millrace/sources/json_objects.ipp>
-#include <millrace/sources/keys_from.ipp>
-#include <millrace/sources/line_reader.ipp>
-#include <millrace/sources/lines.ipp>
-#include <millrace/sources/listed_key.ipp>
-#include <millrace/sources/mix.ipp>
-#include <millrace/sources/shard_list.ipp>
-#include <millrace/sources/shards.ipp>
-#include <millrace/sources/sidecar_counts.ipp>
-#include <millrace/sources/token_files.ipp>
-#include <millrace/sources/write_set_index.ipp>

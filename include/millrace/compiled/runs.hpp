@@ -11,18 +11,6 @@
 #error "millrace/compiled/runs.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
 #endif
 
-#include <millrace/measure/copy_times.ipp>
-#include <millrace/measure/distribution.ipp>
-#include <millrace/measure/event_counts.ipp>
-#include <millrace/measure/flow_figures.ipp>
-#include <millrace/measure/process_figures.ipp>
-#include <millrace/measure/read_levels.ipp>
-#include <millrace/measure/read_meter.ipp>
-#include <millrace/measure/run_figures.ipp>
-#include <millrace/measure/span_ring.ipp>
-#include <millrace/measure/timeline.ipp>
-#include <millrace/measure/trainer_times.ipp>
-#include <millrace/measure/worker_times.ipp>
 #include <millrace/sync/batch_ring.ipp>
 #include <millrace/sync/started_thread.ipp>
 #include <millrace/order/exact_order.ipp>
@@ -70,6 +58,20 @@
 #include <millrace/deliver/new_batch_output.ipp>
 #include <millrace/tune/tuning.ipp>
 #include <millrace/tune/tuning_search.ipp>
+#include <millrace/sources/brace_expansion.ipp>
+#include <millrace/sources/entry_points.ipp>
+#include <millrace/sources/indexed_shards.ipp>
+#include <millrace/sources/json_objects.ipp>
+#include <millrace/sources/keys_from.ipp>
+#include <millrace/sources/line_reader.ipp>
+#include <millrace/sources/lines.ipp>
+#include <millrace/sources/listed_key.ipp>
+#include <millrace/sources/mix.ipp>
+#include <millrace/sources/shard_list.ipp>
+#include <millrace/sources/shards.ipp>
+#include <millrace/sources/sidecar_counts.ipp>
+#include <millrace/sources/token_files.ipp>
+#include <millrace/sources/write_set_index.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>
 #include <millrace/run/flow_facts.ipp>
