@@ -116,7 +116,8 @@ def compiled_library(*compiler):
 def linked_program(made, sources, level="-O1", flags=(), libraries=(), planted=None):
     """The program `made`, by QUICK_COMPILER with the compiled library; headers in the folder `planted` come first."""
     include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    own = [ROOT / "include" / "millrace" / "compiled.cpp"] if planted else []
+    if planted:
+        sources = [*sources, ROOT / "include" / "millrace" / "compiled.cpp"]
 
     def succeed(*command):
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -130,7 +131,7 @@ def linked_program(made, sources, level="-O1", flags=(), libraries=(), planted=N
         return target
 
     with one_at_a_time(made):
-        objects = [target for _, target in in_parallel(compiled, [*sources, *own])]
+        objects = [target for _, target in in_parallel(compiled, sources)]
         if not planted:
             objects.append(compiled_library(QUICK_COMPILER, "-O1"))
         new = made.with_name(f"{made.name}.{os.getpid()}")   # another check may be running the one that is there

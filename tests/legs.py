@@ -93,21 +93,23 @@ def bench(leg):
         return ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
                 *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"), source]
 
-    sources = sorted((ROOT / "bench").rglob("*.cpp"))
+    sources = {str(source.relative_to(ROOT)): source for source in sorted((ROOT / "bench").rglob("*.cpp"))}
     # Most of what they include is the same. Those whose parts the preprocessor chooses cannot be joined.
-    to_join = [source for source in sources if source.parent.name == "bench" and "\n#if" not in source.read_text()]
+    to_join = [name for name, source in sources.items()
+               if source.parent.name == "bench" and "\n#if" not in source.read_text()]
     together = BUILD / "bench_sources" / "joined.cpp"
     together.parent.mkdir(parents=True, exist_ok=True)
-    together.write_text(join.joined(to_join, ROOT, together.parent))
-    alone = [source for source in sources if source not in to_join]
-    said = leg.run_beside_each_other({"the others as one file": command_for(together)} | {
-        str(source.relative_to(ROOT)): command_for(source) for source in alone}, may_fail=True)
-    if joined := said.pop("the others as one file"):
-        each = leg.run_beside_each_other({str(source.relative_to(ROOT)): command_for(source) for source in to_join},
-                                         may_fail=True)
-        said |= each if any(each.values()) else {name: joined for name in each}
-    for source in sources:
-        leg.expect(str(source.relative_to(ROOT)), said.get(str(source.relative_to(ROOT))))
+    together.write_text(join.joined([sources[name] for name in to_join], ROOT, together.parent))
+    commands = {name: command_for(source) for name, source in sources.items() if name not in to_join}
+    said = leg.run_beside_each_other(commands | {"the others as one file": command_for(together)}, may_fail=True)
+    joined = said.pop("the others as one file")
+    said |= {name: "" for name in to_join}
+    if joined:
+        # To name the one that is wrong, if it is wrong alone as well.
+        each = leg.run_beside_each_other({name: command_for(sources[name]) for name in to_join}, may_fail=True)
+        said |= each if any(each.values()) else {name: joined for name in to_join}
+    for name in sources:
+        leg.expect(name, said[name])
 
 
 def unit(leg):

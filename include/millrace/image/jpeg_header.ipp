@@ -3,9 +3,9 @@
 
 #include <millrace/image/jpeg_header.hpp>
 
-#include <millrace/base/hex.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/hex.hpp>
 #include <millrace/image/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/progressive/progressive_header.hpp>
 

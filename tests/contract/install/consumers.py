@@ -36,9 +36,10 @@ def install(leg):
             # Only what a clone would hold: no build folder of ours.
             shutil.copytree(ROOT, consumer / "subprojects" / "millrace",
                             ignore=shutil.ignore_patterns("build*", ".git", ".cache", "__pycache__"))
+        found_through = {"PKG_CONFIG_PATH": "", "CXX": "clang++"} if options else {"PKG_CONFIG_PATH": pkg_config_path}
         try:
             leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
-                    **({"PKG_CONFIG_PATH": "", "CXX": "clang++"} if options else {"PKG_CONFIG_PATH": pkg_config_path}))
+                    **found_through)
             run_in_time(leg, "build it", ["ninja", "-C", build])
             leg.run("run it", [build / "consumer"])
             leg.expect(f"a consumer through {how}", None)
