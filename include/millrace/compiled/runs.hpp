@@ -38,6 +38,7 @@
 #include <millrace/work/replay_log.ipp>
 #include <millrace/work/sample_names.ipp>
 #include <millrace/work/ticket_input.ipp>
+#include <millrace/work/worker_segment.ipp>
 #include <millrace/read/delivery_account.ipp>
 #include <millrace/read/indexed_run.ipp>
 #include <millrace/read/indexed_source.ipp>
@@ -74,8 +75,10 @@
 #include <millrace/sources/write_set_index.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>
+#include <millrace/run/engine.ipp>
 #include <millrace/run/flow_facts.ipp>
 #include <millrace/run/memory_budget.ipp>
+#include <millrace/run/pipeline_builder.ipp>
 #include <millrace/run/quarantine_list.ipp>
 #include <millrace/run/run_core.ipp>
 #include <millrace/run/session_over.ipp>

@@ -11,8 +11,39 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The part of an engine that does not depend on the flow: all that its session knows of it.
+class engine_base {
+ public:
+  engine_base(const session_options& options, const run_settings& settings) : core_(options, settings) {}
+  engine_base(const engine_base&) = delete;
+  engine_base& operator=(const engine_base&) = delete;
+  virtual ~engine_base() = default;
+
+  const run_core& core() const noexcept { return core_; }
+
+ protected:
+  /// Facts for the builder, beside those of the order.
+  struct flow_parts {
+    std::uint64_t seed;
+    sample_names* names;
+    const damage_rule* damaged;
+  };
+  pipeline_builder_options builder_options(const flow_parts& of, const planned_run& order) const;
+  shard_read_stage_options read_options(std::uint64_t epochs);
+  /// Hands over the names and the policy of damage, and starts the run.
+  struct read_parts {
+    planned_run* order;
+    read_stage* read;
+    const std::shared_ptr<sample_names>& names;
+    const damage_rule* damaged;
+  };
+  void start(const read_parts& of, built_segments& segments);
+
+  run_core core_;
+};
+
 template <class Flow>
-class engine {
+class engine final : public engine_base {
   using source = typename Flow::source_type;
   using layout = typename columns_of<typename Flow::item>::type;
 
@@ -23,9 +54,7 @@ class engine {
   engine(Flow flow, const session_options& options)
       : engine(std::move(flow), facts_of(flow), options) {}
 
-  engine(const engine&) = delete;
-  engine& operator=(const engine&) = delete;
-  ~engine() {
+  ~engine() override {
     current_.release();
     core_.shut_down();
   }
@@ -37,43 +66,23 @@ class engine {
     return {builder_.layout(), core_.next(stop_at_epoch)};
   }
 
-  const run_core& core() const noexcept { return core_; }
   const planned& planned_order() const noexcept { return *planned_; }
 
  private:
   [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
-      : core_(options, facts.settings),
+      : engine_base(options, facts.settings),
         source_(std::move(flow.source)),
         planned_(planned_run_for(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, options)),
-        builder_({.seed = flow.seed,
-                  .workers = core_.threads().max_workers(),
-                  .arena = core_.arena(),
-                  .shuffle_bytes = core_.budget_bytes(),
-                  .borders = planned_->borders(),
-                  .numbers = planned_->numbers(),
-                  .names = names_.get(),
-                  .damaged = &damaged_},
-                 core_.host_slots()) {
+        builder_(builder_options({flow.seed, names_.get(), &damaged_}, *planned_), core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
-    read_stage_ = planned_->read(source_,
-                                 {.threads = core_.threads().max_reads(),
-                                  .epochs = options.epochs,
-                                  .read_ahead_bytes = core_.read_ahead_bytes(),
-                                  .window_bytes = core_.budget_bytes(),
-                                  .lost = core_.lost()},
-                                 first);
-    if (names_) read_stage_->name_samples(names_);
-    if (options.on_damage.policy != damage::fail) read_stage_->go_on_from_damage();
-    core_.start({.order = planned_.get(), .read = read_stage_.get(), .segments = builder_.nodes(),
-                 .last = &builder_.last(),
-                 .damaged = &damaged_});
+    read_stage_ = planned_->read(source_, read_options(options.epochs), first);
+    start({planned_.get(), read_stage_.get(), names_, &damaged_}, builder_);
     current_ = batch(builder_.layout(), {});
   }
 
   // The parts use the arena and the slots of the core, and the read stage uses the source and the order.
-  run_core core_;
   source source_;
   const std::unique_ptr<planned> planned_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
@@ -84,3 +93,7 @@ class engine {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/engine.ipp>
+#endif

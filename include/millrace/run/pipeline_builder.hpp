@@ -97,15 +97,61 @@ struct pipeline_builder_options {
   const damage_rule* damaged = nullptr;          ///< null: damage is an error
 };
 
+/// The segments of a session, whatever their types.
+class built_segments {
+ public:
+  /// Returns the pipeline nodes in the order of the flow.
+  std::vector<pipeline_node*> nodes() const;
+  /// Returns the segment that renders into the batches.
+  final_segment& last() noexcept { return *last_; }
+
+ protected:
+  using options = pipeline_builder_options;
+
+  built_segments(const options& o, batch_ring& batches) : options_(o), batches_(&batches) {}
+
+  /// Makes a segment and keeps it.
+  template <class Segment, class... Args>
+  Segment& keep(Args&&... args) {
+    segments_.emplace_back();   // before the segment: it cannot be lost
+    auto* const made = new Segment(std::forward<Args>(args)...);
+    segments_.back().reset(made);
+    return *made;
+  }
+
+  /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes
+  /// are not limited.
+  std::size_t max_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
+  /// Returns the options of the last segment.
+  batch_rows::options last_options(const batch_options& o, unsigned own_threads);
+
+  struct worker_counts {
+    std::size_t count;
+    executor* workers;
+  };
+  /// Returns the workers of a segment; `own_threads` is not 0 if it asks for threads of its own.
+  worker_counts workers_for(unsigned own_threads);
+
+  const options options_;
+  batch_ring* const batches_;
+  bool behind_another_ = false;   // true: the segment being built stands behind another one
+  final_segment* last_ = nullptr;
+
+ private:
+  // Declared before the segments, whose dispatchers submit to them, so they are destroyed after the segments.
+  std::vector<std::unique_ptr<thread_executor>> own_threads_;
+  std::vector<std::unique_ptr<pipeline_node>> segments_;   // from the last to the first
+};
+
 /// Builds the segments of one session and owns them.
 template <class Columns>
-class pipeline_builder {
+class pipeline_builder : public built_segments {
  public:
   using options = pipeline_builder_options;
   using mixer = typename mixer_of<Columns>::type;
 
   /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
-  pipeline_builder(options o, batch_ring& batches) : options_(o), batches_(&batches) {}
+  pipeline_builder(const options& o, batch_ring& batches) : built_segments(o, batches) {}
 
   /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
   template <class In, class... Stages>
@@ -114,14 +160,6 @@ class pipeline_builder {
                         std::move(stages));
   }
 
-  /// Returns the pipeline nodes in the order of the flow.
-  std::vector<pipeline_node*> nodes() const {
-    std::vector<pipeline_node*> all;
-    for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_[i].get());
-    return all;
-  }
-  /// Returns the segment that renders into the batches.
-  final_segment& last() noexcept { return *last_; }
   /// Returns the layout of the batches.
   const Columns& layout() const noexcept { return *layout_; }
 
@@ -176,11 +214,10 @@ class pipeline_builder {
     using segment = parallel_segment<maps_type, Expanding>;
     behind_another_ = true;
     auto& after = next<typename segment::output, typename segment::output>(stage_list<>{}, here, here, std::move(rest));
-    const worker_counts s = workers_for(maps);
-    return keep(std::make_unique<segment>(
-                    maps_type(begun, std::move(maps)), std::move(expanding),
-                    typename segment::options{.max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count,
-                                              .names = options_.names}, after))
+    const worker_counts s = workers_for(own_threads_of(maps));
+    return keep<segment>(maps_type(begun, std::move(maps)), std::move(expanding),
+                         typename segment::options{.max_workers = s.count, .workers = s.workers,
+                                                   .capacity = 32 * s.count, .names = options_.names}, after)
         .entrance();
   }
 
@@ -190,20 +227,19 @@ class pipeline_builder {
     auto& after = next<typename Stage::output, typename Stage::output>(stage_list<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
-        keep(std::make_unique<segment>(
-                 std::move(stage), typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after))
+        keep<segment>(std::move(stage),
+                      typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after)
             .entrance();
     if constexpr (sizeof...(Maps) == 0) {
       return serial;
     } else {
       using maps_type = fused_maps<In, Maps...>;
       using maps_only = parallel_segment<maps_type, no_expanding_stage>;
-      const worker_counts s = workers_for(maps);
-      return keep(std::make_unique<maps_only>(
-                      maps_type(begun, std::move(maps)), no_expanding_stage{},
-                      typename maps_only::options{
-                          .max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
-                      serial))
+      const worker_counts s = workers_for(own_threads_of(maps));
+      return keep<maps_only>(maps_type(begun, std::move(maps)), no_expanding_stage{},
+                             typename maps_only::options{
+                                 .max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
+                             serial)
           .entrance();
     }
   }
@@ -213,20 +249,10 @@ class pipeline_builder {
                              typename mixer::options mixing) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
-    const worker_counts s = workers_for(maps);
-    auto& made = keep(
-        std::make_unique<segment>(maps_type(begun, std::move(maps)),
-                                  typename segment::options{.rows = o.size,
-                                                            .drop_last = drops_last(o),
-                                                            .pad_last = o.pad_last,
-                                                            .keys = o.keys,
-                                                            .max_workers = s.count,
-                                                            .workers = s.workers,
-                                                            .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
-                                                            .batches = batches_,
-                                                            .borders = options_.borders,
-                                                            .damaged = options_.damaged,
-                                                            .mixing = std::move(mixing)}));
+    const unsigned own_threads = own_threads_of(maps);
+    auto& made = keep<segment>(
+        maps_type(begun, std::move(maps)),
+        typename segment::options{.batch = last_options(o, own_threads), .mixing = std::move(mixing)});
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();
@@ -245,42 +271,19 @@ class pipeline_builder {
     return made;
   }
 
-  /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes
-  /// are not limited.
-  std::size_t max_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
-
-  struct worker_counts {
-    std::size_t count;
-    executor* workers;
-  };
-
+  /// Returns the greatest number of threads that a map asks for.
   template <class... Maps>
-  worker_counts workers_for(const stage_list<Maps...>& maps) {
-    if (options_.workers == 0) return {1, nullptr};
-    unsigned own_threads = 0;
-    for_each(maps, [&](const auto& map) {
-      if (map.options.blocking) own_threads = std::max(own_threads, map.options.threads);
-    });
-    if (own_threads == 0) return {options_.workers, options_.arena};
-    own_threads_.push_back(std::make_unique<thread_executor>(own_threads));
-    return {own_threads, own_threads_.back().get()};
+  static unsigned own_threads_of(const stage_list<Maps...>& maps) {
+    if constexpr (sizeof...(Maps) == 0) return 0;
+    else
+      return std::max(maps.first.options.blocking ? maps.first.options.threads : 0u, own_threads_of(maps.rest));
   }
 
-  template <class Segment>
-  Segment& keep(std::unique_ptr<Segment> segment) {
-    Segment& kept = *segment;
-    segments_.push_back(std::move(segment));
-    return kept;
-  }
-
-  const options options_;
-  batch_ring* const batches_;
-  // Declared before the segments, whose dispatchers submit to them, so they are destroyed after the segments.
-  std::vector<std::unique_ptr<thread_executor>> own_threads_;
-  std::vector<std::unique_ptr<pipeline_node>> segments_;   // from the last to the first
-  bool behind_another_ = false;   // true: the segment being built stands behind another one
-  final_segment* last_ = nullptr;
   const Columns* layout_ = nullptr;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/pipeline_builder.ipp>
+#endif

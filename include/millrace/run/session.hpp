@@ -39,7 +39,7 @@ class session {
   /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
   explicit session(Flow flow, session_options options = {})
-      : options_(options), engine_(std::make_unique<detail::engine<Flow>>(std::move(flow), options)) {}
+      : options_(options), engine_(new detail::engine<Flow>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
   template <std::same_as<Flow> SameFlow>
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
@@ -51,7 +51,7 @@ class session {
   /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
   /// Throws the error of the batch, if it has one. Throws setup_error if the caller holds every slot, unless
   /// session_options::leases_released_by_other_threads is set.
-  batch next() { return engine_->next(false); }
+  batch next() { return engine().next(false); }
 
   /// Input iterator over the batches of a loop; one batch is current at a time.
   class iterator {
@@ -62,13 +62,13 @@ class session {
 
     iterator() = default;
     iterator(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {
-      if (!run_->engine_->begin(epoch_)) run_ = nullptr;
+      if (!run_->engine().begin(epoch_)) run_ = nullptr;
     }
-    batch& operator*() const { return *run_->engine_->current(); }
-    batch* operator->() const { return run_->engine_->current(); }
+    batch& operator*() const { return *run_->engine().current(); }
+    batch* operator->() const { return run_->engine().current(); }
     /// Releases the current batch, unless it was moved out, and gets the next one.
     iterator& operator++() {
-      if (!run_->engine_->step(epoch_)) run_ = nullptr;
+      if (!run_->engine().step(epoch_)) run_ = nullptr;
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -105,14 +105,14 @@ class session {
   error_location locate(std::uint64_t epoch, std::uint64_t position) const
     requires detail::has_index<source>
   {
-    return engine_->planned_order().locate(epoch, position);
+    return engine().planned_order().locate(epoch, position);
   }
   /// Returns the shuffle quality of this rank's samples so far, and the one to expect. A single indexed source only.
   /// Any thread.
   auto shuffle_quality() const
     requires requires(const typename detail::planned_run_of<source>::type& order) { order.shuffle_quality(); }
   {
-    return engine_->planned_order().shuffle_quality();
+    return engine().planned_order().shuffle_quality();
   }
   /// Returns the counters of the run. Cheap. Any thread.
   detail::run_stats stats() const { return engine_->core().stats(); }
@@ -129,8 +129,10 @@ class session {
   const std::string& description() const { return engine_->core().description(); }
 
  private:
+  detail::engine<Flow>& engine() const noexcept { return static_cast<detail::engine<Flow>&>(*engine_); }
+
   session_options options_;
-  std::unique_ptr<detail::engine<Flow>> engine_;
+  std::unique_ptr<detail::engine_base> engine_;   // an engine<Flow>
 };
 
 template <class Flow>

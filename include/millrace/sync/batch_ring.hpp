@@ -6,7 +6,7 @@
 //   ring.start({.rows = 256, .memory = pieces});
 //   ring.open_free();                   // gives FREE slots to the next batches; returns how many batches are open
 //   ring.data(batch);                   // workers write rows here ...
-//   ring.rows_done(batch, 2);           // ... and report them; the last row makes the batch READY
+//   if (ring.rows_done(batch, 2)) ring.set_ready(batch);   // ... and report them; the last row makes the batch READY
 //   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when to try again
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
@@ -90,25 +90,18 @@ class batch_ring {
   /// Returns the damaged rows of a batch that is being closed, by row.
   std::vector<damaged_row>& damaged(std::uint64_t batch);
 
-  /// The default for `close`: does nothing.
-  struct nothing_to_close {
-    batch_extent operator()(std::byte*, std::size_t) const noexcept { return {}; }
-  };
-  /// Reports `n` finished rows. The call with the last rows makes the batch READY and returns true. Before that it
-  /// calls close(data, rows), unless a row failed.
-  template <class Close = nothing_to_close>
-  bool rows_done(std::uint64_t batch, std::size_t n, const Close& close = {}) {
-    slot& s = at(batch);
-    if (s.to_come.fetch_sub(n, std::memory_order_acq_rel) != n) return false;
-    if (!s.error) s.extent = close(s.data, rows_ - s.void_rows.load(std::memory_order_relaxed));
-    {
-      const std::lock_guard lock(mutex_);
-      s.ready = true;
-      ++ready_count_;
-    }
-    bell_.ring();
-    return true;
+  /// Reports `n` finished rows. Returns whether they were the last: then the caller closes the batch, set_ready().
+  bool rows_done(std::uint64_t batch, std::size_t n) noexcept {
+    return at(batch).to_come.fetch_sub(n, std::memory_order_acq_rel) == n;
   }
+  /// Returns whether a batch whose rows are all done has an error.
+  bool failed(std::uint64_t batch) const noexcept { return at(batch).error != nullptr; }
+  /// Returns how many of the rows of a batch, which are all done, have a sample.
+  std::size_t rows_of(std::uint64_t batch) const noexcept {
+    return rows_ - at(batch).void_rows.load(std::memory_order_relaxed);
+  }
+  /// Makes a batch READY, after its last row.
+  void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
   /// Marks the first batch of an epoch, which is known once the previous epoch has been read to its end.
   void mark_epoch_start(std::uint64_t batch);

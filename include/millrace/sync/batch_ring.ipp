@@ -63,6 +63,17 @@ MILLRACE_INLINE std::vector<damaged_row>& batch_ring::damaged(std::uint64_t batc
   return all;
 }
 
+MILLRACE_INLINE void batch_ring::set_ready(std::uint64_t batch, const batch_extent& extent) {
+  {
+    const std::lock_guard lock(mutex_);
+    slot& s = at(batch);
+    s.extent = extent;
+    s.ready = true;
+    ++ready_count_;
+  }
+  bell_.ring();
+}
+
 MILLRACE_INLINE void batch_ring::mark_epoch_start(std::uint64_t batch) {
   {
     const std::lock_guard lock(mutex_);

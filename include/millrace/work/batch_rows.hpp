@@ -1,21 +1,26 @@
-// The rows of a batch as the last segment sees them, whatever their types: where errors go, and how rows that have no
-// sample are filled.
+// The last segment as far as the types of its samples and columns do not matter: where errors go, how rows that have no
+// sample are filled, how a batch is closed.
 //
-//   class my_segment : mr::detail::batch_rows { ... };   // says how a row of its columns is copied or cleared
+//   class my_segment : public mr::detail::batch_rows { ... };   // says how a row of its columns is copied or cleared
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
-//   if (has_flags()) fill_rows(batch, base, rows);       // when the batch is closed
+//   rows_done(batch, 2);                                 // closes the batch if these are the last
 //
-// Errors: kept with the batch. Threads: fail() is called by any worker, fill_rows() by the one that closes the batch.
+// It is no template, so that a flow does not compile it anew.
+// Errors: kept with the batch. Threads: any worker calls fail() and rows_done().
 #pragma once
 
 #include <millrace/item/record.hpp>
 #include <millrace/measure/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
+#include <millrace/work/batch_borders.hpp>
 #include <millrace/work/damage_rule.hpp>
+#include <millrace/work/final_segment.hpp>
+#include <millrace/work/worker_segment.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,25 +36,49 @@ struct row_ticket {
   record origin{};
 };
 
-/// Errors and damaged rows of the batches of a last segment.
-class batch_rows {
+/// A sample that was taken while there were no slots; the segment adds what is typed.
+struct early_row {
+  virtual ~early_row() = default;
+  std::exception_ptr error{};
+};
+
+/// The memory of a worker for the rows that it makes at once; the segment adds what is typed.
+struct worker_rows {
+  virtual ~worker_rows() = default;
+};
+
+/// The rows of the batches of a last segment.
+class batch_rows : public worker_segment, public final_segment {
  public:
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
-    bool pad_last = false;   ///< a short batch is filled up with masked rows
-    bool keys = false;   ///< each batch has the keys of its rows
+    bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
+    bool keys = false;   ///< keeps the keys of its rows with each batch
+    std::size_t max_workers = 1;   ///< number of workers
+    executor* workers = nullptr;   ///< null: advance() does the work
+    std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
+    batch_borders borders{};
     const damage_rule* damaged = nullptr;   ///< null: damage is an error
   };
 
-  batch_rows(const batch_rows&) = delete;
-  batch_rows& operator=(const batch_rows&) = delete;
+  using worker_segment::add_to;
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+  void start() override {}
+  void space_freed() noexcept override { open_slots(); }   // a slot was freed
+  dispatcher& tickets() noexcept override { return *dispatcher_; }
 
  protected:
   static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
 
-  explicit batch_rows(const options& o);
-  ~batch_rows() = default;
+  /// Facts about the columns and the maps.
+  struct row_kind {
+    std::size_t together;    ///< the preferred claim
+    const char* rendering;   ///< the name of rendering, beside that of the maps; null: there are no maps
+  };
+
+  batch_rows(const options& o, const row_kind& kind);
+  ~batch_rows() override = default;
 
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
@@ -61,20 +90,30 @@ class batch_rows {
   std::exception_ptr located(const row_ticket& of) const noexcept;
   /// Keeps the current exception with the batch: as its error, or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
-  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
-  void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept;
-  /// Adds the times of all workers to the figures of the stage.
-  static void add_phases(stage_figures& s, const std::vector<phase_times>& of_workers, const char* rendering_name);
+  /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
+  bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
+  /// Reports `count` finished rows. Closes the batch if these are its last.
+  void rows_done(std::uint64_t batch, std::size_t count) noexcept;
 
   const options rows_;
   const damage_rule damaged_;
+  std::vector<std::unique_ptr<early_row>> early_{};   // by position; once the workers run, none is added
+  std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
+  std::vector<phase_times> phases_;   // by worker
 
  private:
+  /// Pads ragged columns and moves them together; returns the used part of the slot.
+  virtual batch_extent close_columns(std::byte* base, std::size_t rows) const noexcept = 0;
   virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
   virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;
   virtual void clear_row(std::byte* base, std::size_t row) const noexcept = 0;
 
+  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
+  void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept;
   void set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept;
+
+  const char* const rendering_name_;
+  std::uint64_t early_damaged_ = 0;
 };
 
 }}}  // namespace millrace::detail

@@ -11,8 +11,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE batch_rows::batch_rows(const options& o)
-    : rows_(o), damaged_(o.damaged ? *o.damaged : damage_rule()) {}
+MILLRACE_INLINE batch_rows::batch_rows(const options& o, const row_kind& kind)
+    : worker_segment({.name = "workers",
+                      .span_name = "work",
+                      .workers = o.workers,
+                      .claims = {.max_workers = o.max_workers, .together = kind.together, .group = o.rows}}),
+      rows_(o),
+      damaged_(o.damaged ? *o.damaged : damage_rule()),
+      groups_(o.max_workers),
+      phases_(o.max_workers),
+      rendering_name_(kind.rendering) {}
 
 MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) const noexcept {
   return located_by([&] {
@@ -34,6 +42,25 @@ MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexc
     error = std::current_exception();   // out of memory while composing the message
   }
   rows_.batches->fail(batch, of.position, std::move(error));
+}
+
+MILLRACE_INLINE bool batch_rows::add_early_damage(const std::exception_ptr& error, bool in_later_epoch) {
+  damaged_.add_early(early_damaged_, error, in_later_epoch);
+  return false;
+}
+
+MILLRACE_INLINE void batch_rows::rows_done(std::uint64_t batch, std::size_t count) noexcept {
+  batch_ring& batches = *rows_.batches;
+  if (!batches.rows_done(batch, count)) return;
+  batch_extent extent;
+  if (!batches.failed(batch)) {
+    std::byte* const base = batches.data(batch);
+    const std::size_t rows = batches.rows_of(batch), all = rows_.pad_last ? rows_.rows : rows;
+    if (has_flags()) fill_rows(batch, base, rows);
+    extent = close_columns(base, all);
+    extent.padding_rows = all - rows;
+  }
+  batches.set_ready(batch, extent);
 }
 
 MILLRACE_INLINE void batch_rows::fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
@@ -77,10 +104,13 @@ MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row&
   }
 }
 
-MILLRACE_INLINE void batch_rows::add_phases(stage_figures& s, const std::vector<phase_times>& of_workers,
-                                            const char* rendering_name) {
-  for (const phase_times& p : of_workers) p.add_to(s, "map", rendering_name);
-  phase_times::divide(s);
+MILLRACE_INLINE void batch_rows::add_to(flow_figures& f, std::uint64_t now_ns) const {
+  stage_figures s = dispatcher_->figures(name_, now_ns);
+  if (rendering_name_) {
+    for (const phase_times& p : phases_) p.add_to(s, "map", rendering_name_);
+    phase_times::divide(s);
+  }
+  f.stages.push_back(std::move(s));
 }
 
 }}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // The last segment: runs the remaining maps and renders each sample directly into its row of a slot.
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
-//   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.rows = 256, .workers = &pool, .batches = &ring});
+//   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
 //   std::uint64_t p = 0;
 //   do last.tickets().wait_for_available(p);
 //   while (!last.make_early(p++));   // the lowest position that has an item fixes all shapes; it is rendered later
@@ -22,54 +22,35 @@
 #include <millrace/work/no_mixer.hpp>
 #include <millrace/work/ticket_input.hpp>
 
-#include <array>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs `Maps` on samples and renders the results into the columns of a batch.
 template <class Maps, class Columns>
-class batch_segment final : public dispatcher_work,
-                            public pipeline_node,
-                            public final_segment,
-                            private batch_rows {
+class batch_segment final : public batch_rows {
  public:
   using input = typename Maps::input;
   using item = typename Columns::item;
   using mixer = typename mixer_of<Columns>::type;
 
   struct options {
-    std::size_t rows = 1;   ///< rows of a batch
-    bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
-    bool keys = false;   ///< keeps the keys of its rows with each batch
-    std::size_t max_workers = 1;   ///< number of workers
-    executor* workers = nullptr;   ///< null: advance() does the work
-    std::size_t ring_capacity = 64;   ///< samples in the input, at least
-    batch_ring* batches = nullptr;
-    batch_borders borders{};
-    const damage_rule* damaged = nullptr;   ///< null: damage is an error
+    batch_rows::options batch{};
     typename mixer::options mixing{};
   };
 
   [[gnu::cold]] batch_segment(Maps chain, const options& o)
-      : batch_rows({.rows = o.rows, .pad_last = o.pad_last, .keys = o.keys, .batches = o.batches,
-                    .damaged = o.damaged}),
+      : batch_rows(o.batch, {.together = together, .rendering = Maps::maps > 0 ? Columns::rendering : nullptr}),
         maps_(std::move(chain)),
-        input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
-                .borders = o.borders}),
-        scratch_(o.max_workers),
-        groups_(o.max_workers),
-        phases_(o.max_workers),
-        mixer_(o.mixing),
-        dispatcher_(std::make_shared<dispatcher>(
-            *this, dispatcher::options{.max_workers = o.max_workers, .together = together, .group = o.rows})) {
-    dispatcher_->attach(o.workers);
+        input_({.capacity = rows_.ring_capacity, .group = rows_.rows, .drop_partial = rows_.drop_last,
+                .batches = rows_.batches, .borders = rows_.borders}),
+        mixer_(o.mixing) {
+    for (auto& of_worker : groups_) of_worker.reset(new group_memory);
     input_.connect(*dispatcher_);
   }
 
   /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
-  dispatcher& tickets() noexcept override { return *dispatcher_; }
   std::size_t batch_bytes() const override { return columns_.batch_bytes(); }
   std::string describe() const override { return columns_.describe(); }
   /// Returns the columns; their shapes are fixed once make_early() has returned true.
@@ -79,25 +60,29 @@ class batch_segment final : public dispatcher_work,
   /// the sample, with its location.
   [[gnu::cold]] bool make_early(std::uint64_t position) override {
     row_ticket context{position};
-    early_.push_back(std::make_unique<early_item>(input_.take(position, context.bytes)));
-    auto& [s, made, error] = *early_.back();
+    early_.emplace_back().reset(new early_item(input_.take(position, context.bytes)));
+    early_item& early = early_at(position);
+    sample<input>& s = early.taken;
     input_.freed(1, context.bytes);
-    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.item.error(), s);
+    const bool in_later_epoch = s.epoch > early_at(0).taken.epoch;
+    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.item.error(), in_later_epoch);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
       if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.item.error());
       s.keep_origin();
       context.origin = s.origin;
-      made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
+      early.made.emplace(
+          maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
       s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*made, rows_.rows, has_flags());
+      columns_.fix_shapes(*early.made, rows_.rows, has_flags());
     } catch (...) {
-      made.reset();
+      early.made.reset();
       s.item.reset();
-      error = located(context);
-      if (s.what != sample<input>::kind::failed && damaged_.takes(error)) return add_early_damage(error, s);
-      std::rethrow_exception(error);
+      early.error = located(context);
+      if (s.what != sample<input>::kind::failed && damaged_.takes(early.error))
+        return add_early_damage(early.error, in_later_epoch);
+      std::rethrow_exception(early.error);
     }
     return true;
   }
@@ -115,38 +100,13 @@ class batch_segment final : public dispatcher_work,
     group_sums sums;
     fetch_ahead(first, count);
     phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
+    auto& memory = static_cast<group_memory&>(*groups_[worker]);
     for (std::size_t done = 0; done < count; done += group_rows, look = nullptr)
-      render_group(worker, {batch, first + done, std::min(group_rows, count - done), look}, sums);
+      render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, look}, sums);
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
-    const auto close = [&](std::byte* base, std::size_t rows) {
-      if (has_flags()) fill_rows(batch, base, rows);
-      const std::size_t all = rows_.pad_last ? rows_.rows : rows;
-      batch_extent e;
-      if constexpr (Columns::ragged > 0) e = columns_.close(base, all);
-      e.padding_rows = all - rows;
-      return e;
-    };
-    rows_.batches->rows_done(batch, count, close);
+    rows_done(batch, count);
   }
-
-  void space_freed() noexcept override { open_slots(); }   // a slot was freed
-
-  void count_into(event_counts& counts) noexcept override {
-    for (auto& s : scratch_) s.count_into(counts);
-  }
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s = dispatcher_->figures("workers", now_ns);
-    if constexpr (Maps::maps > 0) add_phases(s, phases_, Columns::rendering);
-    f.stages.push_back(std::move(s));
-  }
-  void add_to(timeline& t, std::uint64_t start_ns) const override { dispatcher_->add_spans(t, "work", start_ns); }
-  std::string waits(std::uint64_t now_ns) const override { return "workers: " + dispatcher_->waits(now_ns); }
-  void start() override {}
-  bool advance() override { return dispatcher_->advance(); }
-  void set_active(const concurrency_counts& open) override { dispatcher_->set_active(open.workers); }
-  void stop() noexcept override { dispatcher_->stop(); }
-  void join() noexcept override { dispatcher_->join(); }
 
  private:
   /// Prefetches the records of a claim. Another core read them long ago, so it is better to wait for all at once.
@@ -165,21 +125,21 @@ class batch_segment final : public dispatcher_work,
   // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
+  /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
+  struct alignas(64) group_memory final : worker_rows {
+    std::optional<item> items[group_rows];
+    row_ticket contexts[group_rows];
+  };
   struct group {
     std::uint64_t batch, first;
     std::size_t count;
+    group_memory& rows;
     phase_times* look;   // null: the times are not measured
   };
-  /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
-  struct alignas(64) group_memory {
-    std::array<std::optional<item>, group_rows> items;
-    std::array<row_ticket, group_rows> contexts;
-  };
-  struct early_item {
+  struct early_item final : early_row {
     explicit early_item(sample<input>&& s) : taken(std::move(s)) {}
     sample<input> taken;   // without its item
     std::optional<item> made{};
-    std::exception_ptr error{};
   };
   struct group_sums {
     std::size_t early = 0;   // taken by make_early()
@@ -187,12 +147,11 @@ class batch_segment final : public dispatcher_work,
     std::uint64_t digest = 0;
   };
 
-  /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
-  bool add_early_damage(const std::exception_ptr& error, const sample<input>& s) {
-    damaged_.add_early(early_damaged_, error, s.epoch > early_.front()->taken.epoch);
-    return false;
+  batch_extent close_columns([[maybe_unused]] std::byte* base,
+                             [[maybe_unused]] std::size_t rows) const noexcept override {
+    if constexpr (Columns::ragged > 0) return columns_.close(base, rows);
+    else return {};
   }
-
   std::span<std::uint8_t> flags_at(std::byte* base) const noexcept override { return columns_.flags(base); }
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept override {
     columns_.copy_row(base, from, to);
@@ -202,13 +161,13 @@ class batch_segment final : public dispatcher_work,
   /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[worker];
-    const auto [batch, first, count, look] = of;
+    const auto& [batch, first, count, rows, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
-    auto& [items, contexts] = groups_[worker];
+    auto& [items, contexts] = rows;
     for (std::size_t i = 0; i < count; ++i) contexts[i] = row_ticket{.position = first + i};
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
-      early = take_early(of, items, contexts);
+      early = take_early(of);
       sums.early += early;
     }
     for (std::size_t i = early; i < count; ++i) {
@@ -225,14 +184,14 @@ class batch_segment final : public dispatcher_work,
     std::byte* const base = rows_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
       // Consecutive samples that did not fail lie in consecutive rows.
-      std::array<const item*, group_rows> run{};
+      const item* run[group_rows];
       std::size_t n = 0;
       while (i + n < count && items[i + n]) {
         run[n] = &*items[i + n];
         ++n;
       }
       dispatcher_->at(worker, first + i);
-      if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
+      if (n > 0) render_run(memory, {batch, base, run, contexts + i, n});
       i += n + 1;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -273,56 +232,62 @@ class batch_segment final : public dispatcher_work,
 
   /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
   /// (Never inlined, because hardly any group has some.)
-  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of, std::span<std::optional<item>, group_rows> items,
-                                           std::span<row_ticket, group_rows> contexts) noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of) noexcept {
+    auto& [items, contexts] = of.rows;
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
-      auto& [s, made, error] = *early_[of.first + i];
+      early_item& early = early_at(of.first + i);
       try {
-        if (enter(of.batch, contexts[i], s)) {
-          if (error) std::rethrow_exception(error);
-          items[i] = std::move(made);
+        if (enter(of.batch, contexts[i], early.taken)) {
+          if (early.error) std::rethrow_exception(early.error);
+          items[i] = std::move(early.made);
         }
       } catch (...) {
         fail(of.batch, contexts[i]);
       }
-      made.reset();
+      early.made.reset();
       contexts[i].map_at_work = rendering;
     }
     return i;
   }
 
-  void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
-                  std::span<row_ticket> contexts) noexcept {
-    const std::size_t row = row_of(batch, contexts[0]);
+  /// Items that are made, of consecutive rows.
+  struct made_rows {
+    std::uint64_t batch;
+    std::byte* base;
+    const item* const* items;
+    row_ticket* contexts;
+    std::size_t count;
+  };
+
+  void render_run(scratch& memory, const made_rows& of) noexcept {
+    const std::size_t row = row_of(of.batch, of.contexts[0]);
     try {
-      columns_.render(run, base, row, memory);
-      if constexpr (mixer::mixes) mixer_.rendered(batch, base, row, run.size());
+      columns_.render({of.items, of.count}, of.base, row, memory);
+      if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row, of.count);
       return;
     } catch (...) {
-      if (run.size() == 1) return fail(batch, contexts[0]);
+      if (of.count == 1) return fail(of.batch, of.contexts[0]);
     }
     // One of several rows failed. Rendered one by one, each row shows whether it is the one.
-    for (std::size_t i = 0; i < run.size(); ++i) {
+    for (std::size_t i = 0; i < of.count; ++i) {
       try {
-        columns_.render(run.subspan(i, 1), base, row + i, memory);
-        if constexpr (mixer::mixes) mixer_.rendered(batch, base, row + i, 1);
+        columns_.render({of.items + i, 1}, of.base, row + i, memory);
+        if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row + i, 1);
       } catch (...) {
-        fail(batch, contexts[i]);
+        fail(of.batch, of.contexts[i]);
       }
     }
+  }
+
+  early_item& early_at(std::uint64_t position) const noexcept {
+    return static_cast<early_item&>(*early_[position]);
   }
 
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  std::vector<scratch> scratch_;
-  std::vector<group_memory> groups_;   // by worker
-  std::vector<phase_times> phases_;   // by worker
   [[no_unique_address]] mixer mixer_;
-  std::shared_ptr<dispatcher> dispatcher_;
-  std::vector<std::unique_ptr<early_item>> early_;   // by position; constant once the workers run, but for its elements
-  std::uint64_t early_damaged_ = 0;
 };
 
 }}}  // namespace millrace::detail

@@ -15,10 +15,10 @@
 
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/stages/expand.hpp>
-#include <millrace/work/dispatcher.hpp>
 #include <millrace/work/fused_maps.hpp>
 #include <millrace/work/sample_names.hpp>
 #include <millrace/work/ticket_input.hpp>
+#include <millrace/work/worker_segment.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -68,7 +68,7 @@ inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_m
 
 /// Runs `Maps`, then `Expanding`, on workers.
 template <class Maps, class Expanding>
-class parallel_segment final : public dispatcher_work, public pipeline_node, public space_listener {
+class parallel_segment final : public worker_segment, public space_listener {
  public:
   using input = typename Maps::input;
   using output = typename detail::segment_output<Maps, Expanding>::type;
@@ -81,15 +81,14 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   };
 
   parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
-      : maps_(std::move(chain)),
+      : worker_segment({.name = own_name, .span_name = own_name, .workers = o.workers,
+                        .claims = {.max_workers = o.max_workers}}),
+        maps_(std::move(chain)),
         expanding_(std::move(expanding)),
         next_(&next),
         names_(o.names),
         input_({.capacity = 2 * o.capacity}),
-        results_(o.capacity),
-        scratch_(o.max_workers),
-        dispatcher_(std::make_shared<dispatcher>(*this, dispatcher::options{.max_workers = o.max_workers})) {
-    dispatcher_->attach(o.workers);
+        results_(o.capacity) {
     input_.connect(*dispatcher_);
     next.set_listener(this);
   }
@@ -99,7 +98,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
 
   /// Runs the stages on one claim, and commits completed tickets.
   void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
-    const trace_range work(expands ? "expand" : "map");
+    const trace_range work(own_name);
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
       dispatcher_->at(worker, ticket);
@@ -128,29 +127,18 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
 
   void space_freed() noexcept override { commit(); }
 
-  void count_into(event_counts& counts) noexcept override {
-    for (auto& s : scratch_) s.count_into(counts);
-  }
+  using worker_segment::add_to;
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s = dispatcher_->figures(expands ? "expand" : "map", now_ns);
+    stage_figures s = dispatcher_->figures(own_name, now_ns);
     if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); expands && out > 0)
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
     f.stages.push_back(std::move(s));
   }
-  void add_to(timeline& t, std::uint64_t start_ns) const override {
-    dispatcher_->add_spans(t, expands ? "expand" : "map", start_ns);
-  }
-  std::string waits(std::uint64_t now_ns) const override {
-    return (expands ? "expand: " : "map: ") + dispatcher_->waits(now_ns);
-  }
   void start() override { dispatcher_->set_limit(results_.size()); }
-  bool advance() override { return dispatcher_->advance(); }
-  void set_active(const concurrency_counts& open) override { dispatcher_->set_active(open.workers); }
-  void stop() noexcept override { dispatcher_->stop(); }
-  void join() noexcept override { dispatcher_->join(); }
 
  private:
   static constexpr bool expands = !std::is_same_v<Expanding, no_expanding_stage>;
+  static constexpr const char* own_name = expands ? "expand" : "map";
   static constexpr std::size_t expanding_at_work = ~std::size_t{0};
 
   struct result {
@@ -245,8 +233,6 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   sample_names* const names_;
   ticket_input<input> input_;
   std::vector<result> results_;
-  std::vector<scratch> scratch_;
-  std::shared_ptr<dispatcher> dispatcher_;
 
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> outputs_{0};   // committed

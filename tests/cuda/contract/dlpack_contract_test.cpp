@@ -42,8 +42,9 @@ class maker {
       const std::array<const item*, 1> items = {&one};
       columns_.render(items, output_->host_slots().data(number_), i, memory);
     }
-    output_->host_slots().rows_done(number_, rows,
-                                      [this](std::byte* base, std::size_t n) { return columns_.close(base, n); });
+    auto& slots = output_->host_slots();
+    REQUIRE(slots.rows_done(number_, rows));
+    slots.set_ready(number_, columns_.close(slots.data(number_), slots.rows_of(number_)));
     output_->advance();   // starts the copy where there is one
     const auto got = output_->take(number_, false);
     REQUIRE(got.what == mr::detail::batch_ring::outcome::ready);

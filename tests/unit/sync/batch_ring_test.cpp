@@ -13,6 +13,10 @@ struct three_slots {
   mr::detail::batch_ring ring;
 
   three_slots() { ring.start({.rows = 2, .memory = {memory[0], memory[1], memory[2]}}); }
+  void done(std::uint64_t batch) {
+    CHECK(ring.rows_done(batch, 2));
+    ring.set_ready(batch);
+  }
 };
 
 }  // namespace
@@ -24,6 +28,8 @@ TEST_CASE("a batch is ready when its last row is done, and not before") {
   CHECK(t.ring.take(0).what == outcome::not_yet);
   CHECK_FALSE(t.ring.can_take(0));
   CHECK(t.ring.rows_done(0, 1));
+  CHECK_FALSE(t.ring.can_take(0));   // before it is closed
+  t.ring.set_ready(0);
   CHECK(t.ring.can_take(0));
   const auto taken = t.ring.take(0);
   CHECK(taken.what == outcome::ready);
@@ -38,7 +44,7 @@ TEST_CASE("a slot is given to the next batch only after it came back, in whateve
   t.ring.open_free();
   std::size_t slot[3];
   for (std::uint64_t b : {0, 1, 2}) {
-    t.ring.rows_done(b, 2);
+    t.done(b);
     slot[b] = t.ring.take(b).batch.slot;
   }
   CHECK(t.ring.open_free() == 3);
@@ -59,8 +65,8 @@ TEST_CASE("the error with the lowest position stands in the batch's place") {
   t.ring.fail(0, 1, error("second"));
   t.ring.fail(0, 0, error("first"));
   t.ring.fail(0, 1, error("again"));
-  t.ring.rows_done(0, 2);
-  t.ring.rows_done(1, 2);
+  t.done(0);
+  t.done(1);
   CHECK_THROWS_WITH(std::rethrow_exception(t.ring.take(0).batch.error), "first");
   CHECK(t.ring.take(1).batch.error == nullptr);
 }
@@ -70,7 +76,7 @@ TEST_CASE("void rows make a short batch, and ends are told apart") {
   t.ring.open_free();
   t.ring.add_void_rows(0, 1);
   t.ring.set_epoch(0, 7);
-  t.ring.rows_done(0, 2);
+  t.done(0);
   t.ring.mark_epoch_start(1);
   t.ring.set_end(2);
   const auto first = t.ring.take(0, true);

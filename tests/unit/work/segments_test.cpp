@@ -357,7 +357,7 @@ TEST_CASE("the lowest position decides the shapes, a void row with an item too; 
   using kind = mr::detail::sample<holds_twin>::kind;
   mr::detail::batch_ring ring;
   mr::detail::batch_segment<mr::detail::fused_maps<holds_twin>, mr::detail::columns<&holds_twin::column>> last(
-      {}, {.rows = 4, .batches = &ring});
+      {}, {.batch = {.rows = 4, .batches = &ring}});
   auto& in = last.entrance();
   for (const std::int32_t n : {0, 1, 2, 3, 4, 5, 6, 7})
     in.put({.item = holds_twin{{n}}, .what = n < 2 || n == 5 ? kind::void_row : kind::item});

@@ -1,0 +1,35 @@
+// Defines what engine.hpp declares.
+#pragma once
+
+#include <millrace/run/engine.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE pipeline_builder_options engine_base::builder_options(const flow_parts& of,
+                                                                      const planned_run& order) const {
+  return {.seed = of.seed,
+          .workers = core_.threads().max_workers(),
+          .arena = core_.arena(),
+          .shuffle_bytes = core_.budget_bytes(),
+          .borders = order.borders(),
+          .numbers = order.numbers(),
+          .names = of.names,
+          .damaged = of.damaged};
+}
+
+MILLRACE_INLINE shard_read_stage_options engine_base::read_options(std::uint64_t epochs) {
+  return {.threads = core_.threads().max_reads(),
+          .epochs = epochs,
+          .read_ahead_bytes = core_.read_ahead_bytes(),
+          .window_bytes = core_.budget_bytes(),
+          .lost = core_.lost()};
+}
+
+MILLRACE_INLINE void engine_base::start(const read_parts& of, built_segments& segments) {
+  if (of.names) of.read->name_samples(of.names);
+  if (of.damaged->goes_on()) of.read->go_on_from_damage();
+  core_.start({.order = of.order, .read = of.read, .segments = segments.nodes(), .last = &segments.last(),
+               .damaged = of.damaged});
+}
+
+}}}  // namespace millrace::detail
