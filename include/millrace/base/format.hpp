@@ -13,6 +13,7 @@
 #include <millrace/base/version.hpp>
 
 #include <array>
+#include <cstddef>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

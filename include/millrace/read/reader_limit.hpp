@@ -10,6 +10,8 @@
 
 #include <millrace/sync/doorbell.hpp>
 
+#include <cstddef>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Threads below open() may read; the others sleep.

@@ -15,6 +15,8 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/empirical_distribution.hpp>
 
+#include <utility>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The setup and the service times of a run.

@@ -25,6 +25,8 @@
 
 #include <millrace/report/limits.hpp>
 
+#include <string_view>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {

@@ -75,10 +75,11 @@ class engine final : public engine_base {
         planned_(planned_run_for(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, options)),
-        builder_(builder_options({flow.seed, names_.get(), &damaged_}, *planned_), core_.host_slots()) {
+        builder_(builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
+                 core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     read_stage_ = planned_->read(source_, read_options(options.epochs), first);
-    start({planned_.get(), read_stage_.get(), names_, &damaged_}, builder_);
+    start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);
     current_ = batch(builder_.layout(), {});
   }
 

@@ -18,6 +18,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>

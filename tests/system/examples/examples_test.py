@@ -127,11 +127,11 @@ class Examples(unittest.TestCase):
         self.assertLess(self.train("--rotate-labels", "--epochs", 4).accuracy, 0.15)
 
     def test_the_recipe_mixes_rows_and_is_learnt(self):
-        one, other = self.train("--recipe", "--epochs", 6), self.train("--recipe", "--epochs", 6, "--threads", 0)
+        one, other = self.train("--recipe", "--epochs", 3), self.train("--recipe", "--epochs", 3, "--threads", 0)
         self.assertGreaterEqual(one.accuracy, 0.5)
         self.assertEqual(one.series("loss"), other.series("loss"))
         # Of a mixture of two classes nobody is certain.
-        plain = self.train("--epochs", 6)
+        plain = self.train("--epochs", 3)
         self.assertGreater(one.series("loss")[-1][1], plain.series("loss")[-1][1])
 
     def test_micro_batches_add_up_to_the_same_training(self):

@@ -32,6 +32,7 @@ class Masks(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
+        run("make_shapes", cls.folder / "work", "--masks")   # what both trainings would make by themselves
 
     @classmethod
     def tearDownClass(cls):
@@ -73,7 +74,7 @@ class Masks(unittest.TestCase):
         return float(re.fullmatch(r"summary: mean_iou=(\d\.\d{3})", printed.splitlines()[-1])[1])
 
     def test_pixels_are_classified_and_not_by_the_masks_of_other_pictures(self):
-        work = self.folder / "masks"
+        work = self.folder / "work"
         learnt = self.mean_iou(work)
         self.assertGreater(learnt, 0.4)
         rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
@@ -83,7 +84,7 @@ class Masks(unittest.TestCase):
         self.assertLess(self.mean_iou(work, "--shift-masks"), 0.15)
 
     def test_features_that_are_learnt_without_labels_tell_classes_better(self):
-        printed = run("train_views", "--work", self.folder / "views", "--epochs", 3)
+        printed = run("train_views", "--work", self.folder / "work", "--epochs", 3)
         found = re.fullmatch(r"summary: probe=(\d\.\d{3}) untrained=(\d\.\d{3})", printed.splitlines()[-1])
         learnt, untrained = float(found[1]), float(found[2])
         self.assertGreater(untrained, 0.15)   # chance is 0.1

@@ -15,6 +15,7 @@
 #include <millrace/base/version.hpp>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>

@@ -11,6 +11,7 @@
 #include <millrace/io/tar/member_name.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

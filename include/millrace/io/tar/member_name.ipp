@@ -3,6 +3,8 @@
 
 #include <millrace/io/tar/member_name.hpp>
 
+#include <cstddef>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE member_name split_member_name(std::string_view name) noexcept {

@@ -10,6 +10,7 @@
 #include <millrace/base/version.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>

@@ -9,6 +9,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -11,6 +11,7 @@
 #include <millrace/base/version.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
