@@ -60,7 +60,8 @@ class batch_segment final : public batch_rows {
   /// the sample, with its location.
   [[gnu::cold]] bool make_early(std::uint64_t position) override {
     row_ticket context{position};
-    early_.emplace_back().reset(new early_item(input_.take(position, context.bytes)));
+    std::unique_ptr<early_row> taken(new early_item(input_.take(position, context.bytes)));
+    early_.push_back(std::move(taken));
     early_item& early = early_at(position);
     sample<input>& s = early.taken;
     input_.freed(1, context.bytes);
