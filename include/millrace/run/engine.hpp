@@ -30,13 +30,13 @@ class engine_base {
   };
   pipeline_builder_options builder_options(const flow_parts& of, const planned_run& order) const;
   shard_read_stage_options read_options(std::uint64_t epochs);
-  /// Hands over the names and the policy of damage, and starts the run.
   struct read_parts {
     planned_run* order;
     read_stage* read;
     const std::shared_ptr<sample_names>& names;
     const damage_rule* damaged;
   };
+  /// Tells the read stage of names and of damage, and starts the run.
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;

@@ -100,14 +100,14 @@ struct pipeline_builder_options {
 /// The segments of a session, whatever their types.
 class built_segments {
  public:
+  using options = pipeline_builder_options;
+
   /// Returns the pipeline nodes in the order of the flow.
   std::vector<pipeline_node*> nodes() const;
   /// Returns the segment that renders into the batches.
   final_segment& last() noexcept { return *last_; }
 
  protected:
-  using options = pipeline_builder_options;
-
   built_segments(const options& o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
   /// Makes a segment and keeps it.
@@ -147,7 +147,6 @@ class built_segments {
 template <class Columns>
 class pipeline_builder : public built_segments {
  public:
-  using options = pipeline_builder_options;
   using mixer = typename mixer_of<Columns>::type;
 
   /// `batches` is the batch ring that the last segment fills; it must outlive the builder.

@@ -108,9 +108,8 @@ MILLRACE_INLINE batch_ring::taken batch_ring::take(std::uint64_t batch, bool sto
       s.ready = false;
       --ready_count_;
       ++in_use_;
-      const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
       return {outcome::ready,
-              {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
+              {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows_of(batch),
                s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts(), std::move(s.damaged)}};
     }
   }

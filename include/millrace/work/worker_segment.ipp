@@ -9,7 +9,7 @@ MILLRACE_INLINE worker_segment::worker_segment(const options& o)
     : name_(o.name),
       span_name_(o.span_name),
       scratch_(o.claims.max_workers),
-      dispatcher_(std::make_shared<dispatcher>(static_cast<dispatcher_work&>(*this), o.claims)) {
+      dispatcher_(std::make_shared<dispatcher>(*this, o.claims)) {
   dispatcher_->attach(o.workers);
 }
 

@@ -9,7 +9,6 @@
 #
 #   python3 tests/contract/headers/headers.py
 import functools
-import os
 import pathlib
 import re
 import subprocess
@@ -57,12 +56,10 @@ def precompiled():
     folder.mkdir(parents=True, exist_ok=True)
     named = {name for path in (INCLUDE / "millrace").rglob("*.[hi]pp")
              for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())}
-    header, made = folder / "standard.hpp", folder / f"standard.{os.getpid()}.pch"
+    header, made = folder / "standard.hpp", folder / "standard.pch"
     header.write_text("".join(f"#include <{name}>\n" for name in sorted(named)))
     subprocess.run(["clang++", *WARNINGS, "-x", "c++-header", str(header), "-o", str(made)], check=True)
-    final = made.with_name("standard.pch")
-    made.rename(final)
-    return ("-include-pch", str(final))
+    return ("-include-pch", str(made))
 
 
 def syntax_check(compiler, text, *more):

@@ -131,7 +131,6 @@ def problems_of(text):
     return found
 
 
-
 def main():
     report = Report()
     planted = problems_of("#include <vector>\nstd::vector<int> given;\nstd::optional<int> x;\n")

@@ -32,7 +32,7 @@ class Masks(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
-        run("make_shapes", cls.folder / "work", "--masks")   # what both trainings would make by themselves
+        run("make_shapes", cls.folder / "work", "--masks")   # for both trainings
 
     @classmethod
     def tearDownClass(cls):
