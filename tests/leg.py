@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -48,6 +49,7 @@ class Leg:
 
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.costs = {}   # processor seconds of each step that has ended
         self.folder = BUILD / name   # where build() builds
         self.broken = set()   # what build() could not build
         self.log = BUILD / "logs" / f"{name}.log"
@@ -85,7 +87,7 @@ class Leg:
                                        start_new_session=True)
         started = shown = time.monotonic()
         try:
-            while process.poll() is None:
+            while not self.has_ended(process, what):
                 time.sleep(0.1)
                 now = time.monotonic()
                 if INTERRUPTED.is_set():
@@ -105,6 +107,15 @@ class Leg:
         self.returncode = process.returncode
         return self.output_since(start_of_output)
 
+    def has_ended(self, process, what):
+        """Polls; once it has ended, what it and its children have cost is listed."""
+        if process.returncode is None:
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if ended:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.costs[what] = self.costs.get(what, 0) + usage.ru_utime + usage.ru_stime
+        return process.returncode is not None
+
     def output_since(self, offset):
         with self.log.open(errors="replace") as log:
             log.seek(offset)
@@ -112,27 +123,33 @@ class Leg:
 
     def run_beside_each_other(self, commands, may_fail=False):
         """Runs the commands {what: command}, as many at once as there are cores; returns {what: what it printed}."""
-        def finished(command):
-            return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT,
-                                  timeout=STEP_LIMIT_SECONDS)
+        def finished(what):
+            with tempfile.TemporaryFile("w+", errors="replace") as printed:
+                process = subprocess.Popen([str(part) for part in commands[what]], stdin=subprocess.DEVNULL,
+                                           stdout=printed, stderr=subprocess.STDOUT, cwd=ROOT)
+                limit = time.monotonic() + STEP_LIMIT_SECONDS
+                while not self.has_ended(process, what):
+                    time.sleep(0.05)
+                    if time.monotonic() > limit:
+                        process.kill()
+                        process.wait()
+                        raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
+                printed.seek(0)
+                return process.returncode, printed.read()
+
         for what in commands:
             self.say(f"  {what}")
         outputs, started = {}, time.monotonic()
         with ThreadPoolExecutor(JOBS) as pool:
-            jobs = {what: pool.submit(finished, command) for what, command in commands.items()}
+            jobs = {what: pool.submit(finished, what) for what in commands}
             while wait(jobs.values(), PROGRESS_SECONDS).not_done:
                 going = [what for what, job in jobs.items() if job.running()]
                 self.say(f"    {time.monotonic() - started:.0f} s: {', '.join(going)}")
         for what, job in jobs.items():
-            try:
-                process = job.result()
-            except subprocess.TimeoutExpired:
-                raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds") from None
-            self.write("$ " + " ".join(map(str, commands[what])) + "\n" + process.stdout)
-            if process.returncode != 0 and not may_fail:
-                raise StepFailed(f"{what}: exit status {process.returncode}")
-            outputs[what] = process.stdout
+            returncode, outputs[what] = job.result()
+            self.write("$ " + " ".join(map(str, commands[what])) + "\n" + outputs[what])
+            if returncode != 0 and not may_fail:
+                raise StepFailed(f"{what}: exit status {returncode}")
         return outputs
 
     def run_checks(self, *scripts):

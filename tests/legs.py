@@ -288,12 +288,14 @@ def run_leg(leg):
         leg.write(f"{problem}")
         leg.say(f"  FAILED {problem}")
     lines = [f"{leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
-             f" in {time.monotonic() - started:.0f} s"]
+             f" in {time.monotonic() - started:.0f} s, {sum(leg.costs.values()):.0f} s of the processor"]
     if leg.failed:
         end = [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]
         setting = "MILLRACE_LINES=1 " if leg.name in ("clang", "tsan") else ""
         lines = [f"  the end of {leg.log.relative_to(ROOT)}:", *(f"    | {line}" for line in end),
                  f"  to repeat this leg: {setting}sh tests/run.sh {leg.name}", *lines]
+    for what, seconds in sorted(leg.costs.items(), key=lambda cost: -cost[1]):
+        leg.write(f"{seconds:.1f} s of the processor: {what}")
     leg.say(f"\n{leg.name}: ".join(lines))
 
 

@@ -3,7 +3,7 @@
 #   python3 tests/contract/headers/costs.py
 #
 # Costs are processor seconds over an empty file, as on a machine on which <string> costs 0.20 s and the yardstick of
-# checks.py 1.2 s: what a header costs for each yardstick measured right beside it, the median of six rounds, or of up
+# checks.py 1.2 s: what a header costs for each yardstick measured right beside it, the median of three rounds, or of up
 # to eighteen where that is too much. (The least of each would not do: the yardstick is the shorter one, and finds a
 # quiet moment of a busy machine sooner.)
 import pathlib
@@ -21,8 +21,8 @@ from headers import INCLUDE, UMBRELLA, syntax_check
 # here, depending on the host. The limits are above that.
 COST_LIMITS_SECONDS = {(UMBRELLA,): 4.7, (UMBRELLA, COMPILED): 1.6, ("millrace/flow/stage.hpp",): 0.3,
                        ("millrace/device/view.hpp",): 0.3}   # a header and its flags
-ROUNDS = 6
-MAX_TIMES = 3
+ROUNDS = 3
+MAX_TIMES = 6
 
 
 def processor_seconds(text, *flags):

@@ -28,10 +28,11 @@ SOURCES = ROOT / "tests" / "system" / "fuzz"
 SANITIZERS = "-fsanitize=address,undefined"
 # Without what records comparisons, which would take half of the time: the targets' own changes know what they change.
 # With NDEBUG pools do not fill the half megabyte of a released block.
-COMPILE = ["-O2", "-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
+COMPILE = ["-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
            "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}"]
 LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
 SMOKE_SECONDS = 120
+SMOKE_LEVEL, LEVEL = "-O1", "-O2"   # what two minutes run takes longer to compile than it gains
 LEAST_PART = 0.01            # of an idle core's rate
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
 PAIR_WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), (\d+) of them progressive, .*; "
@@ -87,12 +88,12 @@ def is_missing(library):
     return library != "" and subprocess.run(["pkg-config", "--exists", library]).returncode != 0
 
 
-def compiled(name):
+def compiled(name, level):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / f"{name}_fuzz"
     source = SOURCES / f"{name}_fuzz.cpp"
-    subprocess.run([*launcher(), "clang++", *WARNINGS, *COMPILE, "-c", source, "-o", f"{program}.o"], check=True)
+    subprocess.run([*launcher(), "clang++", *WARNINGS, level, *COMPILE, "-c", source, "-o", f"{program}.o"], check=True)
     own = TARGETS[name].optional_library
     libraries = [*LIBRARIES, f"-l{own.removeprefix('lib')}"] if own else LIBRARIES
     subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", *libraries, "-o", program], check=True)
@@ -124,8 +125,10 @@ def went_every_way(printed):
     return None if accepted > inputs // 1000 and refused > 0 else ways[0]
 
 
-def fuzz(name, report, amount, seconds):
-    program = compiled(name)
+def fuzz(name, report, runs, seconds):
+    """So many runs, or if that is none, so many seconds."""
+    program = compiled(name, LEVEL if runs else SMOKE_LEVEL)
+    amount = f"-runs={runs}" if runs else f"-max_total_time={seconds}"
     for folder in ("corpus", "seeds"):
         (FOLDER / name / folder).mkdir(exist_ok=True)
     begin = time.monotonic()
@@ -141,8 +144,8 @@ def fuzz(name, report, amount, seconds):
     if status != 0:
         return
     print(f"{name}: {executed} executions; {(WAYS.search(printed) or PAIR_WAYS.search(printed))[0]}", flush=True)
-    least = LEAST_PART * TARGETS[name].rate * seconds
-    report.add(f"{name}: it got somewhere", f"{executed} executions in {seconds} seconds" if executed < least else None)
+    least = runs or LEAST_PART * TARGETS[name].rate * seconds
+    report.add(f"{name}: it got somewhere", f"{executed} executions in {took:.0f} seconds" if executed < least else None)
     report.add(f"{name}: inputs went every way", went_every_way(printed))
 
 
@@ -150,7 +153,7 @@ def replay(path, report, smaller):
     name = next((n for n in TARGETS if path.name.startswith(n + "-")), None)
     if name is None:
         raise SystemExit(f"the name of {path} does not begin with that of a target: {', '.join(TARGETS)}")
-    program = compiled(name)
+    program = compiled(name, LEVEL)
     status, printed = run(name, program, "--all", path.resolve())
     report.add(str(path), printed if status != 0 else None)
     if smaller and status != 0:
@@ -184,11 +187,7 @@ def main():
     names = [name for name in names if not is_missing(TARGETS[name].optional_library)]
     parts = max(1, sum(TARGETS[name].share for name in names))
     for name in names:
-        seconds = max(1, asked.seconds * TARGETS[name].share // parts)
-        if asked.runs:
-            fuzz(name, report, f"-runs={asked.runs}", 0)
-        else:
-            fuzz(name, report, f"-max_total_time={seconds}", seconds)
+        fuzz(name, report, asked.runs, max(1, asked.seconds * TARGETS[name].share // parts))
     return report.close()
 
 
