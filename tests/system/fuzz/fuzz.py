@@ -145,7 +145,8 @@ def fuzz(name, report, runs, seconds):
         return
     print(f"{name}: {executed} executions; {(WAYS.search(printed) or PAIR_WAYS.search(printed))[0]}", flush=True)
     least = runs or LEAST_PART * TARGETS[name].rate * seconds
-    report.add(f"{name}: it got somewhere", f"{executed} executions in {took:.0f} seconds" if executed < least else None)
+    problem = f"{executed} executions in {took:.0f} seconds" if executed < least else None
+    report.add(f"{name}: it got somewhere", problem)
     report.add(f"{name}: inputs went every way", went_every_way(printed))
 
 
