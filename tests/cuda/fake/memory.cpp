@@ -11,8 +11,6 @@
 namespace fake_cuda::detail {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-
 std::size_t rounded_up(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }

@@ -20,6 +20,8 @@
 
 namespace fake_cuda::detail {
 
+inline constexpr std::size_t page_bytes = 4096;
+
 class memory {
  public:
   enum class kind { pageable, host, registered, device };

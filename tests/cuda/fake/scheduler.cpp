@@ -10,7 +10,7 @@
 namespace fake_cuda::detail {
 namespace {
 
-constexpr std::size_t page_bytes = 4096, max_pieces = 64;
+constexpr std::size_t max_pieces = 64;
 
 /// Copies go page by page, but big ones in no more pieces than a test has time for.
 std::size_t piece_bytes(const operation& op) {

@@ -31,6 +31,14 @@ def fake_sources():
     return sorted(path for path in FAKE_CUDA.glob("*.cpp") if not path.stem.endswith("_test") and path.stem != "values")
 
 
+def joined_fake_sources():
+    """All of them in one file, which takes a third of the time."""
+    together = BUILD.scratch / "fake_cuda.cpp"
+    together.parent.mkdir(parents=True, exist_ok=True)
+    together.write_text("".join(f'#include "{source}"\n' for source in fake_sources()))
+    return together
+
+
 def text_of(source):
     """A file with all that it includes from beside it."""
     found, to_read = {}, [source]
@@ -82,7 +90,7 @@ def main(words):
         remembered = {}
     else:
         remembered = {what: remark for what, at in keys.items() if (remark := passes.remark(at)) is not None}
-    objects = [] if len(remembered) == len(keys) else BUILD.common_objects([TESTS / "main.cpp", *fake_sources()])
+    objects = [] if len(remembered) == len(keys) else BUILD.common_objects([TESTS / "main.cpp", joined_fake_sources()])
     red_already = set()
 
     def settle(what):

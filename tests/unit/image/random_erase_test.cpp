@@ -1,3 +1,4 @@
+#include "../../thorough.hpp"
 #include "drawn_files.hpp"
 #include "slow_planes.hpp"
 
@@ -46,7 +47,7 @@ TEST_CASE("boxes have the areas, ratios and positions of timm's and torchvision'
       found += 1, area += a, area_square += a * a, log_ratio += r, log_ratio_square += r * r, left += l, top += t;
     }
   };
-  constexpr int rounds = 40'000;
+  const int rounds = 40'000 / static_cast<int>(stride(10));
   for (const mr::random_erase_options& o :
        {always, mr::random_erase_options{.probability = 1, .scale_max = 0.33, .ratio_max = 3.3},
         mr::random_erase_options{.probability = 1, .scale_min = 0.9, .scale_max = 1}})
@@ -74,7 +75,8 @@ TEST_CASE("boxes have the areas, ratios and positions of timm's and torchvision'
           break;
         }
       }
-      const auto near = [](double a, double b, double tolerance) {
+      if (stride(10) > 1) continue;   // a tenth of them says too little of the means
+      const auto near = [&](double a, double b, double tolerance) {
         return std::abs(a / rounds - b / rounds) < tolerance;
       };
       CHECK(near(ours.found, real.found, 0.015));

@@ -11,14 +11,14 @@ namespace mr = millrace;
 
 namespace {
 
-const mr::position some{.seed = 7,
-                        .epoch = 3,
-                        .next_position = 640'000,
-                        .lanes = 48,
-                        .window = 8'192,
-                        .global_batch = 256,
-                        .data_set = 0x0123456789abcdef,
-                        .digest = 0xfedcba9876543210};
+const mr::position usual{.seed = 7,
+                         .epoch = 3,
+                         .next_position = 640'000,
+                         .lanes = 48,
+                         .window = 8'192,
+                         .global_batch = 256,
+                         .data_set = 0x0123456789abcdef,
+                         .digest = 0xfedcba9876543210};
 const mr::position without_index{.version = mr::position::replay_version,
                                  .seed = 1'234'567'890'123'456'789,
                                  .epoch = 89,
@@ -67,11 +67,11 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }  // namespace
 
 TEST_CASE("the text is pinned, and read back as what was written") {
-  CHECK(mr::to_text(some) ==
+  CHECK(mr::to_text(usual) ==
         "millrace version=1 seed=7 epoch=3 position=640000 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
         "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=1e92c257");
-  CHECK(mr::parse_position(mr::to_text(some)) == some);
-  CHECK(mr::parse_position(mr::to_text(some) + "\n") == some);
+  CHECK(mr::parse_position(mr::to_text(usual)) == usual);
+  CHECK(mr::parse_position(mr::to_text(usual) + "\n") == usual);
   mr::rng random({.seed = 1});
   const auto number = [&] { return random.bits() >> random.below(64); };
   for (int i = 0; i < 5'000; ++i) {
@@ -150,7 +150,7 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
 }
 
 TEST_CASE("a run that mixes rows says at what distance, in every version, and no other text has the field") {
-  for (const mr::position& plain : {some, without_index}) {
+  for (const mr::position& plain : {usual, without_index}) {
     mr::position mixes = plain;
     mixes.stride = 4;
     const std::string text = mr::to_text(mixes);
@@ -164,7 +164,7 @@ TEST_CASE("a run that mixes rows says at what distance, in every version, and no
             std::string(wrong) + " is not a valid number for that field");
     }
   }
-  mr::position both = some;
+  mr::position both = usual;
   both.choice = 5;
   both.stride = 12;
   both.share = {.digest = both.digest, .ranks = 4};
@@ -187,7 +187,7 @@ TEST_CASE("the longest text is below 300 bytes") {
 }
 
 TEST_CASE("a digest that was not summed over the ranks is known by its text, and one that was is not") {
-  mr::position one = some;
+  mr::position one = usual;
   one.share = {.digest = one.digest, .ranks = 4};
   const std::string text = mr::to_text(one);
   CHECK(text.find(" digest=fedcba9876543210 shares=4 crc32c=") != std::string::npos);
@@ -195,7 +195,7 @@ TEST_CASE("a digest that was not summed over the ranks is known by its text, and
   CHECK(mr::parse_position(text).is_share());
   one.digest += 5;   // of the others
   CHECK(mr::to_text(one) == mr::to_text([] {
-    mr::position sum = some;
+    mr::position sum = usual;
     sum.digest += 5;
     return sum;
   }()));
@@ -205,7 +205,7 @@ TEST_CASE("a digest that was not summed over the ranks is known by its text, and
 }
 
 TEST_CASE("shares of fewer than two ranks are no resume point: to_text() never writes them") {
-  const std::string text = mr::to_text(some);
+  const std::string text = mr::to_text(usual);
   for (const char* shares : {" shares=0", " shares=1"}) {
     const std::string before = text.substr(0, text.find(" crc32c=")) + shares;
     const std::string refusal = refusal_of(before + " crc32c=" + mr::detail::hex(mr::detail::checksum_of(before), 8));
@@ -214,7 +214,7 @@ TEST_CASE("shares of fewer than two ranks are no resume point: to_text() never w
 }
 
 TEST_CASE("every truncation is refused") {
-  const std::string text = mr::to_text(some);
+  const std::string text = mr::to_text(usual);
   for (const std::string& whole : {text, mr::to_text(without_index)})
     for (std::size_t n = 0; n < whole.size(); ++n) CHECK_MESSAGE(refusal_of(whole.substr(0, n)) != "no error", n);
   CHECK(refusal_of("") == "it does not begin with 'millrace'");
@@ -227,7 +227,7 @@ TEST_CASE("every truncation is refused") {
 }
 
 TEST_CASE("every changed byte is refused, in a value by the checksum") {
-  const std::string text = mr::to_text(some), replayed = mr::to_text(without_index);
+  const std::string text = mr::to_text(usual), replayed = mr::to_text(without_index);
   std::size_t by_checksum = 0;
   for (std::size_t at = 0; at < text.size() + replayed.size(); ++at)
     for (int byte = 0; byte < 256; byte += static_cast<int>(stride(7))) {
@@ -247,7 +247,7 @@ TEST_CASE("every changed byte is refused, in a value by the checksum") {
 }
 
 TEST_CASE("what the checksum lets pass is still looked at") {
-  const std::string text = mr::to_text(some);
+  const std::string text = mr::to_text(usual);
   const auto with = [&](const char* what, const char* by) {
     return refusal_of(with_checksum(replaced(text, what, by)));
   };
@@ -273,16 +273,16 @@ TEST_CASE("what the checksum lets pass is still looked at") {
 }
 
 TEST_CASE("another run is refused by name, another place in the same run is not") {
-  mr::position elsewhere = some;
+  mr::position elsewhere = usual;
   elsewhere.epoch = 9;
   elsewhere.next_position = 1;
   elsewhere.digest = 5;
-  CHECK(message_of([&] { mr::detail::check_same(some, elsewhere); }) == "no error");
+  CHECK(message_of([&] { mr::detail::check_same(usual, elsewhere); }) == "no error");
   const auto refusal = [](const auto& change) {
-    mr::position other = some;
+    mr::position other = usual;
     change(other);
     const std::string always = "the resume point belongs to another run: ";
-    const std::string m = message_of([&] { mr::detail::check_same(some, other); });
+    const std::string m = message_of([&] { mr::detail::check_same(usual, other); });
     return m.starts_with(always) ? m.substr(always.size()) : m;
   };
   CHECK(refusal([](auto& p) { p.data_set = 1; }) == "the data set was 0123456789abcdef and is 0000000000000001");

@@ -1,6 +1,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/image/color/photometric_runner.hpp>
 
+#include "../../../thorough.hpp"
 #include "frozen_colors.hpp"
 #include "slow_operations.hpp"
 
@@ -47,7 +48,7 @@ TEST_CASE("one operation of each kind") {
 TEST_CASE("lists of operations are the operations one by one") {
   mr::rng random({.seed = 2});
   const std::vector<slow::picture> pictures = slow::pictures();
-  for (int i = 0; i < 1'500; ++i) {
+  for (std::size_t i = 0; i < 1'500; i += stride(3)) {
     const slow::picture& from = pictures[random.below(pictures.size())];
     operations ops(random.below(6));
     for (photometric_op& op : ops)
