@@ -28,7 +28,7 @@ struct exact_request {
   }
 };
 
-jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
+jpeg_planes_request random_ask(mr::rng& d, const drawn_file& f) {
   jpeg_planes_request ask;
   ask.eighths = d.chance(0.6) ? 8 : 1 << d.below(3);
   if (d.chance(0.3)) return ask;
@@ -92,7 +92,7 @@ TEST_CASE("planes of progressive files are those of libjpeg, by every processor'
   std::set<std::pair<int, int>> bands;
   for (std::size_t i = 0; i < files; ++i) {
     const drawn_file f = draw_progressive_file(d, d.chance(0.03) ? 400 : 64);
-    exact_request x(f.bytes, random_region(d, f));
+    exact_request x(f.bytes, random_ask(d, f));
     x.ask.max_scans = 1'000;
     INFO(describe_scans(f));
     CAPTURE(x.ask.eighths);
@@ -127,7 +127,7 @@ TEST_CASE("damaged progressive files are refused, or have the planes that libjpe
   for (std::size_t i = 0; i < files; ++i) {
     drawn_file f = draw_progressive_file(d, 48);
     const auto whole = f.bytes;
-    const auto ask = random_region(d, f);
+    const auto ask = random_ask(d, f);
     f.bytes = damaged(f.bytes, d);
     const exact_request x(f.bytes, ask);
     const auto got = best.decode(x.ask);
