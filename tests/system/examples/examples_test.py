@@ -123,8 +123,8 @@ class Examples(unittest.TestCase):
         self.assertGreater(run_one.model.stat().st_size, 1000)
 
     def test_rotated_labels_drop_it_to_chance(self):
-        # With the right ones four epochs come to 0.89.
-        self.assertLess(self.train("--rotate-labels", "--epochs", 4).accuracy, 0.15)
+        # With the right ones three epochs come to 0.78.
+        self.assertLess(self.train("--rotate-labels", "--epochs", 3).accuracy, 0.15)
 
     def test_the_recipe_mixes_rows_and_is_learnt(self):
         one, other = self.train("--recipe", "--epochs", 3), self.train("--recipe", "--epochs", 3, "--threads", 0)
@@ -135,8 +135,8 @@ class Examples(unittest.TestCase):
         self.assertGreater(one.series("loss")[-1][1], plain.series("loss")[-1][1])
 
     def test_micro_batches_add_up_to_the_same_training(self):
-        whole = self.train("--epochs", 2)
-        parts = self.train("--epochs", 2, "--accumulate", 4)
+        whole = self.train("--epochs", 1)
+        parts = self.train("--epochs", 1, "--accumulate", 4)
         self.assertEqual([step for step, _ in whole.series("loss")], [step for step, _ in parts.series("loss")])
         self.assertEqual(whole.series("learning_rate"), parts.series("learning_rate"))
         # Sums in another order differ in their last bits, and those differences grow from step to step.
