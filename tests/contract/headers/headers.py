@@ -83,8 +83,10 @@ def definitions_of(header):
     return str(definitions) if (INCLUDE / definitions).exists() else None
 
 
-def compiles(text):
-    return syntax_check("g++", text).returncode == 0
+def is_there(header):
+    """With all that it includes in its turn."""
+    command = compile_command("g++", "-E", "-o", "/dev/null", "-x", "c++", "-")
+    return subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True).returncode == 0
 
 
 def chains_of(headers, kind):
@@ -140,9 +142,11 @@ def check_each(report, headers, passes):
         return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if set(CUDA_FLAGS) <= set(flags) else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
-    # Those for other libraries are for themselves.
+    # Those for other libraries are for themselves, and so is LibTorch's, which has macros of many names.
     adapting = [header for header in headers if header.startswith("millrace/adapt/")]
-    adapters = {header: [header] for header in adapting if header.count("/") == 2}
+    adapters = {header: [header] for header in adapting if header == "millrace/adapt/torch.hpp"}
+    adapters |= {"all others for other libraries together": [header for header in adapting if header.count("/") == 2
+                                                             and header not in adapters]}
     together = {"all headers together": [header for header in reversed(headers)
                                          if header not in adapting and header != DEFINITIONS]}
 
@@ -175,7 +179,7 @@ def check_each(report, headers, passes):
     for (group, compiler, flags), problem in in_parallel(check, list(jobs)):
         name, suffix = jobs[group, compiler, flags]
         report.add(name, problem)
-        if not name.startswith("all headers together"):
+        if not name.startswith("all "):
             for header in group[1:]:
                 if header not in by_clang:   # or it is compiled by itself as well
                     report.add(header + suffix, problem and check(((header,), compiler, flags)))
@@ -208,7 +212,7 @@ def main():
     headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp")
                      if path.parent.name != "compiled")
     for header in [header for header in headers if header.startswith("millrace/adapt/")]:
-        if lacking := [name for name in adapted_headers(header) if not compiles(f"#include <{name}>\n")]:
+        if lacking := [name for name in adapted_headers(header) if not is_there(name)]:
             report.skip(header, f"there is no <{lacking[0]}>")
             headers.remove(header)
     if not headers:
