@@ -81,40 +81,44 @@ class Leg:
         self.say(f"  {what}")
         start_of_output = self.log.stat().st_size
         self.write("$ " + " ".join(map(str, command)))
+        shown = 0
+
+        def show(seconds):
+            nonlocal shown
+            if seconds - shown > PROGRESS_SECONDS:
+                shown = seconds
+                newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
+                self.say(f"    {seconds:.0f} s: {newest[:100]}")
+
         with self.log.open("a") as log:
-            process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT, cwd=ROOT, env=os.environ | environment,
-                                       start_new_session=True)
-        started = shown = time.monotonic()
-        try:
-            while not self.has_ended(process, what):
-                time.sleep(0.1)
-                now = time.monotonic()
-                if INTERRUPTED.is_set():
-                    raise StepFailed(f"{what}: interrupted")
-                if now - started > STEP_LIMIT_SECONDS:
-                    raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
-                if now - shown > PROGRESS_SECONDS:
-                    shown = now
-                    newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
-                    self.say(f"    {now - started:.0f} s: {newest[:100]}")
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if process.returncode != 0 and not may_fail:
-            raise StepFailed(f"{what}: exit status {process.returncode}")
-        self.returncode = process.returncode
+            self.returncode = self.finish(what, command, log, show, **environment)
+        if self.returncode != 0 and not may_fail:
+            raise StepFailed(f"{what}: exit status {self.returncode}")
         return self.output_since(start_of_output)
 
-    def has_ended(self, process, what):
-        """Polls; once it has ended, what it and its children have cost is listed."""
-        if process.returncode is None:
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if ended:
-                process.returncode = os.waitstatus_to_exitcode(status)
-                self.costs[what] = self.costs.get(what, 0) + usage.ru_utime + usage.ru_stime
-        return process.returncode is not None
+    def finish(self, what, command, output, meanwhile=lambda seconds: None, **environment):
+        """Runs a command to its end, lists what it and its children cost, and returns its exit status."""
+        process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, cwd=ROOT, env=os.environ | environment,
+                                   start_new_session=True)
+        started, ended = time.monotonic(), 0
+        try:
+            while not ended:
+                time.sleep(0.05)
+                seconds = time.monotonic() - started
+                if INTERRUPTED.is_set():
+                    raise StepFailed(f"{what}: interrupted")
+                if seconds > STEP_LIMIT_SECONDS:
+                    raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
+                meanwhile(seconds)
+                ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        finally:
+            if not ended:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.costs[what] = self.costs.get(what, 0) + usage.ru_utime + usage.ru_stime
+        return process.returncode
 
     def output_since(self, offset):
         with self.log.open(errors="replace") as log:
@@ -125,17 +129,9 @@ class Leg:
         """Runs the commands {what: command}, as many at once as there are cores; returns {what: what it printed}."""
         def finished(what):
             with tempfile.TemporaryFile("w+", errors="replace") as printed:
-                process = subprocess.Popen([str(part) for part in commands[what]], stdin=subprocess.DEVNULL,
-                                           stdout=printed, stderr=subprocess.STDOUT, cwd=ROOT)
-                limit = time.monotonic() + STEP_LIMIT_SECONDS
-                while not self.has_ended(process, what):
-                    time.sleep(0.05)
-                    if time.monotonic() > limit:
-                        process.kill()
-                        process.wait()
-                        raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
+                returncode = self.finish(what, commands[what], printed)
                 printed.seek(0)
-                return process.returncode, printed.read()
+                return returncode, printed.read()
 
         for what in commands:
             self.say(f"  {what}")

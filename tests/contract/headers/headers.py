@@ -142,11 +142,12 @@ def check_each(report, headers, passes):
         return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if set(CUDA_FLAGS) <= set(flags) else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
-    # Those for other libraries are for themselves, and so is LibTorch's, which has macros of many names.
+    # Those for other libraries are for themselves, LibTorch's apart from the others: it has macros of many names.
     adapting = [header for header in headers if header.startswith("millrace/adapt/")]
-    adapters = {header: [header] for header in adapting if header == "millrace/adapt/torch.hpp"}
-    adapters |= {"all others for other libraries together": [header for header in adapting if header.count("/") == 2
-                                                             and header not in adapters]}
+    for_torch = [header for header in adapting if header == "millrace/adapt/torch.hpp"]
+    adapters = {"millrace/adapt/torch.hpp": for_torch,
+                "those for other libraries together": [header for header in adapting
+                                                       if header.count("/") == 2 and header not in for_torch]}
     together = {"all headers together": [header for header in reversed(headers)
                                          if header not in adapting and header != DEFINITIONS]}
 
@@ -179,7 +180,7 @@ def check_each(report, headers, passes):
     for (group, compiler, flags), problem in in_parallel(check, list(jobs)):
         name, suffix = jobs[group, compiler, flags]
         report.add(name, problem)
-        if not name.startswith("all "):
+        if not name.startswith("all headers together"):
             for header in group[1:]:
                 if header not in by_clang:   # or it is compiled by itself as well
                     report.add(header + suffix, problem and check(((header,), compiler, flags)))

@@ -21,22 +21,11 @@ from checks import ROOT, RememberedPasses, Report, in_parallel, library_flags
 from planting import INCLUDE, TESTS, Broken, Build, folder_for, plant
 
 FAKE_CUDA = TESTS / "cuda" / "fake"
+FAKE_SOURCE = FAKE_CUDA / "fake_cuda.cpp"
 # Without optimisation clang++ is a third faster than g++.
 BUILD = Build("clang++", ["-O0"], ROOT / "build" / "planted", ("-DMILLRACE_CUDA=1", "-DMILLRACE_FAKE_CUDA=1"),
               (FAKE_CUDA / "include",))
 LOCAL_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-
-
-def fake_sources():
-    return sorted(path for path in FAKE_CUDA.glob("*.cpp") if not path.stem.endswith("_test") and path.stem != "values")
-
-
-def joined_fake_sources():
-    """All of them in one file, which takes a third of the time."""
-    together = BUILD.scratch / "fake_cuda.cpp"
-    together.parent.mkdir(parents=True, exist_ok=True)
-    together.write_text("".join(f'#include "{source}"\n' for source in fake_sources()))
-    return together
 
 
 def text_of(source):
@@ -76,8 +65,7 @@ def main(words):
         report.add("planted", "no bug has such a name")
         return report.close()
     passes = RememberedPasses()
-    runner = [text_of(source) for source in fake_sources()]
-    runner += [pathlib.Path(script).read_text() for script in (__file__, planting.__file__)]
+    runner = [text_of(FAKE_SOURCE)] + [pathlib.Path(script).read_text() for script in (__file__, planting.__file__)]
 
     def key(program, *planted):
         command = [*BUILD.compile_command(TESTS / program, "test.o"), *library_flags("--libs"), *runner,
@@ -90,7 +78,7 @@ def main(words):
         remembered = {}
     else:
         remembered = {what: remark for what, at in keys.items() if (remark := passes.remark(at)) is not None}
-    objects = [] if len(remembered) == len(keys) else BUILD.common_objects([TESTS / "main.cpp", joined_fake_sources()])
+    objects = [] if len(remembered) == len(keys) else BUILD.common_objects([TESTS / "main.cpp", FAKE_SOURCE])
     red_already = set()
 
     def settle(what):

@@ -82,12 +82,12 @@ TEST_CASE("crop, resize and flip are within one level of the same steps in real 
   mr::rng d({.seed = 2});
   mr::scratch s;
   double mean = 0;
-  const int files = 50 / static_cast<int>(stride(2)), plans = 10;
-  for (int i = 0; i < files; ++i) {
+  const std::size_t files = 50 / stride(2), plans = 10;
+  for (std::size_t i = 0; i < files; ++i) {
     const auto height = static_cast<std::size_t>(d.between(1, i % 10 == 0 ? 700 : 100));
     const auto width = static_cast<std::size_t>(d.between(1, i % 10 == 1 ? 700 : 100));
     const auto file = random_file(d, height, width);
-    for (int k = 0; k < plans; ++k) {
+    for (std::size_t k = 0; k < plans; ++k) {
       const auto box = random_box(d, height, width);
       const auto target_height = static_cast<std::size_t>(d.between(1, 70)),
                  target_width = static_cast<std::size_t>(d.between(1, 70));
@@ -100,7 +100,7 @@ TEST_CASE("crop, resize and flip are within one level of the same steps in real 
       CAPTURE(height);
       CAPTURE(width);
       CHECK(gap.max <= 1);
-      mean += gap.mean / (files * plans);
+      mean += gap.mean / static_cast<double>(files * plans);
     }
   }
   CHECK(mean < 0.02);

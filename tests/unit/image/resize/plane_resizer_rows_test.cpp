@@ -78,11 +78,11 @@ TEST_CASE("a resize is within one level of real numbers") {
   mr::rng d({.seed = 1});
   mr::detail::plane_resizer r;
   double mean = 0;
-  const int rounds = 150 / static_cast<int>(stride(3));
-  for (int i = 0; i < rounds; ++i) {
+  const std::size_t rounds = 150 / stride(3);
+  for (std::size_t i = 0; i < rounds; ++i) {
     const auto height = static_cast<std::size_t>(d.between(1, i % 10 == 0 ? 900 : 120));
     const auto width = static_cast<std::size_t>(d.between(1, i % 10 == 5 ? 900 : 120));
-    mr::image source = slow::photo(height, width, 3, static_cast<std::uint64_t>(i));
+    mr::image source = slow::photo(height, width, 3, i);
     if (i % 4 == 0)
       for (auto& v : source.span()) v = d.chance(0.5) ? 255 : 0;
     const auto target_height = static_cast<std::size_t>(d.between(1, 60)),
@@ -99,7 +99,7 @@ TEST_CASE("a resize is within one level of real numbers") {
     CAPTURE(target_height);
     CAPTURE(target_width);
     CHECK(gap.max <= 1);
-    mean += gap.mean / rounds;
+    mean += gap.mean / static_cast<double>(rounds);
   }
   CHECK(mean < 0.02);
 }
@@ -125,9 +125,9 @@ TEST_CASE("weights are the same from every processor's code") {
   if (!mr::detail::cpu_has_avx2()) return;
   mr::rng d({.seed = 12});
   mr::detail::tap_table slow, fast;
-  const int axes = 3'000 / static_cast<int>(stride(3));
-  int few = 0;
-  for (int i = 0; i < axes; ++i) {
+  const std::size_t axes = 3'000 / stride(3);
+  std::size_t few = 0;
+  for (std::size_t i = 0; i < axes; ++i) {
     mr::detail::plan_axis a(d.between(1, d.chance(0.1) ? 65'535 : 700));
     for (int k = 0; k < d.between(1, 3); ++k) {
       const auto size = d.between(1, a.count);
