@@ -67,11 +67,11 @@ TEST_CASE("keys of profile files") {
   fake_world world;
   world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
   CHECK(!find(world));
-  world.files["/home/me/.aws/credentials"] =
+  world.files["/made-up/.aws/credentials"] =
       "[default]\naws_access_key_id = AKID-D\naws_secret_access_key = SECRET-D\n"
       "[train]\naws_access_key_id = AKID-T\naws_secret_access_key = SECRET-T\naws_session_token = TOKEN-T\n"
       "[half]\naws_access_key_id = AKID-H\n";
-  world.files["/home/me/.aws/config"] =
+  world.files["/made-up/.aws/config"] =
       "[default]\nregion = eu-west-1\n[profile train]\nregion = eu-west-2\n"
       "[profile inside]\naws_access_key_id = AKID-I\naws_secret_access_key = SECRET-I\n"
       "[profile sso]\nsso_session = mine\n[profile elsewhere]\nregion = eu-west-3\n";
@@ -81,7 +81,7 @@ TEST_CASE("keys of profile files") {
   CHECK(find(world, "inside")->keys.secret_access_key == "SECRET-I");
   CHECK(has(failure(world, "half"), "a key id without its secret access key"));
   CHECK(has(failure(world, "none"), "the profile \"none\" is unknown"));
-  CHECK(has(failure(world, "none"), "/home/me/.aws/credentials or /home/me/.aws/config"));
+  CHECK(has(failure(world, "none"), "/made-up/.aws/credentials or /made-up/.aws/config"));
   CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys, but sso_session"));
   CHECK(has(failure(world, "sso"), "aws configure export-credentials"));
   CHECK(!find(world, "elsewhere"));
@@ -107,8 +107,8 @@ TEST_CASE("keys of profile files") {
     CHECK(has(failure(world), "line 1 of /etc/config is neither [SECTION] nor NAME = VALUE"));
   }
   SUBCASE("a default profile without keys does not stand in the way of what comes behind it") {
-    world.files["/home/me/.aws/credentials"] = "";
-    world.files["/home/me/.aws/config"] = "[default]\nsso_session = mine\n";
+    world.files["/made-up/.aws/credentials"] = "";
+    world.files["/made-up/.aws/config"] = "[default]\nsso_session = mine\n";
     world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/role";
     world.answers["GET " + agent + "/role"] = {.status = 200, .body = keys_json};
     CHECK(find(world)->keys == json_keys);
@@ -165,7 +165,7 @@ TEST_CASE("keys of a web identity") {
   }
   SUBCASE("a profile may name them") {
     world.variables.erase("AWS_ROLE_ARN");
-    world.files["/home/me/.aws/config"] =
+    world.files["/made-up/.aws/config"] =
         "[profile web]\nrole_arn = arn:role\nweb_identity_token_file = /var/token\nrole_session_name = me\n";
     CHECK(find(world, "web")->keys.access_key_id == "AKID-W");
     CHECK(find(world, "web")->origin == "the profile \"web\"");
@@ -176,10 +176,10 @@ TEST_CASE("keys of a web identity") {
 TEST_CASE("keys of a role that a profile assumes") {
   fake_world world;
   world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
-  world.files["/home/me/.aws/credentials"] =
+  world.files["/made-up/.aws/credentials"] =
       "[base]\naws_access_key_id = AKID-B\naws_secret_access_key = SECRET-B\naws_session_token = TOKEN-B\n"
       "[self]\naws_access_key_id = AKID-S\naws_secret_access_key = SECRET-S\n";
-  world.files["/home/me/.aws/config"] =
+  world.files["/made-up/.aws/config"] =
       "[profile train]\nrole_arn = arn:aws:iam::1:role/a\nsource_profile = base\nexternal_id = x y\n"
       "[profile self]\nrole_arn = arn:s\nsource_profile = self\nrole_session_name = me\n"
       "[profile chain]\nrole_arn = arn:c\nsource_profile = train\n"

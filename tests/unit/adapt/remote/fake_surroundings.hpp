@@ -17,7 +17,7 @@
 #include <vector>
 
 struct fake_world {
-  std::map<std::string, std::string> variables{{"HOME", "/home/me"}}, files{};
+  std::map<std::string, std::string> variables{{"HOME", "/made-up"}}, files{};
   std::map<std::string, millrace::detail::small_answer> answers{};
   std::vector<millrace::detail::small_request> sent{};
   std::vector<double> slept{};

@@ -51,7 +51,7 @@ TEST_CASE("a user's key file is exchanged for a token") {
   fake_world world;
   const auto around = world.around();
   CHECK(!google_key_file(around).token());
-  const std::string usual = "/home/me/.config/gcloud/application_default_credentials.json";
+  const std::string usual = "/made-up/.config/gcloud/application_default_credentials.json";
   world.files[usual] = R"({"account": "", "client_id": "id.apps", "client_secret": "SECRET&1", "quota": {"type": "x"},
                            "refresh_token": "1//SECRET", "type": "authorized_user"})";
   world.answers["POST " + token_url] = token;

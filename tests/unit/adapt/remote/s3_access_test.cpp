@@ -46,7 +46,7 @@ TEST_CASE("a bucket is a host where its name can be one, and a path else") {
 
 TEST_CASE("the region comes from the options, the environment, the profile, in this order") {
   fake_world world;
-  world.files["/home/me/.aws/config"] = "[default]\nregion = eu-west-4\n[profile train]\nregion = eu-west-5\n";
+  world.files["/made-up/.aws/config"] = "[default]\nregion = eu-west-4\n[profile train]\nregion = eu-west-5\n";
   const auto region = [&](const mr::s3_options& options) {
     const std::string text = url(world, options, "s3://photos/a");
     return text.substr(18, 9);
@@ -72,7 +72,7 @@ TEST_CASE("the endpoint comes from the options, the environment, the profile, in
     const std::string text = url(world, options, "s3://photos/a");
     return text.substr(0, text.find("/photos"));
   };
-  world.files["/home/me/.aws/config"] =
+  world.files["/made-up/.aws/config"] =
       "[default]\nendpoint_url = http://five\n[profile train]\nservices = mine\nendpoint_url = http://five\n"
       "[services mine]\ns3 =\n  endpoint_url = http://four\n";
   CHECK(endpoint({}) == "http://five");
@@ -139,7 +139,7 @@ TEST_CASE("without keys the error says where they were looked for") {
   CHECK(has(failure(), "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor "
                        "the profile, a web identity, a container or the instance"));
   CHECK(has(failure(), "s3_options::anonymous"));
-  world.files["/home/me/.aws/config"] = "[default]\nsso_session = mine\n";
+  world.files["/made-up/.aws/config"] = "[default]\nsso_session = mine\n";
   CHECK(has(failure(), "nor the profile, whose sso_session Millrace does not follow"));
   CHECK(has(failure(), "aws configure export-credentials"));
   CHECK(has(failure({.credentials = [] { return mr::s3_credentials{}; }}),

@@ -1,6 +1,6 @@
 // Reads the profile files of Amazon's programs: ~/.aws/credentials and ~/.aws/config.
 //
-//   const auto file = mr::detail::profile_file::parse(text, "/home/me/.aws/config");
+//   const auto file = mr::detail::profile_file::parse(text, "/made-up/.aws/config");
 //   file.value("profile train", "region");               // "eu-west-1"; empty if there is none
 //   file.value("services mine", "s3.endpoint_url");      // indented lines belong to the name above them
 //
