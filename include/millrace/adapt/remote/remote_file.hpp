@@ -48,6 +48,25 @@ class found_objects {
   std::unordered_map<std::string, std::shared_ptr<remote_object>> by_name_;
 };
 
+/// The window of the file that was read and closed last.
+class kept_window {
+ public:
+  explicit kept_window(std::size_t bytes) noexcept : last_(bytes) {}
+  void keep(const fetch_window& w) noexcept {
+    if (!w.has_given()) return;
+    const std::lock_guard lock(mutex_);
+    last_ = w;
+  }
+  fetch_window of_next_file() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return last_.of_next_file();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  fetch_window last_;
+};
+
 /// The parts of a remote storage that its files share.
 struct remote_place {
   explicit remote_place(const remote_options& o)
@@ -62,7 +81,7 @@ struct remote_place {
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // files that fetch ahead now
-  std::atomic<std::size_t> window_bytes{part_bytes};   // of the last file whose window changed; the next begins with it
+  kept_window windows{part_bytes};
   found_objects found;
   transfer_engine engine;
 };
@@ -100,7 +119,10 @@ class remote_file final : public stored_file {
 
   remote_file(std::shared_ptr<remote_place> place, std::shared_ptr<remote_object> object)
       : place_(std::move(place)), object_(std::move(object)), name_(object_->name) {}
-  ~remote_file() override { drop_all(); }
+  ~remote_file() override {
+    place_->windows.keep(window_);
+    drop_all();
+  }
 
   std::string_view name() const noexcept override { return name_; }
   file_identity identity() const override { return *object_->identity; }
@@ -125,10 +147,9 @@ class remote_file final : public stored_file {
     if (at == parts_.end()) return read_now(offset_bytes, buffer.first(bytes));
     const auto from = static_cast<std::size_t>(offset_bytes - at->fetch->offset_bytes());
     const std::size_t end = std::min(from + bytes, at->fetch->size_bytes());
-    if (at->fetch->arrived() < end && window_.grow(steady_ns(), place_->memory.bound_bytes() / 2))
-      place_->window_bytes = window_.bytes();
+    if (at->fetch->arrived() < end) window_.adapt(place_->memory.bound_bytes() / 2);
     at->fetch->wait_into(from, buffer.first(end - from));
-    window_.gave(end - from);
+    window_.gave(end - from, steady_ns());
     if (end == at->fetch->size_bytes()) parts_.erase(at);
     ask_ahead();
     return end - from;
@@ -293,7 +314,7 @@ class remote_file final : public stored_file {
   const std::string name_;
   std::deque<part> parts_;          // on their way or there, in the order in which they will be read
   std::deque<asked_range> told_;   // of which no part was asked for yet
-  fetch_window window_{place_->window_bytes, steady_ns()};
+  fetch_window window_{place_->windows.of_next_file()};
   bool reading_ = false;
 };
 
