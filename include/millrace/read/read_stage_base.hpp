@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class read_stage : public pipeline_node {
  public:
   /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 256;
 
   /// Returns the bytes read since the start.
   virtual std::uint64_t bytes_read() const noexcept = 0;

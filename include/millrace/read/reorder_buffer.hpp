@@ -96,6 +96,8 @@ class reorder_buffer {
   std::size_t open_shards() const noexcept { return shards_.size(); }
   /// Returns the shard whose turn it is, or null.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
+  /// Returns whether samples of the shard go to the next segment without a queue, as long as it has space.
+  bool gives_at_once(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the first unfinished shard that no thread is reading, or null.
   shard* first_idle() const noexcept;
   /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.

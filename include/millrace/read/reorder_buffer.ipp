@@ -73,7 +73,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
   }
   // Without a shuffle, samples of the shard whose turn it is need no queue.
   std::span<sample<item>> left = samples;
-  if (!finished_ && !plan_->jitters() && &to == front() && to.samples.empty())
+  if (!finished_ && gives_at_once(to) && to.samples.empty())
     left = left.subspan(give_all(to, left).samples);
   for (sample<item>& s : left) {
     queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);

@@ -120,7 +120,10 @@ MILLRACE_INLINE void shard_read_stage<Source>::swap_for_left_shard(shard*& mine,
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool enough_bytes) const {
-  if (!enough_bytes && from.samples.size() < max_queued) return true;
+  // What goes to the workers at once needs no queue beside their full input.
+  const bool counts_input = order_.gives_at_once(from) && !order_.had_room();
+  const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
+  if (!enough_bytes && queued < max_queued) return true;
   return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
 }
 
