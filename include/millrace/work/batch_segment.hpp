@@ -162,6 +162,7 @@ class batch_segment final : public batch_rows {
   /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[worker];
+    worker_times& times = dispatcher_->times(worker);
     const auto& [batch, first, count, rows, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
     auto& [items, contexts] = rows;
@@ -172,7 +173,7 @@ class batch_segment final : public batch_rows {
       sums.early += early;
     }
     for (std::size_t i = early; i < count; ++i) {
-      dispatcher_->at(worker, first + i);
+      times.at(first + i);
       try {
         prepare(memory, batch, contexts[i], items[i]);
       } catch (...) {
@@ -191,7 +192,7 @@ class batch_segment final : public batch_rows {
         run[n] = &*items[i + n];
         ++n;
       }
-      dispatcher_->at(worker, first + i);
+      times.at(first + i);
       if (n > 0) render_run(memory, {batch, base, run, contexts + i, n});
       i += n + 1;
     }

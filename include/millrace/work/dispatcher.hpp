@@ -7,11 +7,14 @@
 //   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
 //
 // A ticket is a position: ticket t is row t % B of batch t / B, whichever worker runs it. So the order never depends
-// on the number of workers. Tickets below min(available, limit) are claimable. A worker leaves when nothing is
-// claimable. The thread that raises one of the two counters starts workers again. A claim takes the preferred number
-// of tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses
-// a multiple of `group` (a batch). The number of active workers may change at any time. A worker that becomes inactive
-// finishes its current claim and leaves.
+// on the number of workers. Tickets below min(available, limit) are claimable. A claim takes the preferred number of
+// tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses a
+// multiple of `group` (a batch).
+// A worker that finds nothing to claim stays for 10 ms, asleep, and then leaves. The thread that raises one of the two
+// counters wakes workers, or starts them again. Staying costs less: oneTBB lets a thread that leaves look for other
+// tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its place.
+// The number of active workers may change at any time. A worker that becomes inactive finishes its current claim and
+// leaves.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
@@ -56,7 +59,10 @@ class dispatcher final : public worker_task,
   dispatcher(dispatcher_work& work, options o);
 
   /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
-  void attach(executor* e) noexcept { executor_ = e; }
+  void attach(executor* e) noexcept {
+    executor_ = e;
+    if (e) e->add_stage();
+  }
 
   /// Makes the tickets below `tickets` available: they have their input.
   void set_available(std::uint64_t tickets) override;
@@ -69,8 +75,8 @@ class dispatcher final : public worker_task,
   /// thread may call it, with tickets that do not decrease.
   bool wait_for_available(std::uint64_t ticket);
 
-  /// Records for waits() which ticket of its claim a worker is at.
-  void at(std::size_t worker, std::uint64_t ticket) noexcept { workers_[worker].times->at(ticket); }
+  /// Returns the times of a worker, which it tells for waits() at which ticket of its claim it is.
+  worker_times& times(std::size_t worker) noexcept { return *workers_[worker].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
@@ -80,7 +86,7 @@ class dispatcher final : public worker_task,
   void set_active(std::size_t count);
 
   /// Makes all workers leave after their current claim. Does not wait.
-  void stop() noexcept { stopped_.store(true); }
+  void stop() noexcept;
   /// Blocks until no worker is at work. Call it after stop().
   void join() noexcept;
 
@@ -100,7 +106,7 @@ class dispatcher final : public worker_task,
 
  private:
   static constexpr std::uint64_t turn_ns = 5'000'000;
-  static constexpr std::uint64_t cheap_ns = 20'000;
+  static constexpr std::uint64_t cheap_ns = 20'000, stay_ns = 10'000'000;
 
   struct alignas(64) worker {
     std::size_t at_once = 1;
@@ -123,8 +129,10 @@ class dispatcher final : public worker_task,
   /// workers finish evenly.
   void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept;
 
-  /// Starts workers while there is something to claim.
+  /// Wakes or starts workers while there is something to claim.
   void kick();
+  /// Lets a worker sleep until it is woken. Returns false if it has to leave instead.
+  bool stay(std::size_t index, std::uint64_t now) noexcept;
   bool submit(std::size_t index) noexcept;
   void leave(std::size_t index, std::uint64_t now) noexcept;
 
@@ -141,9 +149,9 @@ class dispatcher final : public worker_task,
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;
-  std::condition_variable worker_left_;
+  std::condition_variable worker_left_, worker_called_;
   doorbell awaited_available_;
-  std::size_t taken_ = 0;
+  std::size_t taken_ = 0, asleep_ = 0, called_ = 0;   // asleep: taken, without those who are called
   std::vector<worker> workers_;
 };
 

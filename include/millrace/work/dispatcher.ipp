@@ -72,7 +72,14 @@ MILLRACE_INLINE void dispatcher::set_active(std::size_t count) {
     open_.store(open);
     all_taken_.store(false);
   }
+  worker_called_.notify_all();   // those that are inactive now
   kick();
+}
+
+MILLRACE_INLINE void dispatcher::stop() noexcept {
+  stopped_.store(true);
+  { const std::lock_guard lock(mutex_); }
+  worker_called_.notify_all();
 }
 
 MILLRACE_INLINE void dispatcher::join() noexcept {
@@ -123,13 +130,16 @@ MILLRACE_INLINE void dispatcher::add_spans(timeline& t, const std::string& name,
 
 MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
   worker& s = workers_[index];
-  const std::uint64_t start = steady_now_ns();
-  std::uint64_t now = start;
+  std::uint64_t start = steady_now_ns(), now = start;
   std::uint64_t first;
   s.times->begin(start);
   while (!stopped_.load() && index < open_.load()) {
     const std::size_t count = claim(s.at_once, first);
-    if (count == 0) break;
+    if (count == 0) {
+      if (!stay(index, now)) break;
+      s.times->begin(start = now = steady_now_ns());
+      continue;
+    }
     s.times->at(first);
     work_->run(index, first, count);
     now = steady_now_ns();
@@ -189,7 +199,15 @@ MILLRACE_INLINE void dispatcher::kick() {
     {
       const std::lock_guard lock(mutex_);
       // Start no more workers than there are claims.
-      if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
+      const std::size_t at_work = taken_ - asleep_;
+      if (at_work >= (tickets + options_.together - 1) / options_.together && at_work > 0) return;
+      if (asleep_ > 0) {
+        --asleep_;
+        ++called_;
+        all_taken_.store(asleep_ == 0 && taken_ >= open_.load());
+        worker_called_.notify_one();
+        continue;
+      }
       index = 0;
       while (index < open_.load() && workers_[index].taken) ++index;
       if (index == open_.load() || stopped_.load()) return;
@@ -202,6 +220,26 @@ MILLRACE_INLINE void dispatcher::kick() {
       return;
     }
   }
+}
+
+MILLRACE_INLINE bool dispatcher::stay(std::size_t index, std::uint64_t now) noexcept {
+  if (!on_workers() || executor_->stages() > 1) return false;
+  if (last_known_.load() && head_.load() >= available_.load()) return false;
+  std::unique_lock lock(mutex_);
+  workers_[index].times->leave(now, what_is_missing());
+  ++asleep_;
+  all_taken_.store(false);   // before the counters are read: so kick() sees this worker, or it sees the tickets
+  if (claimable(head_.load()) == 0)
+    worker_called_.wait_for(lock, std::chrono::nanoseconds(stay_ns),
+                            [&] { return called_ > 0 || stopped_.load() || index >= open_.load(); });
+  else ++called_, --asleep_;
+  if (called_ == 0) {
+    --asleep_;
+    return false;
+  }
+  --called_;
+  all_taken_.store(asleep_ == 0 && taken_ >= open_.load());
+  return true;
 }
 
 MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {

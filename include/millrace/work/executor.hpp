@@ -10,7 +10,9 @@
 
 #include <millrace/sync/fifo.hpp>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -34,6 +36,13 @@ class executor {
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
+
+  /// Counts one more stage that submits tasks.
+  void add_stage() noexcept { stages_.fetch_add(1); }
+  std::size_t stages() const noexcept { return stages_.load(); }
+
+ private:
+  std::atomic<std::size_t> stages_{0};
 };
 
 /// Returns an executor that runs tasks on oneTBB's workers, in an arena of its own; on these cores, if there are any.

@@ -101,7 +101,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     const trace_range work(own_name);
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
-      dispatcher_->at(worker, ticket);
+      dispatcher_->times(worker).at(ticket);
       result& r = results_[ticket % results_.size()];
       r.source = input_.take(ticket, bytes);
       r.source.keep_origin();

@@ -7,9 +7,154 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace mr = millrace;
+
+namespace {
+
+using mr::detail::dispatcher;
+
+/// Runs each task on a thread of its own, as the shared workers of a session.
+class counting_executor final : public mr::detail::executor {
+ public:
+  ~counting_executor() override {
+    for (std::vector<std::thread> ended = taken(); !ended.empty(); ended = taken())
+      for (std::thread& t : ended) t.join();
+  }
+  bool shared() const noexcept override { return true; }
+  void submit(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) override {
+    const std::lock_guard lock(mutex_);
+    ++submitted_;
+    threads_.emplace_back([task = std::move(task), worker] { task->run_as_worker(worker); });
+  }
+  std::size_t submitted() {
+    const std::lock_guard lock(mutex_);
+    return submitted_;
+  }
+
+ private:
+  std::vector<std::thread> taken() {
+    const std::lock_guard lock(mutex_);   // a worker may be submitting another one
+    return std::exchange(threads_, {});
+  }
+
+  std::mutex mutex_;
+  std::size_t submitted_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+struct counted_work final : mr::detail::dispatcher_work {
+  std::atomic<std::uint64_t> done{0};
+  void run(std::size_t, std::uint64_t, std::size_t count) noexcept override { done += count; }
+  void wait_for(std::uint64_t tickets) const {
+    while (done.load() < tickets) std::this_thread::yield();
+  }
+};
+
+void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
+
+}  // namespace
+
+TEST_CASE("a worker that finds nothing to do stays a while, and is called") {
+  const stall_watchdog watchdog;
+  counted_work work;
+  counting_executor threads;
+  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{});
+  tickets->attach(&threads);
+  tickets->set_limit(1'000'000);
+  for (std::uint64_t n = 1; n <= 2'000; ++n) {
+    tickets->set_available(n);
+    work.wait_for(n);
+    if (n % 64 == 0) sleep_ms(1);   // it sleeps by now
+  }
+  CHECK(threads.submitted() < 40);   // one; more if this machine stood still for the time of a stay
+  sleep_ms(60);
+  const std::size_t before = threads.submitted();
+  tickets->set_available(2'001);   // it has left
+  work.wait_for(2'001);
+  CHECK(threads.submitted() == before + 1);
+  tickets->stop();
+  tickets->join();
+}
+
+TEST_CASE("a worker does not stay where it keeps another stage from its place") {
+  const stall_watchdog watchdog;
+  counted_work work;
+  counting_executor threads;
+  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{});
+  tickets->attach(&threads);
+  threads.add_stage();
+  tickets->set_limit(1'000'000);
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    tickets->set_available(n);
+    work.wait_for(n);
+    tickets->join();   // it has left
+  }
+  CHECK(threads.submitted() == 20);
+  tickets->stop();
+}
+
+TEST_CASE("workers that stay are called by all that changes, and each ticket is worked on once") {
+  const stall_watchdog watchdog;
+  for (int round = 0; round < 50; ++round) {
+    counted_work work;
+    counting_executor threads;
+    const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 4});
+    tickets->attach(&threads);
+    constexpr std::uint64_t all = 3'000;
+    std::thread producer([&] {
+      for (std::uint64_t n = 1; n <= all; n += 1 + n % 7) {
+        tickets->set_available(n);
+        if (n % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+      tickets->set_available(all);
+      tickets->set_last();
+    });
+    std::thread consumer([&] {
+      for (std::uint64_t n = 5; n <= all; n += 1 + n % 11) {
+        tickets->set_limit(n);
+        if (n % 60 == 0) std::this_thread::sleep_for(std::chrono::microseconds(150));
+        if (n % 500 < 5) tickets->set_active(1 + n % 4);
+      }
+      tickets->set_limit(all);
+    });
+    producer.join();
+    consumer.join();
+    work.wait_for(all);
+    tickets->stop();
+    tickets->join();
+    CHECK(work.done == all);
+  }
+}
+
+TEST_CASE("at the end of a run, and when they are stopped, workers do not stay") {
+  const stall_watchdog watchdog;
+  using clock = std::chrono::steady_clock;
+  for (const bool stopped : {false, true}) {
+    CAPTURE(stopped);
+    int late = 0;
+    for (int round = 0; round < 20; ++round) {
+      counted_work work;
+      counting_executor threads;
+      const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 2});
+      tickets->attach(&threads);
+      tickets->set_limit(1'000'000);
+      if (!stopped) tickets->set_last();
+      tickets->set_available(2);
+      work.wait_for(2);
+      if (stopped) sleep_ms(1);
+      const auto start = clock::now();
+      if (stopped) tickets->stop();
+      tickets->join();
+      late += clock::now() - start > std::chrono::milliseconds(5);
+    }
+    CHECK(late <= 10);   // each would be, but for a machine that stands still
+  }
+}
 
 TEST_CASE("a thread that waits for one ticket after the other is woken for each") {
   struct idle final : mr::detail::dispatcher_work {
