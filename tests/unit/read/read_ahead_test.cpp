@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace mr = millrace;
 
 namespace {
@@ -43,9 +46,27 @@ struct heavy_shards {
   }
 };
 
+/// Numbers that come fast, so that the input of the workers is full most of the time.
+struct light_shards {
+  using item = std::int64_t;
+  std::size_t count = 1;
+  std::int64_t each = 0;
+
+  struct reader {
+    std::int64_t at, end;
+    std::optional<std::int64_t> next() { return at < end ? std::optional(at++) : std::nullopt; }
+  };
+  std::size_t shards() const { return count; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const auto first = static_cast<std::int64_t>(shard) * each;
+    return {first, first + each};
+  }
+};
+
 struct row {
   std::int64_t number = 0;
 };
+row light_row(std::int64_t number) { return {number}; }
 row as_row(const heavy& item) {
   dawdle(item.number / 3);
   return {item.number};
@@ -69,6 +90,42 @@ std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& optio
 }
 
 }  // namespace
+
+TEST_CASE("a run whose readers wait for room goes on to its end") {
+  const stall_watchdog watchdog;
+  struct {
+    std::size_t shards;
+    unsigned io_threads;
+    int threads;
+    std::size_t batch;
+    std::uint64_t each;
+  } const cases[] = {{1, 4, 1, 256, 3'000'000}, {1, 1, 1, 256, 600'000}, {3, 4, 2, 7, 60'000}, {3, 1, 2, 64, 60'000}};
+  for (const auto& one : cases) {
+    CAPTURE(one.io_threads);
+    CAPTURE(one.batch);
+    mr::session_options options = quiet(one.threads, 2);
+    options.io_threads = one.io_threads;
+    const std::uint64_t each = one.each / stride(4), rows = each * one.shards;
+    CHECK(rows_of(mr::from(light_shards{one.shards, static_cast<std::int64_t>(each)}) | mr::map(light_row) |
+                      mr::batch<&row::number>({.size = one.batch}), options) == 2 * (rows - rows % one.batch));
+  }
+}
+
+TEST_CASE("the workers' full input has no queue of as many samples beside it") {
+  const stall_watchdog watchdog;
+  mr::session_options options = quiet(1);
+  options.io_threads = 1;
+  mr::session run{mr::from(light_shards{1, 100'000}) | mr::map(light_row) | mr::batch<&row::number>({.size = 64}),
+                  options};
+  REQUIRE(run.next());   // the trainer takes no other batch
+  std::uint64_t read = 0;
+  do {
+    read = run.stats().samples_read;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (read != run.stats().samples_read);
+  CHECK(read >= 4'096);          // the input is full
+  CHECK(read < 4'096 + 1'500);   // slots, and a chunk or two that found no room
+}
 
 TEST_CASE("a run whose readers wait for bytes goes on to its end") {
   const stall_watchdog watchdog;
