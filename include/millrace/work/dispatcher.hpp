@@ -10,11 +10,11 @@
 // on the number of workers. Tickets below min(available, limit) are claimable. A claim takes the preferred number of
 // tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses a
 // multiple of `group` (a batch).
-// A worker that finds nothing to claim stays for 10 ms, asleep, and then leaves. The thread that raises one of the two
-// counters wakes workers, or starts them again. Staying costs less: oneTBB lets a thread that leaves look for other
-// tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its place.
-// The number of active workers may change at any time. A worker that becomes inactive finishes its current claim and
-// leaves.
+// A worker that finds nothing to claim stays for a millisecond, asleep, and then leaves. The thread that raises one of
+// the two counters wakes workers, or starts them again. Staying costs less: oneTBB lets a thread that leaves look for
+// other tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its
+// place. The number of active workers may change at any time. A worker that becomes inactive finishes its current claim
+// and leaves.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
@@ -53,6 +53,7 @@ class dispatcher final : public worker_task,
     std::size_t max_workers = 1;   ///< number of workers
     std::size_t together = 1;   ///< preferred claim, in tickets
     std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
+    std::int64_t stay_ns = 1'000'000;   ///< how long a worker stays that finds nothing to claim
   };
 
   /// `work` must outlive the last task, see join().
@@ -106,7 +107,7 @@ class dispatcher final : public worker_task,
 
  private:
   static constexpr std::uint64_t turn_ns = 5'000'000;
-  static constexpr std::uint64_t cheap_ns = 20'000, stay_ns = 10'000'000;
+  static constexpr std::uint64_t cheap_ns = 20'000;
 
   struct alignas(64) worker {
     std::size_t at_once = 1;

@@ -230,7 +230,7 @@ MILLRACE_INLINE bool dispatcher::stay(std::size_t index, std::uint64_t now) noex
   ++asleep_;
   all_taken_.store(false);   // before the counters are read: so kick() sees this worker, or it sees the tickets
   if (claimable(head_.load()) == 0)
-    worker_called_.wait_for(lock, std::chrono::nanoseconds(stay_ns),
+    worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns),
                             [&] { return called_ > 0 || stopped_.load() || index >= open_.load(); });
   else ++called_, --asleep_;
   if (called_ == 0) {
