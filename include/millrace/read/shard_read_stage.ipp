@@ -120,7 +120,7 @@ MILLRACE_INLINE void shard_read_stage<Source>::swap_for_left_shard(shard*& mine,
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool enough_bytes) const {
-  // What goes to the workers at once needs no queue beside their full input.
+  // Samples that go to the workers at once need no queue beside a full input.
   const bool counts_input = order_.gives_at_once(from) && !order_.had_room();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   if (!enough_bytes && queued < max_queued) return true;
