@@ -102,7 +102,7 @@ class dispatcher final : public worker_task,
   /// Adds the latest spans of each worker to a timeline.
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
-  /// Runs claims as worker `index` until nothing is claimable, the worker is inactive, or its turn is over.
+  /// Runs claims as worker `index` until nothing comes for a while, the worker is inactive, or its turn is over.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
