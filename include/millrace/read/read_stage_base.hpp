@@ -103,7 +103,7 @@ class read_stage_base : public read_stage, public space_listener {
     bool in_turn = false;   // all later shards wait for this one
   };
 
-  static constexpr std::uint64_t hungry_ns = 20'000;
+  static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
 
   /// The number of I/O threads, and the greatest limit of the bytes that they read ahead.
   struct base_options {

@@ -149,11 +149,13 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
         break;
       }
       read.bytes += held_bytes_of(s);
-      // Idle workers get the samples of a slow read early; busy workers get whole chunks. A look at the clock after 1,
-      // 4 and 16 samples is enough: no sample is held back for longer than thrice what reading took so far.
+      // Idle workers get the samples of a slow read early; busy workers get whole chunks, or a quarter of one that
+      // takes long. A look at the clock after 1, 4, 16 and 64 samples is enough: no sample is held back for longer than
+      // thrice what reading took so far.
       if (++samples == next_look) {
         next_look *= 4;
-        if (next_->backlog() == 0 && steady_now_ns() - start > hungry_ns) break;
+        const bool hungry = next_->backlog() == 0;
+        if ((hungry || samples >= chunk_samples / 4) && steady_now_ns() - start > (hungry ? hungry_ns : long_ns)) break;
       }
       if (stopped_.load(std::memory_order_relaxed)) break;
     }
