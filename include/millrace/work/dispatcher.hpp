@@ -134,6 +134,8 @@ class dispatcher final : public worker_task,
   void kick();
   /// Lets a worker sleep until it is woken. Returns false if it has to leave instead.
   bool stay(std::size_t index, std::uint64_t now) noexcept;
+  /// Notes whether kick() has nobody to wake or to start. Under mutex_.
+  void note_all_taken() noexcept;
   bool submit(std::size_t index) noexcept;
   void leave(std::size_t index, std::uint64_t now) noexcept;
 

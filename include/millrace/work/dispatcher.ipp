@@ -204,7 +204,7 @@ MILLRACE_INLINE void dispatcher::kick() {
       if (asleep_ > 0) {
         --asleep_;
         ++called_;
-        all_taken_.store(asleep_ == 0 && taken_ >= open_.load());
+        note_all_taken();
         worker_called_.notify_one();
         continue;
       }
@@ -213,7 +213,7 @@ MILLRACE_INLINE void dispatcher::kick() {
       if (index == open_.load() || stopped_.load()) return;
       workers_[index].taken = true;
       ++taken_;
-      all_taken_.store(taken_ >= open_.load());   // an inactive worker that leaves checks again
+      note_all_taken();   // an inactive worker that leaves checks again
     }
     if (!submit(index)) {
       leave(index, steady_now_ns());
@@ -229,17 +229,17 @@ MILLRACE_INLINE bool dispatcher::stay(std::size_t index, std::uint64_t now) noex
   workers_[index].times->leave(now, what_is_missing());
   ++asleep_;
   all_taken_.store(false);   // before the counters are read: so kick() sees this worker, or it sees the tickets
-  if (claimable(head_.load()) == 0)
-    worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns),
-                            [&] { return called_ > 0 || stopped_.load() || index >= open_.load(); });
-  else ++called_, --asleep_;
-  if (called_ == 0) {
-    --asleep_;
-    return false;
-  }
-  --called_;
+  const bool goes_on = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns), [&] {
+    return called_ > 0 || claimable(head_.load()) > 0 || stopped_.load() || index >= open_.load();
+  });
+  if (called_ > 0) --called_;
+  else --asleep_;
+  note_all_taken();
+  return goes_on;
+}
+
+MILLRACE_INLINE void dispatcher::note_all_taken() noexcept {
   all_taken_.store(asleep_ == 0 && taken_ >= open_.load());
-  return true;
 }
 
 MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {

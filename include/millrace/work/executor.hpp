@@ -39,6 +39,7 @@ class executor {
 
   /// Counts one more stage that submits tasks.
   void add_stage() noexcept { stages_.fetch_add(1); }
+  /// Returns how many stages submit tasks.
   std::size_t stages() const noexcept { return stages_.load(); }
 
  private:

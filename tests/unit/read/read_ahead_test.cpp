@@ -1,5 +1,5 @@
 // Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
-#include "../run/quiet_sessions.hpp"
+#include "replay_flows.hpp"
 #include "../tune/restless_concurrency.hpp"
 #include "../run/stall_watchdog.hpp"
 
@@ -46,27 +46,10 @@ struct heavy_shards {
   }
 };
 
-/// Numbers that come fast, so that the input of the workers is full most of the time.
-struct light_shards {
-  using item = std::int64_t;
-  std::size_t count = 1;
-  std::int64_t each = 0;
-
-  struct reader {
-    std::int64_t at, end;
-    std::optional<std::int64_t> next() { return at < end ? std::optional(at++) : std::nullopt; }
-  };
-  std::size_t shards() const { return count; }
-  reader open(std::size_t shard, std::uint64_t) const {
-    const auto first = static_cast<std::int64_t>(shard) * each;
-    return {first, first + each};
-  }
-};
-
 struct row {
   std::int64_t number = 0;
 };
-row light_row(std::int64_t number) { return {number}; }
+row light_row(int number) { return {number}; }
 row as_row(const heavy& item) {
   dawdle(item.number / 3);
   return {item.number};
@@ -98,16 +81,17 @@ TEST_CASE("a run whose readers wait for room goes on to its end") {
     unsigned io_threads;
     int threads;
     std::size_t batch;
-    std::uint64_t each;
+    std::size_t each;
   } const cases[] = {{1, 4, 1, 256, 3'000'000}, {1, 1, 1, 256, 600'000}, {3, 4, 2, 7, 60'000}, {3, 1, 2, 64, 60'000}};
   for (const auto& one : cases) {
     CAPTURE(one.io_threads);
     CAPTURE(one.batch);
     mr::session_options options = quiet(one.threads, 2);
     options.io_threads = one.io_threads;
-    const std::uint64_t each = one.each / stride(4), rows = each * one.shards;
-    CHECK(rows_of(mr::from(light_shards{one.shards, static_cast<std::int64_t>(each)}) | mr::map(light_row) |
-                      mr::batch<&row::number>({.size = one.batch}), options) == 2 * (rows - rows % one.batch));
+    const std::size_t each = one.each / stride(4), rows = each * one.shards;
+    const numbers_in_shards light{std::vector(one.shards, static_cast<int>(each))};
+    CHECK(rows_of(mr::from(light) | mr::map(light_row) | mr::batch<&row::number>({.size = one.batch}), options) ==
+          2 * (rows - rows % one.batch));
   }
 }
 
@@ -115,7 +99,7 @@ TEST_CASE("the workers' full input has no queue of as many samples beside it") {
   const stall_watchdog watchdog;
   mr::session_options options = quiet(1);
   options.io_threads = 1;
-  mr::session run{mr::from(light_shards{1, 100'000}) | mr::map(light_row) | mr::batch<&row::number>({.size = 64}),
+  mr::session run{mr::from(numbers_in_shards{{100'000}}) | mr::map(light_row) | mr::batch<&row::number>({.size = 64}),
                   options};
   REQUIRE(run.next());   // the trainer takes no other batch
   std::uint64_t read = 0;

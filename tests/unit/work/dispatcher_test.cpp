@@ -57,92 +57,90 @@ struct counted_work final : mr::detail::dispatcher_work {
 
 void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
 
-}  // namespace
-
 constexpr std::int64_t very_long_ns = 3'600'000'000'000;
+
+/// A dispatcher, its work, and the threads of its workers.
+struct staffed {
+  counted_work work{};
+  counting_executor threads{};
+  std::shared_ptr<dispatcher> tickets;
+
+  explicit staffed(const dispatcher::options& o) : tickets(std::make_shared<dispatcher>(work, o)) {
+    tickets->attach(&threads);
+  }
+};
+
+}  // namespace
 
 TEST_CASE("a worker that finds nothing to do stays, and is called") {
   const stall_watchdog watchdog;
-  counted_work work;
-  counting_executor threads;
-  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.stay_ns = very_long_ns});
-  tickets->attach(&threads);
-  tickets->set_limit(1'000'000);
+  staffed one({.stay_ns = very_long_ns});
+  one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 2'000; ++n) {
-    tickets->set_available(n);
-    work.wait_for(n);
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
     if (n % 64 == 0) sleep_ms(1);   // it sleeps by now
   }
-  CHECK(threads.submitted() < 200);   // one, but for turns that a busy machine makes too long
-  tickets->stop();
-  tickets->join();
+  CHECK(one.threads.submitted() < 200);   // one, but for turns that a busy machine makes too long
+  one.tickets->stop();
+  one.tickets->join();
 }
 
 TEST_CASE("a worker that finds nothing to do for long leaves") {
   const stall_watchdog watchdog;
-  counted_work work;
-  counting_executor threads;
-  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{});
-  tickets->attach(&threads);
-  tickets->set_limit(1'000'000);
+  staffed one({});
+  one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 20; ++n) {
-    tickets->set_available(n);
-    work.wait_for(n);
-    tickets->join();   // it has left
-    CHECK(threads.submitted() == n);
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
+    one.tickets->join();   // it has left
+    CHECK(one.threads.submitted() == n);
   }
-  tickets->stop();
+  one.tickets->stop();
 }
 
 TEST_CASE("a worker does not stay where it keeps another stage from its place") {
   const stall_watchdog watchdog;
-  counted_work work;
-  counting_executor threads;
-  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.stay_ns = very_long_ns});
-  tickets->attach(&threads);
-  threads.add_stage();
-  tickets->set_limit(1'000'000);
+  staffed one({.stay_ns = very_long_ns});
+  one.threads.add_stage();
+  one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 20; ++n) {
-    tickets->set_available(n);
-    work.wait_for(n);
-    tickets->join();   // it has left
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
+    one.tickets->join();   // it has left
   }
-  CHECK(threads.submitted() == 20);
-  tickets->stop();
+  CHECK(one.threads.submitted() == 20);
+  one.tickets->stop();
 }
 
 TEST_CASE("workers that stay are called by all that changes, and each ticket is worked on once") {
   const stall_watchdog watchdog;
   for (int round = 0; round < 50; ++round) {
-    counted_work work;
-    counting_executor threads;
     // A worker that is not called would stay to the end of the test.
-    const auto tickets =
-        std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 4, .stay_ns = very_long_ns});
-    tickets->attach(&threads);
+    staffed one({.max_workers = 4, .stay_ns = very_long_ns});
     constexpr std::uint64_t all = 3'000;
     std::thread producer([&] {
       for (std::uint64_t n = 1; n <= all; n += 1 + n % 7) {
-        tickets->set_available(n);
+        one.tickets->set_available(n);
         if (n % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
-      tickets->set_available(all);
-      tickets->set_last();
+      one.tickets->set_available(all);
+      one.tickets->set_last();
     });
     std::thread consumer([&] {
       for (std::uint64_t n = 5; n <= all; n += 1 + n % 11) {
-        tickets->set_limit(n);
+        one.tickets->set_limit(n);
         if (n % 60 == 0) std::this_thread::sleep_for(std::chrono::microseconds(150));
-        if (n % 500 < 5) tickets->set_active(1 + n % 4);
+        if (n % 500 < 5) one.tickets->set_active(1 + n % 4);
       }
-      tickets->set_limit(all);
+      one.tickets->set_limit(all);
     });
     producer.join();
     consumer.join();
-    work.wait_for(all);
-    tickets->stop();
-    tickets->join();
-    CHECK(work.done == all);
+    one.work.wait_for(all);
+    one.tickets->stop();
+    one.tickets->join();
+    CHECK(one.work.done == all);
   }
 }
 
@@ -151,19 +149,15 @@ TEST_CASE("at the end of a run, and when they are stopped, workers do not stay")
   for (const bool stopped : {false, true})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(stopped);
-      counted_work work;
-      counting_executor threads;
-      const auto tickets =
-          std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 2, .stay_ns = very_long_ns});
-      tickets->attach(&threads);
-      tickets->set_limit(1'000'000);
-      if (!stopped) tickets->set_last();
-      tickets->set_available(2);
-      work.wait_for(2);
+      staffed one({.max_workers = 2, .stay_ns = very_long_ns});
+      one.tickets->set_limit(1'000'000);
+      if (!stopped) one.tickets->set_last();
+      one.tickets->set_available(2);
+      one.work.wait_for(2);
       if (stopped && round % 2 == 0) sleep_ms(1);
-      if (stopped) tickets->stop();
-      tickets->join();
-      CHECK(work.done == 2);
+      if (stopped) one.tickets->stop();
+      one.tickets->join();
+      CHECK(one.work.done == 2);
     }
 }
 

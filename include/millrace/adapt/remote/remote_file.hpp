@@ -81,7 +81,7 @@ struct remote_place {
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // files that fetch ahead now
-  kept_window windows{part_bytes};
+  kept_window windows{part_bytes};   // each file begins with the last one
   found_objects found;
   transfer_engine engine;
 };

@@ -30,22 +30,21 @@ class fetch_window {
   /// Returns whether a reader took something of this file.
   bool has_given() const noexcept { return begun_; }
 
-  /// Says that the reader has to wait. Returns whether the window has changed.
-  bool adapt(std::size_t max_bytes) noexcept {
-    if (given_bytes_ < least_bytes_) return false;
+  /// Says that the reader has to wait.
+  void adapt(std::size_t max_bytes) noexcept {
+    if (given_bytes_ < least_bytes_) return;
     const double rate = static_cast<double>(std::exchange(given_bytes_, 0)) /
                         static_cast<double>(std::max<std::int64_t>(std::exchange(spent_ns_, 0), 1));
     const bool helped = rate > 1.125 * rate_before_;
     if (bytes_before_ > 0 && !helped) {
       bytes_ = std::exchange(bytes_before_, 0);
       least_bytes_ = 64 * std::uint64_t{bytes_};
-      return true;
+      return;
     }
     rate_before_ = rate;
     bytes_before_ = bytes_ < max_bytes ? bytes_ : 0;
-    bytes_ = std::min(2 * bytes_, std::max(bytes_, max_bytes));
+    if (bytes_before_ > 0) bytes_ = std::min(2 * bytes_, max_bytes);
     least_bytes_ = bytes_;
-    return bytes_before_ > 0;
   }
   /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
   void gave(std::size_t bytes, std::int64_t now_ns) noexcept {
