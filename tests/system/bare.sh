@@ -5,6 +5,7 @@
 #   sh tests/system/bare.sh trixie                    # Debian 13
 #   sh tests/system/bare.sh bookworm quickstart       # the first command, and installing without a network: 2 minutes
 #   sh tests/system/bare.sh trixie lint errors        # these legs of tests/run.sh
+#   sh tests/system/bare.sh bookworm -c 'sh bench/run.sh pictures --quick'   # this command line
 #
 # The empty Debian is what `debootstrap --variant=minbase` makes: no compiler, no recommended packages. It gets a clone
 # of what is committed here. Needs root rights and the right to mount. Packages come from where this machine gets its
@@ -21,10 +22,11 @@ cannot() {
 
 case "${1:-bookworm}" in
   bookworm | trixie) suite=${1:-bookworm} ;;
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) fail "unknown Debian '$1': expected bookworm or trixie" ;;
 esac
 [ $# = 0 ] || shift
+[ "${1:-}" != -c ] || [ $# = 2 ] || fail "-c takes one command line, such as -c 'sh bench/run.sh engine --quick'"
 
 [ "$(id -u)" = 0 ] || cannot "an empty Debian cannot be made without root rights. Run this as root or with sudo."
 { command -v debootstrap && command -v git; } >/dev/null 2>&1 || install_packages bare
@@ -204,6 +206,9 @@ if [ $# = 0 ]; then
 elif [ "$1" = quickstart ]; then
   quickstart
   shift
+elif [ "$1" = -c ]; then
+  try "" "$2"
+  shift 2
 fi
 [ $# = 0 ] || try "" "sh tests/run.sh $*"
 

@@ -35,7 +35,6 @@
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/photometric_plan.ipp>
-#include <millrace/image/pair_rule.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>

@@ -28,6 +28,7 @@
 #include <millrace/device/mix_pixels.ipp>
 #include <millrace/device/node_memory.ipp>
 #include <millrace/device/slot_memory.ipp>
+#include <millrace/image/pair_rule.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
 #include <millrace/work/arena_executor.ipp>
