@@ -131,6 +131,7 @@ if grep -q '^deb https:' "$work/sources" && [ -f /etc/ssl/certs/ca-certificates.
   cp -L /etc/ssl/certs/ca-certificates.crt "$system/etc/apt/certificates.crt"
   echo 'Acquire::https::CAInfo "/etc/apt/certificates.crt";' >>"$system/etc/apt/apt.conf.d/90machine"
 fi
+[ ! -f "${PIP_CERT:-}" ] || cp -L "$PIP_CERT" "$system/etc/pip_certificates.crt"
 
 printf '[safe]\n\tdirectory = *\n' >"$work/.gitconfig"   # the clone may be another user's
 changed=$(HOME=$work git -C "$root" status --porcelain | wc -l)
@@ -163,6 +164,7 @@ inside() {
     exec chroot "$system" "$@"' sh "$system" "$cache/$suite" env -i HOME=/root MILLRACE_BARE=1 \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} \
+    ${PIP_CERT:+PIP_CERT=/etc/pip_certificates.crt} \
     ${OPENBLAS_CORETYPE:+OPENBLAS_CORETYPE="$OPENBLAS_CORETYPE"} "$@"
 }
 
