@@ -98,8 +98,25 @@ class worker_times {
 
   void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept;
 
+  /// Times of the stays that were measured: on the processor, of how long; ready for a core, of how long.
+  struct measured_times {
+    std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
+
+    /// Returns the share of the time at work in which a worker has a core or wants one; 0 if too little was measured.
+    double share_on_cores() const noexcept;
+    measured_times& operator+=(const measured_times& more) noexcept;
+    friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {
+      return {all.cpu_ns - before.cpu_ns, all.cpu_of_ns - before.cpu_of_ns, all.delay_ns - before.delay_ns,
+              all.delay_of_ns - before.delay_of_ns};
+    }
+  };
+  measured_times measured() const noexcept {
+    return {measured_cpu_ns_.load(), measured_ns_.load(), measured_delay_ns_.load(), delay_of_ns_.load()};
+  }
+
  private:
   static constexpr std::uint64_t delay_interval_ns = 10'000'000;
+  static constexpr std::uint64_t enough_ns = 20'000'000;   // of measured stays, to judge by them
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);

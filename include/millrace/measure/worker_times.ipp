@@ -3,6 +3,8 @@
 
 #include <millrace/measure/worker_times.hpp>
 
+#include <algorithm>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void worker_times::add_to(stage_figures& s, std::uint64_t now_ns) const noexcept {
@@ -23,6 +25,22 @@ MILLRACE_INLINE void worker_times::add_to(stage_figures& s, std::uint64_t now_ns
   if (delay_of > 0) s.run_delay_ns += static_cast<std::uint64_t>(static_cast<double>(busy) * delay / delay_of);
   s.items += items_.load(std::memory_order_relaxed);
   s.service_ns += service_ns_.snapshot();
+}
+
+MILLRACE_INLINE double worker_times::measured_times::share_on_cores() const noexcept {
+  if (cpu_of_ns < enough_ns || delay_of_ns < enough_ns) return 0;
+  const double share = static_cast<double>(cpu_ns) / static_cast<double>(cpu_of_ns) +
+                       static_cast<double>(delay_ns) / static_cast<double>(delay_of_ns);
+  return std::clamp(share, 0.001, 1.0);
+}
+
+MILLRACE_INLINE worker_times::measured_times& worker_times::measured_times::operator+=(
+    const measured_times& more) noexcept {
+  cpu_ns += more.cpu_ns;
+  cpu_of_ns += more.cpu_of_ns;
+  delay_ns += more.delay_ns;
+  delay_of_ns += more.delay_of_ns;
+  return *this;
 }
 
 MILLRACE_INLINE void worker_times::waited(std::uint64_t ns) noexcept {

@@ -40,7 +40,9 @@ class tuning_rule;   // tune/autotuner.hpp
 struct session_options {
   std::uint64_t epochs = 1;
   std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; `endless`: no limit
-  int threads = automatic;            ///< workers; 0: everything runs inside next() on the caller, for debugging
+  /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, only
+  /// as many are active as the cores have time for. Those are all of them where callables wait.
+  int threads = automatic;
   unsigned io_threads = 4;            ///< shards that are read at the same time
   /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those for `automatic`. The cores
   /// of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.

@@ -9,6 +9,8 @@
 // starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
 // many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
 // process. So all executors set the same one, far above any useful number.
+// Why a second arena: a queued task wakes the threads of its arena, which look for other tasks for a while. If
+// there are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). So their arena is small.
 // Why cores are left after each task: oneTBB's threads are the process's, and other work of the user runs on them.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
 #pragma once
@@ -36,13 +38,16 @@ class arena_executor final : public executor {
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
+  /// Returns the number of cores it was made for.
+  std::size_t cores() const noexcept override { return core_count_; }
   /// Queues a task for the worker with this index and returns at once.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
   /// not join in.
   static std::size_t max_threads(std::size_t workers) noexcept {
-    return std::max({std::size_t{32}, std::size_t{4} * std::thread::hardware_concurrency(), workers + 1});
+    const std::size_t cores = std::thread::hardware_concurrency();
+    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // places of both arenas
   }
 
  private:
@@ -51,8 +56,10 @@ class arena_executor final : public executor {
     std::vector<unsigned> tasks, process;
   };
 
+  const std::size_t workers_, core_count_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
+  tbb::task_arena few_;   // with a place for each core; for the first workers of a single stage
   std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
 };
 

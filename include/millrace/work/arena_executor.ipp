@@ -3,6 +3,7 @@
 
 #include <millrace/work/arena_executor.hpp>
 
+#include <millrace/base/machine.hpp>
 #include <millrace/base/numa.hpp>
 
 #include <optional>
@@ -10,8 +11,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE arena_executor::arena_executor(unsigned workers, const std::vector<unsigned>& cores)
-    : limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
-      arena_(static_cast<int>(workers), 0) {
+    : workers_(workers),
+      core_count_(cores.empty() ? usable_cores() : cores.size()),
+      limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
+      arena_(static_cast<int>(workers), 0),
+      few_(static_cast<int>(std::min<std::size_t>(workers, core_count_)), 0) {
   arena_.initialize();
   if (cores.empty()) return;
   cores_ = std::make_shared<core_choice>(core_choice{cores, allowed_cores(numbers_of_list("0-4095"))});
@@ -21,7 +25,8 @@ MILLRACE_INLINE void arena_executor::submit(std::shared_ptr<worker_task> task, s
   // oneTBB may start a thread here, which must not inherit the cores of a pinned caller.
   std::optional<core_scope> anywhere;
   if (cores_) anywhere.emplace(cores_->process);
-  arena_.enqueue([task = std::move(task), cores = cores_, worker] {
+  tbb::task_arena& to = worker < core_count_ && core_count_ < workers_ && stages() == 1 ? few_ : arena_;
+  to.enqueue([task = std::move(task), cores = cores_, worker] {
     std::optional<core_scope> here;
     if (cores) here.emplace(cores->tasks);
     // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's

@@ -15,6 +15,8 @@
 // other tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its
 // place. The number of active workers may change at any time. A worker that becomes inactive finishes its current claim
 // and leaves.
+// If there are more workers than cores, only as many are active as the cores have time for: workers that share a core
+// spoil each other's cache. A worker that waits in its callable needs no core, and another one is active instead.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
@@ -60,10 +62,7 @@ class dispatcher final : public worker_task,
   dispatcher(dispatcher_work& work, options o);
 
   /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
-  void attach(executor* e) noexcept {
-    executor_ = e;
-    if (e) e->add_stage();
-  }
+  void attach(executor* e) noexcept;
 
   /// Makes the tickets below `tickets` available: they have their input.
   void set_available(std::uint64_t tickets) override;
@@ -82,8 +81,8 @@ class dispatcher final : public worker_task,
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
 
-  /// Makes the first `count` workers active, and the others inactive; at least 1, at most all. Has no effect if the
-  /// stage runs on threads of its own.
+  /// Makes the first `count` workers active, and the others inactive; at least 1, at most all. From then on the number
+  /// no longer follows the cores. Has no effect if the stage runs on threads of its own.
   void set_active(std::size_t count);
 
   /// Makes all workers leave after their current claim. Does not wait.
@@ -108,6 +107,7 @@ class dispatcher final : public worker_task,
  private:
   static constexpr std::uint64_t turn_ns = 5'000'000;
   static constexpr std::uint64_t cheap_ns = 20'000;
+  static constexpr std::uint64_t fit_interval_ns = 50'000'000, never = ~std::uint64_t{0};
 
   struct alignas(64) worker {
     std::size_t at_once = 1;
@@ -130,6 +130,11 @@ class dispatcher final : public worker_task,
   /// workers finish evenly.
   void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept;
 
+  /// From time to time, makes as many workers active as the cores have time for.
+  void fit_to_cores(std::uint64_t now) noexcept;
+  /// Makes the first `count` workers active. Under mutex_.
+  void open_first(std::size_t count, std::uint64_t now) noexcept;
+
   /// Wakes or starts workers while there is something to claim.
   void kick();
   /// Lets a worker sleep until it is woken. Returns false if it has to leave instead.
@@ -151,10 +156,12 @@ class dispatcher final : public worker_task,
   std::atomic<bool> stopped_{false}, last_known_{false};
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
+  std::atomic<std::uint64_t> fit_due_ns_{never};
   std::mutex mutex_;
   std::condition_variable worker_left_, worker_called_;
   doorbell awaited_available_;
   std::size_t taken_ = 0, asleep_ = 0, called_ = 0;   // asleep: taken, without those who are called
+  worker_times::measured_times fitted_{};   // by which the number of active workers was chosen
   std::vector<worker> workers_;
 };
 

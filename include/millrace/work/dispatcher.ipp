@@ -22,6 +22,13 @@ MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
   }
 }
 
+MILLRACE_INLINE void dispatcher::attach(executor* e) noexcept {
+  executor_ = e;
+  if (!e) return;
+  e->add_stage();
+  if (e->cores() > 0 && e->cores() < workers_.size()) fit_due_ns_.store(0);
+}
+
 MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
   if (available_.exchange(tickets) <= awaited_.load()) awaited_available_.ring();
   kick();
@@ -62,18 +69,35 @@ MILLRACE_INLINE bool dispatcher::advance() {
 
 MILLRACE_INLINE void dispatcher::set_active(std::size_t count) {
   if (!on_workers()) return;
-  const std::size_t open = std::clamp<std::size_t>(count, 1, workers_.size());
   {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t now = steady_now_ns();
-    for (std::size_t i = std::min(open, open_.load()); i < std::max(open, open_.load()); ++i)
-      if (!workers_[i].taken)
-        workers_[i].times->wait_for(now, i < open ? what_is_missing() : worker_times::waits_for::nothing);
-    open_.store(open);
-    all_taken_.store(false);
+    fit_due_ns_.store(never);
+    open_first(std::clamp<std::size_t>(count, 1, workers_.size()), steady_now_ns());
   }
-  worker_called_.notify_all();   // those that are inactive now
   kick();
+}
+
+MILLRACE_INLINE void dispatcher::open_first(std::size_t count, std::uint64_t now) noexcept {
+  for (std::size_t i = std::min(count, open_.load()); i < std::max(count, open_.load()); ++i)
+    if (!workers_[i].taken)
+      workers_[i].times->wait_for(now, i < count ? what_is_missing() : worker_times::waits_for::nothing);
+  open_.store(count);
+  all_taken_.store(false);
+  worker_called_.notify_all();   // those that are inactive now
+}
+
+MILLRACE_INLINE void dispatcher::fit_to_cores(std::uint64_t now) noexcept {
+  if (now < fit_due_ns_.load()) return;
+  const std::lock_guard lock(mutex_);
+  if (now < fit_due_ns_.load()) return;
+  fit_due_ns_.store(now + fit_interval_ns);
+  worker_times::measured_times all;
+  for (const worker& s : workers_) all += s.times->measured();
+  const double share = (all - fitted_).share_on_cores();
+  if (share == 0) return;
+  fitted_ = all;
+  const double count = static_cast<double>(executor_->cores()) / share + 0.5;
+  open_first(std::min(static_cast<std::size_t>(count), workers_.size()), now);
 }
 
 MILLRACE_INLINE void dispatcher::stop() noexcept {
@@ -147,11 +171,13 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
     // After its turn the worker queues again, so that other sessions and the user's own TBB work run, too.
     if (now - start > turn_ns) {
       s.times->end_of_stay();
+      fit_to_cores(now);
       if (submit(index)) return;
       s.times->begin(now);
     }
   }
   leave(index, now);
+  fit_to_cores(now);
   kick();
 }
 

@@ -36,6 +36,8 @@ class executor {
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
+  /// Returns how many cores its threads may use; 0: that is no bound, because they wait.
+  virtual std::size_t cores() const noexcept { return 0; }
 
   /// Counts one more stage that submits tasks.
   void add_stage() noexcept { stages_.fetch_add(1); }

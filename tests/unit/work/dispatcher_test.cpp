@@ -1,5 +1,7 @@
 #include "../run/stall_watchdog.hpp"
 
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/process_figures.hpp>
 #include <millrace/work/dispatcher.hpp>
 
 #include <doctest/doctest.h>
@@ -21,11 +23,13 @@ using mr::detail::dispatcher;
 /// Runs each task on a thread of its own, as the shared workers of a session.
 class counting_executor final : public mr::detail::executor {
  public:
+  explicit counting_executor(std::size_t cores = 0) : cores_(cores) {}
   ~counting_executor() override {
     for (std::vector<std::thread> ended = taken(); !ended.empty(); ended = taken())
       for (std::thread& t : ended) t.join();
   }
   bool shared() const noexcept override { return true; }
+  std::size_t cores() const noexcept override { return cores_; }
   void submit(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) override {
     const std::lock_guard lock(mutex_);
     ++submitted_;
@@ -42,10 +46,13 @@ class counting_executor final : public mr::detail::executor {
     return std::exchange(threads_, {});
   }
 
+  const std::size_t cores_;
   std::mutex mutex_;
   std::size_t submitted_ = 0;
   std::vector<std::thread> threads_;
 };
+
+void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
 
 struct counted_work final : mr::detail::dispatcher_work {
   std::atomic<std::uint64_t> done{0};
@@ -55,9 +62,20 @@ struct counted_work final : mr::detail::dispatcher_work {
   }
 };
 
-void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
-
 constexpr std::int64_t very_long_ns = 3'600'000'000'000;
+
+/// Tickets that take a millisecond of a core each; or asleep, far longer than a thread waits for a core.
+struct slow_work final : mr::detail::dispatcher_work {
+  std::atomic<bool> sleeps{false};
+  void run(std::size_t, std::uint64_t, std::size_t count) noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t end = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 1'000'000;
+      while (!sleeps.load() && mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
+      }
+      if (sleeps.load()) sleep_ms(50);
+    }
+  }
+};
 
 /// A dispatcher, its work, and the threads of its workers.
 struct staffed {
@@ -159,6 +177,50 @@ TEST_CASE("at the end of a run, and when they are stopped, workers do not stay")
       one.tickets->join();
       CHECK(one.work.done == 2);
     }
+}
+
+TEST_CASE("of more workers than cores only so many are active as the cores have time for") {
+  if (!mr::detail::run_delay_of_this_thread_ns()) {
+    MESSAGE("this system does not tell how long a thread was ready to run, and did not");
+    return;
+  }
+  const stall_watchdog watchdog;
+  slow_work work;
+  counting_executor threads(2);
+  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 8});
+  const auto active = [&] { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; };
+  const auto comes_to = [&](std::size_t wanted) {
+    while (active() != wanted) sleep_ms(5);
+  };
+  tickets->attach(&threads);
+  tickets->set_limit(1'000'000);
+  tickets->set_available(1'000'000);
+  comes_to(2);
+  work.sleeps = true;
+  comes_to(8);
+  work.sleeps = false;
+  comes_to(2);
+  tickets->set_active(5);   // as tuning does, which has reasons of its own
+  sleep_ms(200);
+  CHECK(active() == 5);
+  tickets->stop();
+  tickets->join();
+}
+
+TEST_CASE("workers are all active where there are as many cores, or where threads are there to wait") {
+  const stall_watchdog watchdog;
+  for (const std::size_t cores : {std::size_t{0}, std::size_t{3}}) {
+    slow_work work;
+    counting_executor threads(cores);
+    const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 3});
+    tickets->attach(&threads);
+    tickets->set_limit(1'000'000);
+    tickets->set_available(1'000'000);
+    sleep_ms(300);
+    CHECK(tickets->figures("map", mr::detail::steady_now_ns()).concurrency == 3);
+    tickets->stop();
+    tickets->join();
+  }
 }
 
 TEST_CASE("a thread that waits for one ticket after the other is woken for each") {

@@ -57,12 +57,17 @@ TEST_CASE("workers that were asked for by number come, however few cores there a
     std::atomic<unsigned> count{0};   // lives as long as a worker looks at it
     unsigned all = 0;
   };
-  mr::detail::arena_executor workers(wanted);
-  const auto task = std::make_shared<meeting>();
-  task->all = wanted;
-  for (unsigned i = 0; i < wanted; ++i) workers.submit(task, i);
-  while (task->count < wanted) std::this_thread::yield();
-  CHECK(task->count == wanted);
+  for (std::size_t stages = 1; stages <= 2; ++stages)
+    for (int round = 0; round < 5; ++round) {
+      CAPTURE(stages);
+      mr::detail::arena_executor workers(wanted);
+      for (std::size_t i = 0; i < stages; ++i) workers.add_stage();
+      const auto task = std::make_shared<meeting>();
+      task->all = wanted;
+      for (unsigned i = 0; i < wanted; ++i) workers.submit(task, i);
+      while (task->count < wanted) std::this_thread::yield();
+      CHECK(task->count == wanted);
+    }
 }
 
 TEST_CASE("own threads run what is queued before they end") {
