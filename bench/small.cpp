@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
     std::vector<double> by_samples, by_blocks, by_window, checksums;
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
-      if (run.wants("index")) {
+      if (run.wants("index") || run.wants("of_floor")) {
         const outcome o = run_session(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare);
         indexed.add(o);
         indexed_sum = o.sum;
@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
         plain.add(o);
         plain_sum = {t.epochs * o.sum.bytes, t.epochs * o.sum.labels};
       }
-      if (run.wants("floor")) {
+      if (run.wants("floor") || run.wants("of_floor")) {
         by_samples.push_back(floor_by_samples(t, indexes));
         by_blocks.push_back(floor_by_blocks(t, indexes));
         by_window.push_back(floor_by_window(t, indexes));
@@ -276,8 +276,10 @@ int main(int argc, char** argv) {
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
       throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
     const auto per_second = [](const series& s) { return 1e9 / bench::median(s.ns); };
-    if (!indexed.ns.empty())
-      run.result("small_indexed", per_second(indexed), "samples/cpu-s", bench::at_least(1'000'000));
+    if (!indexed.ns.empty()) run.result("small_indexed", per_second(indexed), "samples/cpu-s");
+    if (!indexed.ns.empty() && !by_window.empty())
+      run.result("small_indexed_of_floor", bench::median(by_window) / bench::median(indexed.ns),
+                 "of small_floor_window", bench::at_least(0.7));
     if (!arrays.ns.empty()) run.result("small_indexed_arrays", per_second(arrays), "samples/cpu-s");
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
     if (run.wants("replace")) {

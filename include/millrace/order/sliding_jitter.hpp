@@ -26,7 +26,7 @@ class sliding_jitter {
  public:
   /// Returns whether `a` leaves after `b`.
   static bool comes_later(const Entry& a, const Entry& b) noexcept {
-    return a.key != b.key ? a.key > b.key : a.index > b.index;
+    return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branch: it would be guessed wrong
   }
 
   /// Starts with nothing held: entries below `arrived` have left.
@@ -38,7 +38,7 @@ class sliding_jitter {
   void start(std::uint64_t arrived, std::vector<Entry> held) {
     arrived_ = arrived;
     held_ = std::move(held);
-    std::make_heap(held_.begin(), held_.end(), comes_later);
+    std::make_heap(held_.begin(), held_.end(), later());
   }
 
   /// Returns how many entries have arrived: the index of the next one.
@@ -52,12 +52,12 @@ class sliding_jitter {
   void push(Entry e) {
     e.index = arrived_++;
     held_.push_back(std::move(e));
-    std::push_heap(held_.begin(), held_.end(), comes_later);
+    std::push_heap(held_.begin(), held_.end(), later());
   }
 
   /// Returns the entry with the lowest key. There is one.
   Entry pop() {
-    std::pop_heap(held_.begin(), held_.end(), comes_later);
+    std::pop_heap(held_.begin(), held_.end(), later());
     const Entry first = std::move(held_.back());
     held_.pop_back();
     return first;
@@ -67,7 +67,11 @@ class sliding_jitter {
   void clear() noexcept { held_.clear(); }
 
  private:
-  // The heap functions keep the greatest element at the front, so comes_later() serves as their less-than.
+  // The heap functions keep the greatest element at the front, so comes_later() serves as their less-than. It is handed
+  // over as an object: g++ calls a function's address for each comparison.
+  struct later {
+    bool operator()(const Entry& a, const Entry& b) const noexcept { return comes_later(a, b); }
+  };
   std::vector<Entry> held_;   // a heap
   std::uint64_t arrived_ = 0;
 };

@@ -90,6 +90,7 @@ class indexed_reader {
 
   struct known_field {
     bool wanted = false;
+    std::string_view name{};
     std::uint32_t seen_in = 0;      // last sample with this field, numbered from 1
     std::size_t named_in = 0;       // last block with its name, numbered from 1
     std::size_t name_at = 0;

@@ -23,7 +23,7 @@ MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index&
       options_(std::move(options)) {
   const wanted_fields wanted(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
-    fields_.push_back({.wanted = wanted.contains(index.field_name(field))});
+    fields_.push_back({.wanted = wanted.contains(index.field_name(field)), .name = index.field_name(field)});
 }
 
 MILLRACE_INLINE std::size_t indexed_reader::read(std::span<const std::uint32_t> numbers, std::span<record> records) {
@@ -202,8 +202,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) {
       part& p = parts_[i];
       const known_field& field = fields_[index_->field_of(p.member)];
-      const std::string_view name = index_->field_name(index_->field_of(p.member));
-      const field_entry entry{field.name_at, name.size(), lead + p.at, p.size};
+      const field_entry entry{field.name_at, field.name.size(), lead + p.at, p.size};
       std::memcpy(base + at, &entry, sizeof entry);
       at += sizeof entry;
       counters_.payload_bytes += p.size;
@@ -289,7 +288,7 @@ MILLRACE_INLINE std::size_t indexed_reader::put(std::byte* base, std::size_t& at
 MILLRACE_INLINE void indexed_reader::name_field(std::byte* base, std::size_t& at, std::uint32_t member) {
   known_field& field = fields_[index_->field_of(member)];
   if (std::exchange(field.named_in, block_number_) == block_number_) return;
-  field.name_at = put(base, at, index_->field_name(index_->field_of(member)));
+  field.name_at = put(base, at, field.name);
 }
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {

@@ -19,6 +19,7 @@
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/io/tar/tar_header.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,7 +57,9 @@ struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
 
-  std::uint64_t text_at() const noexcept;
+  std::uint64_t text_at() const noexcept {   // offset in bytes
+    return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
+  }
   std::uint64_t all_bytes() const noexcept;
 };
 
@@ -68,7 +71,12 @@ struct index_columns {
   index_columns() = default;
   explicit index_columns(const index_counts& c);
 
-  std::span<std::uint32_t> column(std::size_t number) const noexcept;
+  std::span<std::uint32_t> column(std::size_t number) const noexcept {
+    const std::size_t samples = counts.samples, members = counts.members;
+    if (number < 3) return {words.get() + number * samples, samples};
+    if (number < 7) return {words.get() + 3 * samples + (number - 3) * members, members};
+    return {words.get() + 3 * samples + 4 * members, counts.fields};
+  }
   std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // in units of 512 bytes
   std::span<std::uint32_t> key_ends() const noexcept { return column(1); }
   std::span<std::uint32_t> member_ends() const noexcept { return column(2); }
@@ -175,6 +183,34 @@ class shard_index {
   detail::index_columns columns_{};
   entry_table entries_{};
 };
+
+// Each sample asks for these.
+inline indexed_sample shard_index::sample(std::uint32_t number) const noexcept {
+  const auto keys = columns_.key_ends(), members = columns_.member_ends();
+  const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
+  return {.key = columns_.keys().substr(key_at, keys[number] - key_at),
+          .offset_bytes = block_bytes * columns_.sample_blocks()[number],
+          .first_member = number == 0 ? 0 : members[number - 1],
+          .end_member = members[number]};
+}
+
+inline indexed_member shard_index::member(std::uint32_t number) const noexcept {
+  const std::uint32_t block = columns_.payload_blocks()[number];
+  return {.field = field_name(columns_.member_fields()[number]),
+          .offset_bytes = block_bytes * block,
+          .size_bytes = columns_.payload_sizes()[number],
+          .in_one_piece = block != detail::index_columns::in_pieces};
+}
+
+inline std::string_view shard_index::field_name(std::uint32_t field) const noexcept {
+  const auto ends = columns_.field_ends();
+  const std::uint32_t at = field == 0 ? 0 : ends[field - 1];
+  return columns_.field_names().substr(at, ends[field] - at);
+}
+
+inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept {
+  return std::atomic_ref(columns_.checksums()[member]).load(std::memory_order_relaxed);
+}
 
 }}}  // namespace millrace::detail
 
