@@ -26,7 +26,7 @@ class sliding_jitter {
  public:
   /// Returns whether `a` leaves after `b`.
   static bool comes_later(const Entry& a, const Entry& b) noexcept {
-    return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branch: it would be guessed wrong
+    return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branches, which are hard to predict
   }
 
   /// Starts with nothing held: entries below `arrived` have left.

@@ -184,7 +184,7 @@ class shard_index {
   entry_table entries_{};
 };
 
-// Each sample asks for these.
+// Inline, because they are called for each sample.
 inline indexed_sample shard_index::sample(std::uint32_t number) const noexcept {
   const auto keys = columns_.key_ends(), members = columns_.member_ends();
   const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
