@@ -14,15 +14,17 @@ MILLRACE_INLINE void worker_times::add_to(stage_figures& s, std::uint64_t now_ns
   if (const waits_for what = waiting_for_; since != 0 && since < now_ns && what != waits_for::nothing)
     (what == waits_for::space ? blocked : starved) += now_ns - since;
   const std::uint64_t busy = busy_ns();
-  const auto measured = static_cast<double>(measured_ns_.load(std::memory_order_relaxed));
-  const auto cpu = static_cast<double>(measured_cpu_ns_.load(std::memory_order_relaxed));
+  const measured_times m = measured();
+  const auto part_of_busy = [busy](std::uint64_t part_ns, std::uint64_t of_ns) {
+    if (of_ns == 0) return std::uint64_t{0};
+    return static_cast<std::uint64_t>(static_cast<double>(busy) * static_cast<double>(part_ns) /
+                                      static_cast<double>(of_ns));
+  };
   s.busy_ns += busy;
   s.starved_ns += starved;
   s.blocked_ns += blocked;
-  if (measured > 0) s.cpu_ns += static_cast<std::uint64_t>(static_cast<double>(busy) * cpu / measured);
-  const auto delay_of = static_cast<double>(delay_of_ns_.load(std::memory_order_relaxed));
-  const auto delay = static_cast<double>(measured_delay_ns_.load(std::memory_order_relaxed));
-  if (delay_of > 0) s.run_delay_ns += static_cast<std::uint64_t>(static_cast<double>(busy) * delay / delay_of);
+  s.cpu_ns += part_of_busy(m.cpu_ns, m.cpu_of_ns);
+  s.run_delay_ns += part_of_busy(m.delay_ns, m.delay_of_ns);
   s.items += items_.load(std::memory_order_relaxed);
   s.service_ns += service_ns_.snapshot();
 }

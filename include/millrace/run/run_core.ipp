@@ -15,11 +15,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Returns how many cores workers may use: these, or any.
+MILLRACE_INLINE unsigned cores_for_workers(const std::vector<unsigned>& cores) {
+  const unsigned usable = usable_cores();
+  return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
+}
+
 /// Returns a core for each worker and one for the trainer.
 MILLRACE_INLINE unsigned automatic_workers(const std::vector<unsigned>& cores) {
-  const unsigned usable = usable_cores();
-  const unsigned count = cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
-  return std::max(1U, count - 1);
+  return std::max(1U, cores_for_workers(cores) - 1);
+}
+
+/// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
+/// machine where it has to, which takes up to 0.1 ms.
+MILLRACE_INLINE std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
+  if (o.threads < 2 || o.tuning) return 0;
+  const unsigned count = cores_for_workers(cores);
+  return static_cast<unsigned>(o.threads) > count ? count : 0;
 }
 
 MILLRACE_INLINE run_core::run_core(const session_options& options, const run_settings& settings)
@@ -34,7 +46,10 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
       damaged_(options_.on_damage, options_.world),
       lost_(options_.on_damage.shards_at_most),
-      arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers(), cores_) : nullptr),
+      arena_(workers_ > 0 ? new_arena_executor({.workers = concurrency_.max_workers(),
+                                                .cores = cores_,
+                                                .shared_cores = shared_cores(options_, cores_)})
+                          : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
   if (settings_.batch_rows == 0)

@@ -1,6 +1,6 @@
 // Runs tasks on oneTBB's workers, in an arena of its own. The only header that includes oneTBB.
 //
-//   mr::detail::arena_executor workers(8);
+//   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
 // Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
@@ -34,12 +34,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Runs tasks on oneTBB's workers.
 class arena_executor final : public executor {
  public:
-  explicit arena_executor(unsigned workers, const std::vector<unsigned>& cores = {});
+  explicit arena_executor(const arena_options& o);
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
-  /// Returns the number of cores it was made for.
-  std::size_t cores() const noexcept override { return core_count_; }
+  /// Returns how many cores the workers share; 0: each has one.
+  std::size_t cores() const noexcept override { return shared_cores_; }
   /// Queues a task for the worker with this index and returns at once.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
@@ -56,10 +56,10 @@ class arena_executor final : public executor {
     std::vector<unsigned> tasks, process;
   };
 
-  const std::size_t workers_, core_count_;
+  const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena few_;   // with a place for each core; for the first workers of a single stage
+  tbb::task_arena few_;   // with a place for each shared core; for the first workers of a single stage
   std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
 };
 

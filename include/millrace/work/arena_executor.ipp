@@ -3,29 +3,27 @@
 
 #include <millrace/work/arena_executor.hpp>
 
-#include <millrace/base/machine.hpp>
 #include <millrace/base/numa.hpp>
 
 #include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE arena_executor::arena_executor(unsigned workers, const std::vector<unsigned>& cores)
-    : workers_(workers),
-      core_count_(cores.empty() ? usable_cores() : cores.size()),
-      limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
-      arena_(static_cast<int>(workers), 0),
-      few_(static_cast<int>(std::min<std::size_t>(workers, core_count_)), 0) {
+MILLRACE_INLINE arena_executor::arena_executor(const arena_options& o)
+    : shared_cores_(o.shared_cores),
+      limit_(tbb::global_control::max_allowed_parallelism, max_threads(o.workers)),
+      arena_(static_cast<int>(o.workers), 0),
+      few_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
   arena_.initialize();
-  if (cores.empty()) return;
-  cores_ = std::make_shared<core_choice>(core_choice{cores, allowed_cores(numbers_of_list("0-4095"))});
+  if (o.cores.empty()) return;
+  cores_ = std::make_shared<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
 }
 
 MILLRACE_INLINE void arena_executor::submit(std::shared_ptr<worker_task> task, std::size_t worker) {
   // oneTBB may start a thread here, which must not inherit the cores of a pinned caller.
   std::optional<core_scope> anywhere;
   if (cores_) anywhere.emplace(cores_->process);
-  tbb::task_arena& to = worker < core_count_ && core_count_ < workers_ && stages() == 1 ? few_ : arena_;
+  tbb::task_arena& to = worker < shared_cores_ && stages() == 1 ? few_ : arena_;
   to.enqueue([task = std::move(task), cores = cores_, worker] {
     std::optional<core_scope> here;
     if (cores) here.emplace(cores->tasks);
@@ -35,8 +33,8 @@ MILLRACE_INLINE void arena_executor::submit(std::shared_ptr<worker_task> task, s
   });
 }
 
-MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(unsigned workers, const std::vector<unsigned>& cores) {
-  return std::make_unique<arena_executor>(workers, cores);
+MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(const arena_options& o) {
+  return std::make_unique<arena_executor>(o);
 }
 
 }}}  // namespace millrace::detail

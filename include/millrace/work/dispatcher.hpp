@@ -132,7 +132,7 @@ class dispatcher final : public worker_task,
 
   /// From time to time, makes as many workers active as the cores have time for.
   void fit_to_cores(std::uint64_t now) noexcept;
-  /// Makes the first `count` workers active. Under mutex_.
+  /// Makes the first `count` workers active; at least 1, at most all. Under mutex_.
   void open_first(std::size_t count, std::uint64_t now) noexcept;
 
   /// Wakes or starts workers while there is something to claim.

@@ -72,12 +72,13 @@ MILLRACE_INLINE void dispatcher::set_active(std::size_t count) {
   {
     const std::lock_guard lock(mutex_);
     fit_due_ns_.store(never);
-    open_first(std::clamp<std::size_t>(count, 1, workers_.size()), steady_now_ns());
+    open_first(count, steady_now_ns());
   }
   kick();
 }
 
 MILLRACE_INLINE void dispatcher::open_first(std::size_t count, std::uint64_t now) noexcept {
+  count = std::clamp<std::size_t>(count, 1, workers_.size());
   for (std::size_t i = std::min(count, open_.load()); i < std::max(count, open_.load()); ++i)
     if (!workers_[i].taken)
       workers_[i].times->wait_for(now, i < count ? what_is_missing() : worker_times::waits_for::nothing);
@@ -97,7 +98,7 @@ MILLRACE_INLINE void dispatcher::fit_to_cores(std::uint64_t now) noexcept {
   if (share == 0) return;
   fitted_ = all;
   const double count = static_cast<double>(executor_->cores()) / share + 0.5;
-  open_first(std::min(static_cast<std::size_t>(count), workers_.size()), now);
+  open_first(static_cast<std::size_t>(count), now);
 }
 
 MILLRACE_INLINE void dispatcher::stop() noexcept {

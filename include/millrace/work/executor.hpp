@@ -1,6 +1,6 @@
 // Runs dispatcher tasks: on oneTBB's workers (arena_executor.hpp), or on separate threads for stages that wait.
 //
-//   auto workers = mr::detail::new_arena_executor(8);   // up to eight TBB threads; the process shares TBB's threads
+//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
 //   workers->submit(std::move(task), worker);           // returns at once; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
@@ -36,7 +36,7 @@ class executor {
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
-  /// Returns how many cores its threads may use; 0: that is no bound, because they wait.
+  /// Returns how many cores its threads share; 0: each has one, or they are there to wait.
   virtual std::size_t cores() const noexcept { return 0; }
 
   /// Counts one more stage that submits tasks.
@@ -48,8 +48,15 @@ class executor {
   std::atomic<std::size_t> stages_{0};
 };
 
-/// Returns an executor that runs tasks on oneTBB's workers, in an arena of its own; on these cores, if there are any.
-std::unique_ptr<executor> new_arena_executor(unsigned workers, const std::vector<unsigned>& cores = {});
+/// How many workers an executor has, and where they run.
+struct arena_options {
+  unsigned workers = 1;
+  std::vector<unsigned> cores{};   ///< they run on these; empty: on any
+  std::size_t shared_cores = 0;    ///< how many cores they share, if that is fewer than workers; 0: each has one
+};
+
+/// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
+std::unique_ptr<executor> new_arena_executor(const arena_options& o);
 
 /// Runs tasks on its own threads, for callables that wait.
 class thread_executor final : public executor {

@@ -78,21 +78,24 @@ struct slow_work final : mr::detail::dispatcher_work {
 };
 
 /// A dispatcher, its work, and the threads of its workers.
+template <class Work = counted_work>
 struct staffed {
-  counted_work work{};
-  counting_executor threads{};
+  Work work{};
+  counting_executor threads;
   std::shared_ptr<dispatcher> tickets;
 
-  explicit staffed(const dispatcher::options& o) : tickets(std::make_shared<dispatcher>(work, o)) {
+  explicit staffed(const dispatcher::options& o, std::size_t cores = 0)
+      : threads(cores), tickets(std::make_shared<dispatcher>(work, o)) {
     tickets->attach(&threads);
   }
+  std::size_t active() const { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; }
 };
 
 }  // namespace
 
 TEST_CASE("a worker that finds nothing to do stays, and is called") {
   const stall_watchdog watchdog;
-  staffed one({.stay_ns = very_long_ns});
+  staffed<> one({.stay_ns = very_long_ns});
   one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 2'000; ++n) {
     one.tickets->set_available(n);
@@ -106,7 +109,7 @@ TEST_CASE("a worker that finds nothing to do stays, and is called") {
 
 TEST_CASE("a worker that finds nothing to do for long leaves") {
   const stall_watchdog watchdog;
-  staffed one({});
+  staffed<> one({});
   one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 20; ++n) {
     one.tickets->set_available(n);
@@ -119,7 +122,7 @@ TEST_CASE("a worker that finds nothing to do for long leaves") {
 
 TEST_CASE("a worker does not stay where it keeps another stage from its place") {
   const stall_watchdog watchdog;
-  staffed one({.stay_ns = very_long_ns});
+  staffed<> one({.stay_ns = very_long_ns});
   one.threads.add_stage();
   one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 20; ++n) {
@@ -135,7 +138,7 @@ TEST_CASE("workers that stay are called by all that changes, and each ticket is 
   const stall_watchdog watchdog;
   for (int round = 0; round < 50; ++round) {
     // A worker that is not called would stay to the end of the test.
-    staffed one({.max_workers = 4, .stay_ns = very_long_ns});
+    staffed<> one({.max_workers = 4, .stay_ns = very_long_ns});
     constexpr std::uint64_t all = 3'000;
     std::thread producer([&] {
       for (std::uint64_t n = 1; n <= all; n += 1 + n % 7) {
@@ -167,7 +170,7 @@ TEST_CASE("at the end of a run, and when they are stopped, workers do not stay")
   for (const bool stopped : {false, true})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(stopped);
-      staffed one({.max_workers = 2, .stay_ns = very_long_ns});
+      staffed<> one({.max_workers = 2, .stay_ns = very_long_ns});
       one.tickets->set_limit(1'000'000);
       if (!stopped) one.tickets->set_last();
       one.tickets->set_available(2);
@@ -185,41 +188,34 @@ TEST_CASE("of more workers than cores only so many are active as the cores have 
     return;
   }
   const stall_watchdog watchdog;
-  slow_work work;
-  counting_executor threads(2);
-  const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 8});
-  const auto active = [&] { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; };
+  staffed<slow_work> some({.max_workers = 8}, 2);
   const auto comes_to = [&](std::size_t wanted) {
-    while (active() != wanted) sleep_ms(5);
+    while (some.active() != wanted) sleep_ms(5);
   };
-  tickets->attach(&threads);
-  tickets->set_limit(1'000'000);
-  tickets->set_available(1'000'000);
+  some.tickets->set_limit(1'000'000);
+  some.tickets->set_available(1'000'000);
   comes_to(2);
-  work.sleeps = true;
+  some.work.sleeps = true;
   comes_to(8);
-  work.sleeps = false;
+  some.work.sleeps = false;
   comes_to(2);
-  tickets->set_active(5);   // as tuning does, which has reasons of its own
+  some.tickets->set_active(5);   // as tuning does, which has reasons of its own
   sleep_ms(200);
-  CHECK(active() == 5);
-  tickets->stop();
-  tickets->join();
+  CHECK(some.active() == 5);
+  some.tickets->stop();
+  some.tickets->join();
 }
 
 TEST_CASE("workers are all active where there are as many cores, or where threads are there to wait") {
   const stall_watchdog watchdog;
   for (const std::size_t cores : {std::size_t{0}, std::size_t{3}}) {
-    slow_work work;
-    counting_executor threads(cores);
-    const auto tickets = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 3});
-    tickets->attach(&threads);
-    tickets->set_limit(1'000'000);
-    tickets->set_available(1'000'000);
+    staffed<slow_work> some({.max_workers = 3}, cores);
+    some.tickets->set_limit(1'000'000);
+    some.tickets->set_available(1'000'000);
     sleep_ms(300);
-    CHECK(tickets->figures("map", mr::detail::steady_now_ns()).concurrency == 3);
-    tickets->stop();
-    tickets->join();
+    CHECK(some.active() == 3);
+    some.tickets->stop();
+    some.tickets->join();
   }
 }
 

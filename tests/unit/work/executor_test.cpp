@@ -37,7 +37,7 @@ std::size_t threads_of_this_process() {
 TEST_CASE("one arena after the other leaves no more threads behind than have a use") {
   for (int session = 0; session < 150; ++session) {
     std::atomic<int> done{0};
-    mr::detail::arena_executor workers(4);
+    mr::detail::arena_executor workers({.workers = 4});
     const auto task = std::make_shared<counted_task>(done);
     for (int i = 0; i < 16; ++i) workers.submit(task, 0);
     while (done < 16) std::this_thread::yield();
@@ -60,7 +60,7 @@ TEST_CASE("workers that were asked for by number come, however few cores there a
   for (std::size_t stages = 1; stages <= 2; ++stages)
     for (int round = 0; round < 5; ++round) {
       CAPTURE(stages);
-      mr::detail::arena_executor workers(wanted);
+      mr::detail::arena_executor workers({.workers = wanted, .shared_cores = 2});
       for (std::size_t i = 0; i < stages; ++i) workers.add_stage();
       const auto task = std::make_shared<meeting>();
       task->all = wanted;
