@@ -5,7 +5,9 @@
 //   blur.run(pixels, weights);
 //
 // torchvision sums k * k products in float, in an order of its own. Here the kernel is the same, in integers: weights
-// with 15 fraction bits that sum to 1, first along columns to 6 fraction bits, then along rows, each to nearest.
+// with 15 fraction bits that sum to 1, first along rows, then along columns. The two samples at one distance are added
+// and weighted together. Each product is rounded to 7 fraction bits, the last sum to a whole number. Samples count from
+// 128 on, so that two of them fit in 16 bits.
 // Beyond the border the picture is mirrored, without its outermost pixels again. A picture smaller than half of the
 // kernel is mirrored more than once.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
@@ -14,6 +16,9 @@
 #include <millrace/base/fixed_point.hpp>
 #include <millrace/image/color/rgb_pixels.hpp>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,7 +27,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Weights of the middle and of those 1, 2, ... away from it on both sides, with 15 fraction bits. Empty: nothing
-/// changes. An odd number of weights gets a 0 at the end.
+/// changes.
 using gaussian_weights = std::vector<std::int16_t>;
 
 /// `size` is odd, `sigma` above 0.
@@ -45,35 +50,55 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   const std::int64_t middle = one - 2 * share(upto[1]);
   if (middle == one) return {};
   weights[0] = static_cast<std::int16_t>(middle);
-  if (weights.size() % 2 != 0) weights.push_back(0);
   return weights;
 }
 
-/// A line of results. Along columns it reads bytes of rows; along rows it reads the sums before and after its own.
+/// Results along a row, in an order of the kernels' own. Kernels make whole blocks, which are 32 pixels.
+struct alignas(64) gaussian_block {
+  static constexpr std::size_t size = 96;
+  std::array<std::int16_t, size> results;
+};
+
+/// A line of results. Along rows it reads samples before and after its own; along columns it reads results.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::uint8_t* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
-  const std::int16_t* sums = nullptr;          ///< of the line's first result; pixel d away is 3 d away
-  std::size_t count = 0;                       ///< bytes
+  const std::int8_t* samples = nullptr;          ///< of the line's first result; pixel d away is 3 d away
+  const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
+  std::size_t blocks = 0;
 };
 
 struct portable_gaussian {
-  static void down(const gaussian_line& line, std::int16_t* out) noexcept {
-    for (std::size_t i = 0; i < line.count; ++i) {
-      std::int32_t sum = line.weights[0] * line.rows[0][i] + (1 << 8);
-      for (std::ptrdiff_t d = 1; d < static_cast<std::ptrdiff_t>(line.weights.size()); ++d)
-        sum += line.weights[static_cast<std::size_t>(d)] * (line.rows[-d][i] + line.rows[d][i]);
-      out[i] = static_cast<std::int16_t>(sum >> 9);
-    }
+  static void center(const std::uint8_t* from, std::size_t count, std::int8_t* to) noexcept {
+    for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::int8_t>(from[i] - 128);
   }
-  static void across(const gaussian_line& line, std::uint8_t* out) noexcept {
-    for (std::size_t i = 0; i < line.count; ++i) {
-      const std::int16_t* const at = line.sums + i;
-      std::int32_t sum = line.weights[0] * at[0] + (1 << 20);
-      for (std::ptrdiff_t d = 1; d < static_cast<std::ptrdiff_t>(line.weights.size()); ++d)
-        sum += line.weights[static_cast<std::size_t>(d)] * (at[-3 * d] + at[3 * d]);
-      out[i] = static_cast<std::uint8_t>(sum >> 21);
-    }
+  static void across(const gaussian_line& line, gaussian_block* out) noexcept {
+    const std::int8_t* at = line.samples;
+    for (std::size_t i = 0; i < line.blocks; ++i)
+      for (std::int16_t& result : out[i].results) {
+        result = static_cast<std::int16_t>(
+            summed(line.weights, at[0] * 128, [&](std::ptrdiff_t d) { return (at[-3 * d] + at[3 * d]) * 128; }));
+        ++at;
+      }
+  }
+  static void down(const gaussian_line& line, std::uint8_t* out) noexcept {
+    for (std::size_t i = 0; i < line.blocks; ++i)
+      for (std::size_t k = 0; k < gaussian_block::size; ++k) {
+        const auto at = [&](std::ptrdiff_t d) -> std::int32_t { return line.rows[d][i].results[k]; };
+        const std::int32_t sum = summed(line.weights, at(0), [&](std::ptrdiff_t d) { return at(-d) + at(d); });
+        *out++ = static_cast<std::uint8_t>(std::clamp((sum + 64) >> 7, -128, 127) + 128);
+      }
+  }
+
+ private:
+  /// pair_at(d) is the sum of the two samples at distance d.
+  template <class PairAt>
+  static std::int32_t summed(const gaussian_weights& weights, std::int32_t middle, const PairAt& pair_at) noexcept {
+    const auto product = [](std::int32_t sample, std::int32_t weight) { return (sample * weight + (1 << 14)) >> 15; };
+    std::int32_t sum = product(middle, weights[0]);
+    // Roundings can bring two black results just below what 16 bits hold.
+    for (std::size_t d = 1; d < weights.size(); ++d)
+      sum += product(std::max(-32'768, pair_at(static_cast<std::ptrdiff_t>(d))), weights[d]);
+    return sum;
   }
 };
 
@@ -83,40 +108,46 @@ class gaussian_blur {
   void run(const rgb_pixels& p, const gaussian_weights& weights) {
     if (weights.empty() || p.count() == 0) return;
     const std::size_t reach = weights.size() - 1, bytes = p.row_bytes();
-    source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + slack);
+    const std::size_t blocks = (bytes + gaussian_block::size - 1) / gaussian_block::size;
+    const std::size_t kept = std::bit_ceil(2 * reach + 1);   // rows
+    samples_.resize(gaussian_block::size * blocks + 6 * reach);
+    blocks_.resize(kept * blocks);
     rows_.resize(2 * reach + 1);
-    sums_.resize(bytes + 6 * reach + slack);
-    made_.resize(bytes + slack);
-    for (std::size_t y = 0; y < p.height; ++y) {
-      for (std::size_t k = 0; k < rows_.size(); ++k)
-        rows_[k] = source_.data() + mirrored(y + k, reach, p.height) * bytes;
-      std::int16_t* const sums = sums_.data() + 3 * reach;
-      Kernels::down({.weights = weights, .rows = rows_.data() + reach, .count = bytes}, sums);
-      for (std::size_t k = 0; k < reach; ++k) {
-        std::memcpy(sums_.data() + 3 * k, sums + 3 * mirrored(k, reach, p.width), 3 * sizeof *sums);
-        std::memcpy(sums + bytes + 3 * k, sums + 3 * mirrored(p.width + k + reach, reach, p.width), 3 * sizeof *sums);
+    made_.resize(gaussian_block::size * blocks);
+    const auto results = [&](std::size_t y) { return blocks_.data() + (y & (kept - 1)) * blocks; };
+    for (std::size_t y = 0, read = 0; y < p.height; ++y) {
+      for (; read < std::min(y + reach + 1, p.height); ++read) {
+        std::int8_t* const samples = samples_.data() + 3 * reach;
+        Kernels::center(p.row(read), bytes, samples);
+        for (std::size_t k = 0; k < reach; ++k) {
+          std::memcpy(samples_.data() + 3 * k, samples + 3 * mirrored(k, reach, p.width), 3);
+          std::memcpy(samples + bytes + 3 * k, samples + 3 * mirrored(p.width + k + reach, reach, p.width), 3);
+        }
+        Kernels::across({.weights = weights, .samples = samples, .blocks = blocks}, results(read));
       }
-      Kernels::across({.weights = weights, .sums = sums, .count = bytes}, made_.data());
-      std::memcpy(p.row(y), made_.data(), bytes);
+      for (std::size_t k = 0; k < rows_.size(); ++k) rows_[k] = results(mirrored(y + k, reach, p.height));
+      // Kernels write beyond a row's end, into the next row, which has been read.
+      const bool in_place = y + 1 < p.height && bytes >= gaussian_block::size;
+      Kernels::down({.weights = weights, .rows = rows_.data() + reach, .blocks = blocks},
+                    in_place ? p.row(y) : made_.data());
+      if (!in_place) std::memcpy(p.row(y), made_.data(), bytes);
     }
   }
 
  private:
-  static constexpr std::size_t slack = 32;   ///< kernels may read and write that many elements beyond the end
-
   /// Returns the place of at - reach in 0..count - 1, mirrored as often as is needed.
   static std::size_t mirrored(std::size_t at, std::size_t reach, std::size_t count) noexcept {
-    if (at >= reach && at - reach < count) return at - reach;
     if (count == 1) return 0;
-    const std::size_t period = 2 * (count - 1);
-    const std::size_t place = (at + (reach / period + 1) * period - reach) % period;
-    return place < count ? place : period - place;
+    const auto last = static_cast<std::ptrdiff_t>(count - 1);
+    auto place = static_cast<std::ptrdiff_t>(at) - static_cast<std::ptrdiff_t>(reach);
+    while (place < 0 || place > last) place = place < 0 ? -place : 2 * last - place;
+    return static_cast<std::size_t>(place);
   }
 
-  std::vector<std::uint8_t> source_, made_;
-  std::vector<const std::uint8_t*> rows_;
-  std::vector<std::int16_t> sums_;
+  std::vector<std::int8_t> samples_;       ///< of one row, from black = -128 on, with the mirrored ones
+  std::vector<gaussian_block> blocks_;     ///< results along rows that are still needed, with 7 fraction bits
+  std::vector<const gaussian_block*> rows_;
+  std::vector<std::uint8_t> made_;
 };
 
 }}}  // namespace millrace::detail

@@ -76,13 +76,13 @@ MILLRACE_INLINE void png_rows::undo_next_rows() {
   if (filter >= unfilter::filters)
     throw_bad_png("the PNG has a damaged " + place() + ": got filter " + std::to_string(filter) + ", expected 0 to 4");
   const auto filtered = [&](std::size_t k) -> const std::uint8_t* { return read_ + k * stride + 1; };
+  const std::size_t most = std::min({kept_rows_ - 1, part_.rows - row_, available() / stride});
   std::size_t count = 1;
+  if (filter == 0 || filter == unfilter::paeth)
+    while (count < most && read_[count * stride] == filter) ++count;
   if (filter == 0) {
-    ready_[0] = filtered(0);
+    for (std::size_t k = 0; k < count; ++k) ready_[k] = filtered(k);
   } else {
-    const std::size_t most = std::min({kept_rows_ - 1, part_.rows - row_, available() / stride});
-    if (filter == unfilter::paeth)
-      while (count < most && read_[count * stride] == unfilter::paeth) ++count;
     filtered_row rows[unfilter::max_rows];
     for (std::size_t k = 0; k < count; ++k) {
       std::uint8_t* const to = next_kept_row();

@@ -18,46 +18,54 @@ using mr::detail::warp_filter;
 
 constexpr int plain_kinds = static_cast<int>(photometric_kind::mix);   ///< those before it are no parts of others
 
-/// torchvision's blur in the integers that gaussian_blur.hpp describes.
-inline void torchvision_blur(picture& p, int size, double sigma) {
-  const int half = size / 2;
-  std::vector<double> weights;
-  double total = 0;
-  for (int d = -half; d <= half; ++d) weights.push_back(std::exp(-d * d / (2 * sigma * sigma)));
-  for (const double w : weights) total += w;
-  // Sums from the outside are rounded to 15 fraction bits.
-  std::vector<std::int64_t> whole(weights.size());
-  std::int64_t before = 0;
-  double sum = 0;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(half); ++d) {
-    sum += weights[d];
-    const auto upto = static_cast<std::int64_t>(std::floor(sum / total * 32'768 + 0.5));
-    whole[d] = whole[weights.size() - 1 - d] = upto - before;
-    before = upto;
-  }
-  whole[static_cast<std::size_t>(half)] = 32'768 - 2 * before;
-  const auto mirrored = [](std::int64_t at, std::size_t count) {
+/// A blur in the integers that gaussian_blur.hpp describes. weights[d] belongs to what is d away.
+template <class Weights>
+void integer_blur(picture& p, const Weights& weights) {
+  const auto mirrored = [](std::size_t at, int d, std::size_t count) {
     const auto n = static_cast<std::int64_t>(count);
-    while (n > 1 && (at < 0 || at >= n)) at = at < 0 ? -at : 2 * (n - 1) - at;
-    return static_cast<std::size_t>(n == 1 ? 0 : at);
+    std::int64_t place = static_cast<std::int64_t>(at) + d;
+    while (n > 1 && (place < 0 || place >= n)) place = place < 0 ? -place : 2 * (n - 1) - place;
+    return static_cast<std::size_t>(n == 1 ? 0 : place);
   };
-  std::vector<std::int64_t> columns(p.data.size());
-  for (const bool down : {true, false})
+  std::vector<int> samples(p.data.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = 128 * (p.data[i] - 128);
+  for (const bool across : {true, false}) {
+    const std::vector<int> before = samples;
     for (std::size_t y = 0; y < p.height; ++y)
       for (std::size_t x = 0; x < p.width; ++x)
         for (std::size_t c = 0; c < 3; ++c) {
-          std::int64_t made = 0;
-          for (std::size_t k = 0; k < whole.size(); ++k) {
-            const auto d = static_cast<std::int64_t>(k) - half;
-            const std::size_t sx = down ? x : mirrored(static_cast<std::int64_t>(x) + d, p.width);
-            const std::size_t sy = down ? mirrored(static_cast<std::int64_t>(y) + d, p.height) : y;
-            const std::size_t at = (sy * p.width + sx) * 3 + c;
-            made += whole[k] * (down ? std::int64_t{p.data[at]} : columns[at]);
+          const auto at = [&](int d) {
+            const std::size_t sx = across ? mirrored(x, d, p.width) : x, sy = across ? y : mirrored(y, d, p.height);
+            return before[(sy * p.width + sx) * 3 + c];
+          };
+          double sum = 0;
+          for (int d = 0; d < static_cast<int>(weights.size()); ++d) {
+            const int both = d == 0 ? at(0) : std::max(-32'768, at(-d) + at(d));
+            sum += std::floor(both * static_cast<double>(weights[static_cast<std::size_t>(d)]) / 32'768 + 0.5);
           }
-          const std::size_t at = (y * p.width + x) * 3 + c;
-          if (down) columns[at] = (made + 256) / 512;
-          else p.data[at] = static_cast<std::uint8_t>((made + (1 << 20)) / (1 << 21));
+          samples[(y * p.width + x) * 3 + c] = static_cast<int>(sum);
         }
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    p.data[i] = static_cast<std::uint8_t>(std::clamp(128 + std::floor(samples[i] / 128.0 + 0.5), 0.0, 255.0));
+}
+
+/// torchvision's blur. Sums of weights from the outside are rounded to 15 fraction bits.
+inline void torchvision_blur(picture& p, int size, double sigma) {
+  const int half = size / 2;
+  const auto real = [&](int d) { return std::exp(-d * d / (2 * sigma * sigma)); };
+  double total = real(0), sum = 0;
+  for (int d = 1; d <= half; ++d) total += 2 * real(d);
+  std::vector<std::int64_t> weights(static_cast<std::size_t>(half) + 1);
+  std::int64_t before = 0;
+  for (int d = half; d > 0; --d) {
+    sum += real(d);
+    const auto upto = static_cast<std::int64_t>(std::floor(sum / total * 32'768 + 0.5));
+    weights[static_cast<std::size_t>(d)] = upto - before;
+    before = upto;
+  }
+  weights[0] = 32'768 - 2 * before;
+  integer_blur(p, weights);
 }
 
 inline void warp(picture& p, const matrix& m, const photometric_op& op) {
