@@ -1,7 +1,7 @@
 # What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build                    # build | tests | bench | bare: Debian packages that are missing
+#   install_packages build                    # build | tests | bench | bench_NAME | bare: Debian packages that are missing
 #   configure build/quickstart -Dtests=disabled
 #
 # Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
@@ -41,9 +41,12 @@ packages_for() {
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi
+  # Libraries of all benchmarks, so that one configuration has them all; then the programs of two.
   if [ "$1" = bench ]; then
-    echo libsentencepiece-dev libpng-dev
+    echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
   fi
+  [ "$1" != bench_remote ] || echo curl nginx-light openssl python3-venv
+  [ "$1" != bench_peers ] || echo python3-venv
 }
 
 missing_packages() {
