@@ -18,6 +18,8 @@
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -58,7 +60,7 @@ void compare_with_curl(bench::harness& run, const std::string& name, const std::
                        const bench::web_server& server, std::uint64_t bytes) {
   std::vector<double> curl, ours, ratio;
   const double gigabytes = 1e-9 * static_cast<double>(bytes);
-  for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
+  for (int round = 0; round < (run.quick() ? 3 : 25); ++round) {
     const auto other = bench::cpu_seconds_of({"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o",
                                               "/dev/null", url});
     if (!other) throw mr::setup_error("curl cannot read " + url, "Look at it by hand");
@@ -83,6 +85,7 @@ void measure_bytes(bench::harness& run, const bench::web_server& server, const s
     for (std::uint64_t at = 0; at < bytes; at += some.size() * sizeof some[0])
       out.write(reinterpret_cast<const char*>(some.data()), std::ssize(some) * 8);
   }
+  ::sync();   // the kernel's writing takes time from both sides
   compare_with_curl(run, "http", server.plain + file, server, bytes);
   compare_with_curl(run, "tls", server.tls + file, server, bytes);
   std::filesystem::remove(bench::data_folder() + "/" + file);
