@@ -1,7 +1,7 @@
 # What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build                    # build | tests | bench | bench_NAME | bare: Debian packages that are missing
+#   install_packages build                    # build | tests | bench | bench_NAME | bare: missing Debian packages
 #   configure build/quickstart -Dtests=disabled
 #
 # Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
