@@ -57,7 +57,7 @@ class worker_times {
   }
   /// Ends a stay; the worker waits from now on.
   void leave(std::uint64_t now_ns, waits_for what) noexcept {
-    end_of_stay();
+    end_of_stay(now_ns);
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
@@ -67,8 +67,14 @@ class worker_times {
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
-  /// Ends a stay without a wait: use it instead of leave() if the worker continues later.
-  void end_of_stay() noexcept {
+  /// Ends a stay without a wait: use it instead of leave() if the worker continues later. The time since worked() is
+  /// work, too. Has no effect on a worker that is waiting.
+  void end_of_stay(std::uint64_t now_ns) noexcept {
+    if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
+    const std::uint64_t spent = now_ns - at_ns_.load(std::memory_order_relaxed);
+    at_ns_.store(now_ns, std::memory_order_relaxed);
+    stay_ns_ += spent;
+    add(busy_ns_, spent);
     if (cpu_at_ns_ != 0) {
       const auto cpu = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID)) - cpu_at_ns_;
       cpu_at_ns_ = 0;

@@ -106,8 +106,8 @@ class batch_segment final : public batch_rows {
       render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, look}, sums);
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
-    rows_done(batch, count);
   }
+  void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
   /// Prefetches the records of a claim. Another core read them long ago, so it is better to wait for all at once.

@@ -44,6 +44,8 @@ class dispatcher_work {
   virtual ~dispatcher_work() = default;
   /// Runs tickets first .. first + count - 1 as the worker with this index. No other thread is that worker meanwhile.
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
+  /// Passes on the tickets that this worker ran, which are counted by now.
+  virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
 /// Hands claims to workers.

@@ -61,9 +61,9 @@ MILLRACE_INLINE bool dispatcher::advance() {
   times.begin(steady_now_ns());
   times.at(first);
   work_->run(0, first, count);
-  const std::uint64_t now = steady_now_ns();
-  times.worked(now, count, batch_of(first));
-  times.leave(now, what_is_missing());
+  times.worked(steady_now_ns(), count, batch_of(first));
+  work_->publish(first, count);
+  times.leave(steady_now_ns(), what_is_missing());
   return true;
 }
 
@@ -161,7 +161,7 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
   while (!stopped_.load() && index < open_.load()) {
     const std::size_t count = claim(s.at_once, first);
     if (count == 0) {
-      if (!stay(index, now)) break;
+      if (!stay(index, now = steady_now_ns())) break;
       s.times->begin(start = now = steady_now_ns());
       continue;
     }
@@ -169,9 +169,10 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
     work_->run(index, first, count);
     now = steady_now_ns();
     adapt(s, s.times->worked(now, count, batch_of(first)), count);
+    work_->publish(first, count);
     // After its turn the worker queues again, so that other sessions and the user's own TBB work run, too.
     if (now - start > turn_ns) {
-      s.times->end_of_stay();
+      s.times->end_of_stay(now = steady_now_ns());
       fit_to_cores(now);
       if (submit(index)) return;
       s.times->begin(now);
@@ -280,7 +281,7 @@ MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
 
 MILLRACE_INLINE void dispatcher::leave(std::size_t index, std::uint64_t now) noexcept {
   worker& s = workers_[index];
-  s.times->end_of_stay();
+  s.times->end_of_stay(now);
   {
     const std::lock_guard lock(mutex_);
     s.times->leave(now, index < open_.load() ? what_is_missing() : worker_times::waits_for::nothing);

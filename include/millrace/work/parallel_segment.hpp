@@ -96,7 +96,7 @@ class parallel_segment final : public worker_segment, public space_listener {
   /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
 
-  /// Runs the stages on one claim, and commits completed tickets.
+  /// Runs the stages on one claim.
   void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work(own_name);
     std::size_t bytes = 0;
@@ -119,9 +119,13 @@ class parallel_segment final : public worker_segment, public space_listener {
           return at;
         });
       }
-      r.done.store(true);
     }
     input_.freed(count, bytes);
+  }
+  /// Commits completed tickets.
+  void publish(std::uint64_t first, std::size_t count) noexcept override {
+    for (std::uint64_t ticket = first; ticket < first + count; ++ticket)
+      results_[ticket % results_.size()].done.store(true);
     commit();
   }
 

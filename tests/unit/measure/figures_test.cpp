@@ -200,7 +200,13 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
       last = now;
     }
   });
-  for (auto& b : run) static_cast<void>(b);
+  std::uint64_t delivered = 0;
+  bool counted = true;   // before it was delivered
+  for (auto& b : run) {
+    delivered += b.size();
+    counted = counted && run.figures().find(mr::detail::stage_kind::work)->items >= delivered;
+  }
+  CHECK(counted);
   over.store(true);
   looker.join();
   CHECK(taken.load() > 0);

@@ -56,7 +56,8 @@ void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(
 
 struct counted_work final : mr::detail::dispatcher_work {
   std::atomic<std::uint64_t> done{0};
-  void run(std::size_t, std::uint64_t, std::size_t count) noexcept override { done += count; }
+  void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+  void publish(std::uint64_t, std::size_t count) noexcept override { done += count; }
   void wait_for(std::uint64_t tickets) const {
     while (done.load() < tickets) std::this_thread::yield();
   }
@@ -75,6 +76,7 @@ struct slow_work final : mr::detail::dispatcher_work {
       if (sleeps.load()) sleep_ms(50);
     }
   }
+  void publish(std::uint64_t, std::size_t) noexcept override {}
 };
 
 /// A dispatcher, its work, and the threads of its workers.
@@ -222,6 +224,7 @@ TEST_CASE("workers are all active where there are as many cores, or where thread
 TEST_CASE("a thread that waits for one ticket after the other is woken for each") {
   struct idle final : mr::detail::dispatcher_work {
     void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+    void publish(std::uint64_t, std::size_t) noexcept override {}
   } work;
   const stall_watchdog watchdog;
   for (int round = 0; round < 20; ++round) {
