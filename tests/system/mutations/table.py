@@ -277,10 +277,24 @@ MUTATIONS = (
              "static_cast<double>(delay_ns) / static_cast<double>(delay_of_ns);", "0.0;", "work/dispatcher_test.cpp"),
     mutation("work: the number of workers follows the cores against tuning", "work/dispatcher",
              "fit_due_ns_.store(never);", "", "work/dispatcher_test.cpp"),
+    mutation("work: results are seen before they are counted", "work/dispatcher",
+             """now = steady_now_ns();
+    adapt(s, s.times->worked(now, count, batch_of(first)), count);
+    work_->publish(first, count);""", """work_->publish(first, count);
+    now = steady_now_ns();
+    adapt(s, s.times->worked(now, count, batch_of(first)), count);""", "work/dispatcher_test.cpp"),
     mutation("remote: a doubling that does not help is kept", "adapt/remote/transfer/fetch_window",
              "bytes_ = std::exchange(bytes_before_, 0);", "bytes_before_ = 0;", "adapt/remote/fetch_window_test.cpp"),
     mutation("remote: more is fetched ahead where that does not help", "adapt/remote/transfer/fetch_window",
-             "rate > 1.125 * rate_before_", "rate > 0", "adapt/remote/fetch_window_test.cpp"),
+             "rate < (bytes_ > bytes_before_ ? 1.125 : 0.875) * rate_", "rate < 0",
+             "adapt/remote/fetch_window_test.cpp"),
+    mutation("remote: more is fetched ahead although the network's thread is busy",
+             "adapt/remote/transfer/fetch_window", "spent.idle_ns < spent.now_ns / 8", "false",
+             "adapt/remote/fetch_window_test.cpp"),
+    mutation("remote: the rate before a pause of the machine is forgotten", "adapt/remote/transfer/fetch_window",
+             "std::max(rate, 0.95 * rate_)", "rate", "adapt/remote/fetch_window_test.cpp"),
+    mutation("remote: bytes come before a reader asks again", "adapt/remote/transfer/range_fetch",
+             "if (returns) await_return();", "static_cast<void>(returns);", "adapt/remote/range_fetch_test.cpp"),
     mutation("image: of four blocks the lower rows are written over the upper ones",
              "image/baseline/inverse_dct_avx512", "(row + 4) * to.stride_bytes", "row * to.stride_bytes",
              "image/baseline/inverse_dct_test.cpp"),

@@ -109,6 +109,38 @@ TEST_CASE("a worker that finds nothing to do stays, and is called") {
   one.tickets->join();
 }
 
+TEST_CASE("a claim is counted before others see its results") {
+  const stall_watchdog watchdog;
+  struct watched_work final : mr::detail::dispatcher_work {
+    const dispatcher* of = nullptr;
+    std::atomic<std::uint64_t> done{0}, uncounted{0};
+    void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+    void publish(std::uint64_t first, std::size_t count) noexcept override {
+      const mr::detail::stage_figures f = of->figures("map", mr::detail::steady_now_ns());
+      uncounted += f.items != first + count || f.service_ns.count() != first + count;
+      done += count;
+    }
+  };
+  staffed<watched_work> one({});
+  one.work.of = one.tickets.get();
+  one.tickets->set_limit(1'000);
+  one.tickets->set_available(1'000);
+  while (one.work.done.load() < 1'000) std::this_thread::yield();
+  one.tickets->stop();
+  one.tickets->join();
+  CHECK(one.work.uncounted == 0);
+
+  watched_work alone;
+  dispatcher advanced(alone, {});
+  alone.of = &advanced;
+  advanced.set_limit(100);
+  advanced.set_available(100);
+  while (advanced.advance()) {
+  }
+  CHECK(alone.done == 100);
+  CHECK(alone.uncounted == 0);
+}
+
 TEST_CASE("a worker that finds nothing to do for long leaves") {
   const stall_watchdog watchdog;
   staffed<> one({});

@@ -149,7 +149,7 @@ class remote_file final : public stored_file {
     const std::size_t end = std::min(from + bytes, at->fetch->size_bytes());
     if (at->fetch->arrived() < end) window_.adapt(place_->memory.bound_bytes() / 2);
     at->fetch->wait_into(from, buffer.first(end - from));
-    window_.gave(end - from, steady_ns());
+    window_.gave(end - from, place_->engine.now());
     if (end == at->fetch->size_bytes()) parts_.erase(at);
     ask_ahead();
     return end - from;

@@ -2,13 +2,14 @@
 //
 //   mr::detail::fetch_window window(8 << 20);
 //   if (must_wait) window.adapt(128 << 20);                // doubles, or takes the last doubling back
-//   window.gave(bytes, now_ns);                            // which the reader took
+//   window.gave(bytes, {now_ns, idle_ns});                 // which the reader took
 //   mr::detail::fetch_window next = window.of_next_file(); // goes on where this one ends
 //
 // A reader waits because the network is slow, or because too few bytes are in flight: rate * latency are needed
 // (Little's law). A larger window helps only against the second, and costs memory. So the window doubles as long as
 // each doubling made the reader faster by an eighth. A doubling that did not is taken back, and is tried again after 64
-// windows.
+// windows. If the network's thread is busy for more than seven eighths of the time, no doubling can bring as much. Then
+// half the window is tried, and kept if the reader is not slower by an eighth: bytes that wait have left the cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -21,10 +22,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// A time, and how long the network's thread had nothing to do before it.
+struct network_time {
+  std::int64_t now_ns = 0, idle_ns = 0;
+};
+
 /// The bytes ahead of one reader.
 class fetch_window {
  public:
-  explicit fetch_window(std::size_t bytes) noexcept : bytes_(bytes) {}
+  explicit fetch_window(std::size_t bytes) noexcept : first_bytes_(bytes), bytes_(bytes) {}
 
   std::size_t bytes() const noexcept { return bytes_; }
   /// Returns whether a reader took something of this file.
@@ -32,27 +38,31 @@ class fetch_window {
 
   /// Says that the reader has to wait.
   void adapt(std::size_t max_bytes) noexcept {
-    if (given_bytes_ < least_bytes_) return;
-    const double rate = static_cast<double>(std::exchange(given_bytes_, 0)) /
-                        static_cast<double>(std::max<std::int64_t>(std::exchange(spent_ns_, 0), 1));
-    const bool helped = rate > 1.125 * rate_before_;
-    if (bytes_before_ > 0 && !helped) {
+    if (given_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
+    const network_time spent = std::exchange(spent_, {});
+    const double rate = static_cast<double>(std::exchange(given_bytes_, 0)) / static_cast<double>(spent.now_ns);
+    if (bytes_before_ > 0 && rate < (bytes_ > bytes_before_ ? 1.125 : 0.875) * rate_) {
       bytes_ = std::exchange(bytes_before_, 0);
       least_bytes_ = 64 * std::uint64_t{bytes_};
       return;
     }
-    rate_before_ = rate;
-    bytes_before_ = bytes_ < max_bytes ? bytes_ : 0;
-    if (bytes_before_ > 0) bytes_ = std::min(2 * bytes_, max_bytes);
+    // The best rate of late: a single one may be that of a pause of this machine.
+    rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
+    const bool is_busy = spent.idle_ns < spent.now_ns / 8;
+    const std::size_t next = is_busy ? std::max(bytes_ / 2, first_bytes_) : std::min(2 * bytes_, max_bytes);
+    const bool changes = is_busy ? next < bytes_ : next > bytes_;
+    bytes_before_ = changes ? bytes_ : 0;
+    if (changes) bytes_ = next;
     least_bytes_ = bytes_;
   }
   /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
-  void gave(std::size_t bytes, std::int64_t now_ns) noexcept {
+  void gave(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
       given_bytes_ += bytes;
-      spent_ns_ += now_ns - gave_at_ns_;
+      spent_.now_ns += now.now_ns - gave_at_.now_ns;
+      spent_.idle_ns += now.idle_ns - gave_at_.idle_ns;
     }
-    gave_at_ns_ = now_ns;
+    gave_at_ = now;
   }
   /// Returns the window with which the next file begins.
   fetch_window of_next_file() const noexcept {
@@ -62,10 +72,13 @@ class fetch_window {
   }
 
  private:
-  std::size_t bytes_, bytes_before_ = 0;   // before the doubling that is on trial; 0: none is
+  static constexpr std::int64_t least_ns = 10'000'000;   // a shorter time tells little
+
+  std::size_t first_bytes_, bytes_;
+  std::size_t bytes_before_ = 0;   // before the change that is on trial; 0: none is
   std::uint64_t least_bytes_ = bytes_, given_bytes_ = 0;   // what the reader takes until the window may change; took
-  std::int64_t spent_ns_ = 0, gave_at_ns_ = 0;
-  double rate_before_ = 0;   // bytes a ns, before the last doubling
+  network_time spent_{}, gave_at_{};
+  double rate_ = 0;   // bytes a ns, before the change that is on trial
   bool begun_ = false;
 };
 

@@ -10,10 +10,12 @@
 // Threads: any. Lifetime: fetches that are not over when the engine ends are never filled.
 #pragma once
 
+#include <millrace/adapt/remote/transfer/fetch_window.hpp>
 #include <millrace/adapt/remote/transfer/transfer_log.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/sync/started_thread.hpp>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -71,6 +73,9 @@ class transfer_engine {
 
   remote_figures figures() const { return log_.figures(); }
 
+  /// Returns the time, and how long the network's thread has waited for sockets.
+  network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
+
  private:
   using job_pointer = std::shared_ptr<fetch_job>;
   using attempt_pointer = std::unique_ptr<fetch_attempt>;
@@ -116,9 +121,10 @@ class transfer_engine {
     if (ended) return true;   // others may start
     std::int64_t until_ns = running_.empty() ? now_ns + 3'600'000'000'000 : next_look_ns_;
     if (next_ns > 0) until_ns = std::min(until_ns, next_ns);
-    const std::int64_t pause_ns = std::max<std::int64_t>(until_ns - steady_ns(), 0);
+    const std::int64_t before_ns = steady_ns(), pause_ns = std::max<std::int64_t>(until_ns - before_ns, 0);
     const auto pause_ms = static_cast<int>(std::min<std::int64_t>(pause_ns / 1'000'000 + 1, 60'000));
     curl_multi_poll(multi_.get(), nullptr, 0, pause_ms, nullptr);
+    idle_ns_.fetch_add(steady_ns() - before_ns, std::memory_order_relaxed);
     return true;
   }
 
@@ -372,6 +378,7 @@ class transfer_engine {
   mutable request_addresses addresses_;
   std::unique_ptr<CURLM, multi_closer> multi_;
   transfer_log log_;
+  std::atomic<std::int64_t> idle_ns_{0};
 
   mutable std::mutex mutex_;   // guards the next two lines
   std::vector<job_pointer> submitted_;
