@@ -93,6 +93,22 @@ TEST_CASE("a reader that comes in the middle of a copy gets what follows it in t
   }
 }
 
+TEST_CASE("a reader does not wait for what is copied behind its bytes") {
+  std::vector<std::byte> bytes(48 << 20), memory(bytes.size());
+  for (int round = 0; round < 5; ++round) {
+    range_fetch range(std::make_shared<mr::detail::remote_object>(), 0, memory);
+    constexpr std::size_t read = 1 << 20;
+    std::thread reader([&] {
+      std::vector<std::byte> got(read);
+      range.wait_into(0, got);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    range.take(0, std::span<const std::byte>(bytes).first(read));
+    range.take(read, std::span<const std::byte>(bytes).subspan(read));   // nobody waits for this, so it wakes nobody
+    reader.join();
+  }
+}
+
 TEST_CASE("what went to a waiting reader is told to be missing from the memory") {
   fetched f;
   f.send(0, 1'000);
@@ -105,76 +121,6 @@ TEST_CASE("what went to a waiting reader is told to be missing from the memory")
   const auto kept_from = static_cast<std::ptrdiff_t>(f.range.kept_from());
   CHECK((kept_from == 0 || kept_from == 1 << 20));   // 0: the bytes came first, on a busy machine
   CHECK(std::equal(f.memory.begin() + kept_from, f.memory.end(), f.expected.begin() + kept_from));
-}
-
-TEST_CASE("what comes before a reader asks again goes to it directly, too, if it asks soon") {
-  constexpr std::size_t read = 1 << 20, piece = 16 << 10;
-  std::vector<std::size_t> all_kept;   // by the memory, before the reader asked
-  for (int round = 0; round < 100; ++round) {
-    fetched f;
-    std::vector<std::byte> got(f.expected.size());
-    std::thread network([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      for (std::size_t at = 0; at < f.expected.size(); at += piece) f.send(at, at + piece);
-    });
-    std::size_t kept = 0;
-    for (std::size_t at = 0; at < f.expected.size(); at += read) {
-      kept += std::clamp(f.range.arrived(), at, at + read) - at;
-      f.range.wait_into(at, std::span(got).subspan(at, read));
-    }
-    network.join();
-    CHECK(got == f.expected);
-    all_kept.push_back(kept);
-  }
-  std::sort(all_kept.begin(), all_kept.end());
-  CHECK(all_kept[10] < 2 * piece);   // on a busy machine a reader is often late
-}
-
-TEST_CASE("a reader can leave while the network's thread waits for it") {
-  fetched f;
-  std::thread reader([&] {
-    std::vector<std::byte> got(1 << 20);
-    f.range.wait_into(0, got);
-    f.range.abandon();
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  f.send(0, 1 << 20);
-  reader.join();
-  CHECK(f.range.is_over());
-}
-
-TEST_CASE("the network's thread does not wait for long for a reader that has other work") {
-  constexpr std::size_t read = 1 << 18;
-  fetched f;
-  mr::detail::pause_rule& rule = f.object->pauses;
-  std::vector<std::byte> got(read);
-  for (std::size_t at = 0; at + read < f.expected.size(); at += read) {
-    std::thread reader([&] { f.range.wait_into(at, got); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    f.send(at, at + read);   // this thread returns although nobody asks for more
-    reader.join();
-  }
-  int skipped = 0;
-  while (!rule.takes_next()) ++skipped;
-  CHECK(skipped > 0);
-}
-
-TEST_CASE("pauses behind a reader that does not come back become rare, and those behind one that does do not") {
-  mr::detail::pause_rule rule;
-  const auto reads_until_next = [&] {
-    int skipped = 0;
-    while (!rule.takes_next()) ++skipped;
-    return skipped;
-  };
-  for (const int expected : {0, 1, 3, 7, 15, 31, 63, 63}) {
-    CHECK(reads_until_next() == expected);
-    rule.returned(false);
-  }
-  CHECK(reads_until_next() == 63);
-  rule.returned(true);
-  CHECK(reads_until_next() == 0);
-  rule.returned(true);
-  CHECK(reads_until_next() == 0);
 }
 
 TEST_CASE("small reads leave their bytes in the memory") {

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
@@ -26,27 +25,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Which reads the network's thread pauses behind: all of a reader that comes back soon, few of one that does not.
-class pause_rule {
- public:
-  bool takes_next() noexcept {
-    if (left_ == 0) return true;
-    --left_;
-    return false;
-  }
-  void returned(bool soon) noexcept { left_ = skipped_ = soon ? 0 : std::min(2 * skipped_ + 1, 63); }
-
- private:
-  int skipped_ = 0, left_ = 0;
-};
-
 /// An object, and what all requests for it share.
 struct remote_object {
   std::string name{};
   std::optional<file_identity> identity{};   ///< set by the first answer, before any other fetch begins
   std::string redirected_to{};               ///< used by the network's thread alone
   bool is_assumed = false;                   ///< the identity is what a set index says; no answer has told it
-  pause_rule pauses{};                       ///< used by the network's thread alone
 };
 
 /// A range, the memory for it, and how much of it has arrived.
@@ -80,11 +64,9 @@ class range_fetch {
       direct_ = to.subspan(coming - from);
       kept_from_ = end;
     }
-    reads_directly_ = !direct_.empty();
-    const std::size_t kept = reads_directly_ ? coming : end;
+    const std::size_t kept = direct_.empty() ? end : coming;
     wanted_ = end;
     lock.unlock();
-    returned_.notify_one();
     std::memcpy(to.data(), memory_.data() + from, there - from);   // meanwhile others arrive behind them
     lock.lock();
     changed_.wait(lock, [&] { return arrived_ >= end || (failure_ && on_copy_ == 0); });
@@ -155,11 +137,10 @@ class range_fetch {
     }
     const std::size_t arrived = arrived_, enough = std::min(wanted_, size_bytes());
     const bool fulfilled = wanted_ > 0 && arrived >= enough, all = arrived == size_bytes_;
-    const bool returns = fulfilled && !all && reads_directly_, awaited = fulfilled || abandoned_;
+    const bool awaited = fulfilled || abandoned_;
     if (fulfilled) wanted_ = 0;   // told once
     lock.unlock();
     if (awaited) changed_.notify_all();
-    if (returns) await_return();
     return all;
   }
   /// Says that there is no such object.
@@ -177,26 +158,16 @@ class range_fetch {
 
  private:
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // less may be read again
-  static constexpr std::chrono::nanoseconds max_pause{200'000};
-
-  /// Waits until a reader that got its bytes directly reads on, so that the next ones go to it directly, too: they
-  /// would come before it can ask for them, and be copied twice. Meanwhile the socket holds them.
-  void await_return() {
-    if (!object_->pauses.takes_next()) return;
-    std::unique_lock lock(mutex_);
-    object_->pauses.returned(returned_.wait_for(lock, max_pause, [&] { return wanted_ > 0 || abandoned_; }));
-  }
 
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
   mutable std::mutex mutex_;   // guards all members below; the reader's thread alone uses kept_from_
-  std::condition_variable changed_{}, returned_{};
+  std::condition_variable changed_{};
   std::span<std::byte> memory_;
   std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, looked at without it
   std::size_t wanted_ = 0, kept_from_ = 0;
   std::size_t on_copy_ = 0;   // bytes behind arrived_ that are copied just now
   std::span<std::byte> direct_{};   // the rest of a waiting reader's buffer, for the bytes from arrived_ on
-  bool reads_directly_ = false;     // the last read did
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
 };
