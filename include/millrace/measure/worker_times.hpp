@@ -46,11 +46,8 @@ class worker_times {
   void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
   /// Records work on `items` items since begin() or the previous call; returns its time in nanoseconds.
   std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
-    const std::uint64_t since = at_ns_.load(std::memory_order_relaxed), spent = until_ns - since;
-    spans_.record({since, until_ns, batch});
-    at_ns_.store(until_ns, std::memory_order_relaxed);
-    stay_ns_ += spent;
-    add(busy_ns_, spent);
+    spans_.record({at_ns_.load(std::memory_order_relaxed), until_ns, batch});
+    const std::uint64_t spent = was_busy(until_ns);
     add(items_, items);
     service_ns_.record(spent / items, items);
     return spent;
@@ -71,10 +68,7 @@ class worker_times {
   /// work, too. Has no effect on a worker that is waiting.
   void end_of_stay(std::uint64_t now_ns) noexcept {
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
-    const std::uint64_t spent = now_ns - at_ns_.load(std::memory_order_relaxed);
-    at_ns_.store(now_ns, std::memory_order_relaxed);
-    stay_ns_ += spent;
-    add(busy_ns_, spent);
+    was_busy(now_ns);
     if (cpu_at_ns_ != 0) {
       const auto cpu = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID)) - cpu_at_ns_;
       cpu_at_ns_ = 0;
@@ -128,6 +122,14 @@ class worker_times {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
   void waited(std::uint64_t ns) noexcept;
+  /// Counts the time since the previous call, or since begin(), and returns it.
+  std::uint64_t was_busy(std::uint64_t until_ns) noexcept {
+    const std::uint64_t spent = until_ns - at_ns_.load(std::memory_order_relaxed);
+    at_ns_.store(until_ns, std::memory_order_relaxed);
+    stay_ns_ += spent;
+    add(busy_ns_, spent);
+    return spent;
+  }
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
   std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: the worker works

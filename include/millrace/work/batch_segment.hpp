@@ -107,6 +107,7 @@ class batch_segment final : public batch_rows {
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
   }
+  /// Reports the rows of one claim, and closes the batch if these are its last.
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:

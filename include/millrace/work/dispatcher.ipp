@@ -161,7 +161,8 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
   while (!stopped_.load() && index < open_.load()) {
     const std::size_t count = claim(s.at_once, first);
     if (count == 0) {
-      if (!stay(index, now = steady_now_ns())) break;
+      now = steady_now_ns();
+      if (!stay(index, now)) break;
       s.times->begin(start = now = steady_now_ns());
       continue;
     }
@@ -172,7 +173,8 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
     work_->publish(first, count);
     // After its turn the worker queues again, so that other sessions and the user's own TBB work run, too.
     if (now - start > turn_ns) {
-      s.times->end_of_stay(now = steady_now_ns());
+      now = steady_now_ns();
+      s.times->end_of_stay(now);
       fit_to_cores(now);
       if (submit(index)) return;
       s.times->begin(now);

@@ -1,7 +1,7 @@
 // How many bytes of a file are fetched ahead of its reader.
 //
 //   mr::detail::fetch_window window(8 << 20);
-//   if (must_wait) window.adapt(128 << 20);                // doubles, or takes the last doubling back
+//   if (must_wait) window.adapt(128 << 20);                // doubles, halves, or takes the last change back
 //   window.gave(bytes, {now_ns, idle_ns});                 // which the reader took
 //   mr::detail::fetch_window next = window.of_next_file(); // goes on where this one ends
 //
@@ -9,7 +9,8 @@
 // (Little's law). A larger window helps only against the second, and costs memory. So the window doubles as long as
 // each doubling made the reader faster by an eighth. A doubling that did not is taken back, and is tried again after 64
 // windows. If the network's thread is busy for more than seven eighths of the time, no doubling can bring as much. Then
-// half the window is tried, and kept if the reader is not slower by an eighth: bytes that wait have left the cache.
+// half the window is tried, but not less than the first one, and kept if the reader is not slower by an eighth: bytes
+// that wait have left the cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -49,11 +50,10 @@ class fetch_window {
     // The best rate of late: a single one may be that of a pause of this machine.
     rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
     const bool is_busy = spent.idle_ns < spent.now_ns / 8;
-    const std::size_t next = is_busy ? std::max(bytes_ / 2, first_bytes_) : std::min(2 * bytes_, max_bytes);
-    const bool changes = is_busy ? next < bytes_ : next > bytes_;
-    bytes_before_ = changes ? bytes_ : 0;
-    if (changes) bytes_ = next;
-    least_bytes_ = bytes_;
+    const std::size_t next =
+        is_busy ? std::max(bytes_ / 2, first_bytes_) : std::max(std::min(2 * bytes_, max_bytes), bytes_);
+    bytes_before_ = next == bytes_ ? 0 : bytes_;
+    least_bytes_ = bytes_ = next;
   }
   /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
   void gave(std::size_t bytes, const network_time& now) noexcept {
@@ -78,7 +78,7 @@ class fetch_window {
   std::size_t bytes_before_ = 0;   // before the change that is on trial; 0: none is
   std::uint64_t least_bytes_ = bytes_, given_bytes_ = 0;   // what the reader takes until the window may change; took
   network_time spent_{}, gave_at_{};
-  double rate_ = 0;   // bytes a ns, before the change that is on trial
+  double rate_ = 0;   // bytes a ns, the best of late, before the change that is on trial
   bool begun_ = false;
 };
 
