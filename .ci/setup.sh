@@ -46,7 +46,8 @@ packages_for() {
     echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
   fi
   [ "$1" != bench_remote ] || echo curl nginx-light openssl python3-venv
-  [ "$1" != bench_peers ] || echo python3-venv
+  # What FFCV is compiled with, and what SPDL decodes with.
+  [ "$1" != bench_peers ] || echo python3-venv python3-dev libopencv-dev libturbojpeg0-dev ffmpeg
 }
 
 missing_packages() {

@@ -10,19 +10,19 @@ class Contender:
     environment: str = ""        # folder of the virtual environment; none: Millrace
     installs: tuple = ()         # arguments of pip install, one call after the other
     needs: str = ""              # Debian packages without which it does not install or run
-    pack: str = ""               # the program that packs the photographs for it
-    folder: str = ""             # behind the set's name: photographs that somebody made by `repack`
+    pack: str = ""               # the program that packs the photographs for it; of Millrace: options of `repack`
     says: str = ""               # what a reader of the figures has to know
 
 
+REPACK = "--restarts-per-row auto --codes"
 TORCH = ("torch", "torchvision", "webdataset", "pillow", "numpy")
 
 CONTENDERS = [
     Contender("Millrace", "shards"),
     Contender("Millrace, by an index", "indexed"),
     Contender("Millrace, entries in the index", "entries"),
-    Contender("Millrace, repacked", "shards", folder="-repacked"),
-    Contender("Millrace, repacked, by an index", "indexed", folder="-repacked"),
+    Contender("Millrace, repacked", "shards", pack=REPACK),
+    Contender("Millrace, repacked, by an index", "indexed", pack=REPACK),
     Contender("tf.data", "tf_data.py", "TFRecord", "tf-data", (["tensorflow-cpu"],), pack="tf_pack.py",
               says="resize without antialias"),
     Contender("mlx-data", "mlx_data.py", "tar", "mlx-data", (["mlx-data", "numpy"],),

@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,7 @@ ROOT = HERE.parent.parent
 ENVIRONMENTS = ROOT / "build" / "peers" / "env"
 DATA = pathlib.Path(os.environ.get("MILLRACE_BENCH_DATA", ROOT / "build" / "bench" / "data"))
 PROGRAM = ROOT / "build" / "bench" / "bench" / "bench_peers"
+REPACK = ROOT / "build" / "bench" / "examples" / "repack"
 SETS = ["S", "M", "L"]
 MEAN_MAY_DIFFER = 4   # of 255: crops are drawn otherwise, resized by other filters
 
@@ -98,16 +100,18 @@ def packed(contender, name):
     """The folder of the set as the loader reads it."""
     shards = DATA / f"photo-set-{name}"
     if not contender.pack:
-        folder = DATA / f"photo-set-{name}{contender.folder}"
-        if not any(folder.glob("*.tar")):
-            raise Skipped(f"there are no shards in {folder.name}: examples/repack makes them of {shards.name}")
-        return folder
-    folder = DATA / "peers" / f"{contender.environment}-{name}"
+        return shards
+    folder = DATA / "peers" / f"{contender.environment or 'repacked'}-{name}"
     stamp, wanted = folder / "stamp", (shards / "stamp").read_text()
     if not stamp.exists() or stamp.read_text() != wanted:
         say(f"packing set {name} for {contender.name}")
-        folder.mkdir(parents=True, exist_ok=True)
-        call("packing", [python_of(contender), HERE / contender.pack, shards, folder], 600)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if contender.environment:
+            command = [python_of(contender), HERE / contender.pack, shards, folder]
+        else:
+            command = [REPACK, shards, folder / "%03d.tar", *contender.pack.split()]
+        call("packing", command, 600)
         stamp.write_text(wanted)
     return folder
 
@@ -160,9 +164,10 @@ def run_all(a):
     chosen = [c for c in CONTENDERS if not a.only or not c.environment or c.name in a.only]
     for name in a.set:
         call("making the set", [PROGRAM, "--make", name], 600)
-    for contender in [c for c in chosen if c.environment]:   # before any clock runs
+    for contender in chosen:   # before any clock runs
         try:
-            python_of(contender)
+            if contender.environment:
+                python_of(contender)
             for name in a.set:
                 packed(contender, name)
         except Skipped as why:
