@@ -122,6 +122,18 @@ struct small_shard {
   }
 };
 
+/// `count` samples of mixed sizes, some larger than a read.
+inline std::string mixed_shard(std::size_t count) {
+  std::string tar;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    tar += file(key + ".cls", std::to_string(i));
+    tar += file(key + ".bin", std::string(i % 7 == 3 ? 70'000 : 100 * (i % 13), static_cast<char>('a' + i % 26)));
+    if (i % 3 == 0) tar += file(key + ".json", "{}");
+  }
+  return tar + end_marker();
+}
+
 /// Bytes in memory that arrive in small pieces, and that fail where they are told to.
 class memory_source final : public mr::byte_source {
  public:

@@ -1,5 +1,5 @@
-// What an index holds, when the quick way makes it, and samples in any order. That an index gives what shard_reader
-// gives is checked for every archive of this folder's tests: see read_tar().
+// What an index holds, and when the quick way makes it. That an index gives what shard_reader gives is checked for
+// every archive of this folder's tests: see read_tar().
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
@@ -35,18 +35,6 @@ bool is_plain(const std::string& tar) {
 std::string by_index(const std::string& tar) {
   const outcome whole = read_tar(tar);   // compares
   return whole.error;
-}
-
-/// `count` samples of mixed sizes, some larger than a read.
-std::string mixed_shard(std::size_t count) {
-  std::string tar;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string key = "k" + std::to_string(i);
-    tar += file(key + ".cls", std::to_string(i));
-    tar += file(key + ".bin", std::string(i % 7 == 3 ? 70'000 : 100 * (i % 13), static_cast<char>('a' + i % 26)));
-    if (i % 3 == 0) tar += file(key + ".json", "{}");
-  }
-  return tar + end_marker();
 }
 
 }  // namespace
@@ -195,139 +183,6 @@ TEST_CASE("a compressed shard has no index and says so") {
   const mr::detail::shard_index index = index_of(through("gzip -c", small_shard().bytes()));
   CHECK(index.state() == state::compressed);
   CHECK(index.samples() == 0);
-}
-
-TEST_CASE("samples come in any order, some twice, in few reads, and are those of shard_reader") {
-  const std::string tar = mixed_shard(200);
-  memory_source source(tar);
-  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  REQUIRE(index.samples() == 200);
-  const outcome whole = read_tar(tar), wanted = read_tar(tar, {.fields = {"bin", "json;none"}});
-  mr::rng random({.seed = 3});
-  for (const bool some : {false, true}) {
-    for (const std::size_t bytes_per_read : {std::size_t{1}, std::size_t{10'000}, std::size_t{1} << 20}) {
-      mr::detail::indexed_reader reader(source, index, shared_pool(),
-                                {.fields = some ? std::vector<std::string>{"bin", "json;none"}
-                                                : std::vector<std::string>{},
-                                 .bytes_per_read = bytes_per_read});
-      std::vector<std::uint32_t> numbers(300);
-      for (auto& n : numbers) n = static_cast<std::uint32_t>(random.below(200));
-      std::vector<mr::record> records(numbers.size());
-      REQUIRE(reader.read(numbers, records) == numbers.size());
-      std::size_t held_bytes = 0;
-      for (std::size_t i = 0; i < numbers.size(); ++i) {
-        CHECK(shown(records[i]) == (some ? wanted : whole).samples[numbers[i]]);
-        CHECK(records[i].offset_bytes() == whole.offsets[numbers[i]]);
-        CHECK(records[i].shard() == "memory.tar");
-        held_bytes += records[i].held_bytes();
-        for (const auto& field : records[i].fields()) {
-          CHECK(mr::detail::location_of(field).key == records[i].key());
-          CHECK(mr::detail::location_of(field).offset_bytes == records[i].offset_bytes());
-        }
-      }
-      CHECK(held_bytes > 100 * 100 * 6);
-      CHECK(held_bytes < 5 * tar.size());
-      if (bytes_per_read > 1) CHECK(reinterpret_cast<std::uintptr_t>(records[0].field(0).data()) % 64 == 0);
-    }
-  }
-}
-
-TEST_CASE("neighbours are read at once, and what lies far apart is not") {
-  std::string tar;
-  for (int i = 0; i < 100; ++i) {
-    const std::string key = "k" + std::to_string(i);
-    tar += file(key + ".cls", "1") + file(key + ".mp4", std::string(50'000, 'm'));
-    tar += file(key + ".txt", std::string(100, 't'));
-  }
-  memory_source source(tar + end_marker());
-  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  std::vector<std::uint32_t> numbers(100);
-  std::vector<mr::record> records(100);
-  for (std::uint32_t i = 0; i < 100; ++i) numbers[i] = 99 - i;
-  mr::detail::indexed_reader all(source, index, shared_pool());
-  REQUIRE(all.read(numbers, records) == 100);
-  CHECK(all.counters().reads == 6);   // of a mebibyte
-  CHECK(all.counters().read_bytes < tar.size());
-  mr::detail::indexed_reader small(source, index, shared_pool(), {.fields = {"cls", "txt"}});
-  REQUIRE(small.read(numbers, records) == 100);
-  CHECK(small.counters().reads == 101);   // the end of one sample and the begin of the next
-  CHECK(small.counters().read_bytes < 250'000);
-  CHECK(records[0]["txt"].text() == std::string(100, 't'));
-}
-
-TEST_CASE("checksums are learned when a payload is first read, and checked from then on") {
-  const small_shard shard;
-  std::string tar = shard.bytes();
-  memory_source source(tar);
-  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  std::vector<std::uint32_t> numbers{2, 1, 0};
-  std::vector<mr::record> records(3);
-  mr::detail::indexed_reader labels(source, index, shared_pool(), {.fields = {"cls"}});
-  CHECK(labels.read(numbers, records) == 3);
-  CHECK(index.known_checksums() == 3);
-  mr::detail::indexed_reader reader(source, index, shared_pool());
-  CHECK(reader.read(numbers, records) == 3);
-  CHECK(reader.counters().checksums_learned == 3);
-  CHECK(reader.counters().checksums_checked == 3);
-  CHECK(index.checksum(1) == mr::crc32c(std::as_bytes(std::span(tar).subspan(shard.offset_of(1) + 512, 700))));
-  for (std::size_t bit = 0; bit < 700 * 8; bit += 37) {
-    std::string flipped = tar;
-    char& byte = flipped[shard.offset_of(3) + 512 + bit / 8];
-    byte = static_cast<char>(byte ^ (1 << bit % 8));
-    memory_source changed(flipped);
-    mr::detail::indexed_reader again(changed, index, shared_pool());
-    REQUIRE(again.read(numbers, records) == 1);   // sample 2 is right, and 0 is not asked for before 1
-    CHECK(records[0].key() == "c");
-    try {
-      std::rethrow_exception(again.failure());
-    } catch (const mr::data_error& e) {
-      CHECK(e.message().starts_with("the sample was changed: got the CRC-32C 0x"));
-      CHECK(e.message().find(" of its field 'jpg', expected 0x") != std::string::npos);
-      CHECK(e.where().key == "b");
-      CHECK(e.where().shard == "memory.tar");
-      CHECK(e.where().offset_bytes == shard.offset_of(3) + 512);
-    }
-    mr::detail::indexed_reader careless(changed, index, shared_pool(), {.checksums = false});
-    CHECK(careless.read(numbers, records) == 3);
-  }
-}
-
-TEST_CASE("the first failure in the order of the list is the one that is told") {
-  const std::string tar = mixed_shard(50);
-  memory_source source(tar);
-  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  mr::detail::indexed_reader reader(source, index, shared_pool(), {.max_member_bytes = 60'000});
-  std::vector<mr::record> records(5);
-  const std::vector<std::uint32_t> numbers{40, 7, 10, 3, 0};   // 10 and 3 are too large
-  REQUIRE(reader.read(numbers, records) == 2);
-  CHECK(records[1].key() == "k7");
-  try {
-    std::rethrow_exception(reader.failure());
-  } catch (const mr::data_error& e) {
-    CHECK(e.message().find("'k10.bin' has 70000 bytes (expected: at most 60000), after the last good key 'k9'") !=
-          std::string::npos);
-  }
-  CHECK_THROWS_AS((void)reader.read_one(3), mr::data_error);
-  CHECK(reader.read_one(4).key() == "k4");
-}
-
-TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sample that they hit") {
-  const small_shard shard;
-  memory_source source(shard.bytes());
-  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  memory_source shorter(shard.bytes().substr(0, shard.offset_of(5) + 600));
-  mr::detail::indexed_reader reader(shorter, index, shared_pool(), {.bytes_per_read = 1});
-  const std::vector<std::uint32_t> numbers{0, 1, 2};
-  std::vector<mr::record> records(3);
-  CHECK(reader.read(numbers, records) == 2);
-  CHECK_THROWS_AS(std::rethrow_exception(reader.failure()), mr::data_error);
-  memory_source::faults f;
-  f.fail_at = shard.offset_of(3);
-  memory_source broken(shard.bytes(), f);
-  mr::detail::indexed_reader unlucky(broken, index, shared_pool(), {.bytes_per_read = 1});
-  CHECK(unlucky.read(numbers, records) == 1);
-  CHECK_THROWS_AS(std::rethrow_exception(unlucky.failure()), mr::io_error);
-  CHECK_THROWS_AS((void)mr::detail::scan_shard(broken, shared_pool()), mr::io_error);
 }
 
 TEST_CASE("bytes that arrive one or seven at a time give the same index") {
