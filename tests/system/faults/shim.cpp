@@ -57,6 +57,19 @@ ssize_t move_bytes(std::string_view name, void* caller, std::size_t bytes, const
   return -1;
 }
 
+/// The same for bytes that go to parts; fewer of them are the first parts, or a piece of the first.
+template <class Call>
+ssize_t move_parts(void* caller, const iovec* to, int count, const Call& call) {
+  std::size_t bytes = 0;
+  for (int i = 0; i < count; ++i) bytes += to[i].iov_len;
+  return move_bytes("read", caller, bytes, [&](std::size_t n) {
+    int whole = 0;
+    for (; whole < count && n >= to[whole].iov_len; ++whole) n -= to[whole].iov_len;
+    const iovec piece{to->iov_base, n};
+    return whole > 0 ? call(to, whole) : call(&piece, 1);
+  });
+}
+
 std::int64_t jump_s(clockid_t clock) {
   if (!state || state->fired.load(std::memory_order_relaxed) == 0 || wanted.call != "clock") return 0;
   if (clock == CLOCK_MONOTONIC) return wanted.how == failure::clock_forward ? 3'600 : 0;
@@ -140,7 +153,13 @@ ssize_t pread64(int file, void* to, std::size_t bytes, off64_t at) {
 }
 ssize_t preadv(int file, const iovec* to, int count, off_t at) {
   static const auto next = real<ssize_t(int, const iovec*, int, off_t)>("preadv");
-  return attempt("read", __builtin_return_address(0), [&] { return next(file, to, count, at); });
+  return move_parts(__builtin_return_address(0), to, count,
+                    [&](const iovec* parts, int n) { return next(file, parts, n, at); });
+}
+ssize_t preadv64(int file, const iovec* to, int count, off64_t at) {
+  static const auto next = real<ssize_t(int, const iovec*, int, off64_t)>("preadv64");
+  return move_parts(__builtin_return_address(0), to, count,
+                    [&](const iovec* parts, int n) { return next(file, parts, n, at); });
 }
 
 ssize_t write(int file, const void* from, std::size_t bytes) {

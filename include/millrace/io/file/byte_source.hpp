@@ -20,6 +20,7 @@
 #include <millrace/io/file/posix_files.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -46,6 +47,13 @@ class byte_source {
   /// May read fewer bytes than `buffer` holds; returns 0 only at the end.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
 
+  /// Reads as read_at(), into `parts`, each of which is filled before the next. A source may fill the first one only.
+  virtual std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) {
+    return parts.empty() ? 0 : read_at(offset_bytes, parts.front());
+  }
+  /// Returns whether read_parts() fills many parts at the price of one read.
+  virtual bool reads_parts() const noexcept { return false; }
+
   /// Tells what will be read next, in this order. A source that is far away fetches it ahead; others do nothing.
   virtual void will_read(std::span<const byte_range> ranges) { static_cast<void>(ranges); }
 
@@ -57,6 +65,8 @@ namespace detail {
 
 /// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
+/// The same for parts, none of which is empty. Afterwards they are what was not filled.
+std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
 template <class Files = posix_files>
@@ -79,10 +89,36 @@ class basic_file_source final : public byte_source {
   /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails for good or the file was replaced.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     const std::size_t wanted = std::min(buffer.size(), max_bytes_per_call);
+    return read(offset_bytes, wanted, [&] {
+      return files_.read_at(file_, buffer.data(), wanted, static_cast<off_t>(offset_bytes));
+    });
+  }
+  /// The same, into up to 512 parts.
+  std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
+    std::array<struct ::iovec, max_parts_per_call> places;
+    std::size_t count = 0, wanted = 0;
+    for (; count < std::min(parts.size(), places.size()) && wanted < max_bytes_per_call; ++count) {
+      places[count] = {parts[count].data(), std::min(parts[count].size(), max_bytes_per_call - wanted)};
+      wanted += places[count].iov_len;
+    }
+    return read(offset_bytes, wanted, [&] {
+      return files_.read_parts_at(file_, places.data(), static_cast<int>(count), static_cast<off_t>(offset_bytes));
+    });
+  }
+  bool reads_parts() const noexcept override { return true; }
+
+ private:
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
+  static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS take 1,024
+  static constexpr std::int64_t longest_pause_ns = 128'000'000;
+
+  /// Makes the call until it moves bytes, of `wanted`.
+  template <class Call>
+  std::size_t read(std::uint64_t offset_bytes, std::size_t wanted, const Call& call) {
     std::int64_t pause_ns = 1'000'000;
     bool reopened = false;
     for (;;) {
-      const ssize_t got = files_.read_at(file_, buffer.data(), wanted, static_cast<off_t>(offset_bytes));
+      const ssize_t got = call();
       if (got == 0 && wanted > 0) check_end(offset_bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       const int reason = errno;
@@ -98,10 +134,6 @@ class basic_file_source final : public byte_source {
       }
     }
   }
-
- private:
-  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
-  static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
   void open() {
     do file_ = files_.open(path_.c_str(), O_RDONLY);

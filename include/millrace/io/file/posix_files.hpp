@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -44,6 +45,7 @@ struct posix_files {
   static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
   static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
   static ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) noexcept;
+  static ssize_t read_parts_at(int file, const struct ::iovec* parts, int count, off_t offset) noexcept;
   static ssize_t write(int file, const void* data, std::size_t bytes) noexcept { return ::write(file, data, bytes); }
   static int sync(int file) noexcept { return ::fsync(file); }
   static int rename(const char* from, const char* to) noexcept { return ::rename(from, to); }

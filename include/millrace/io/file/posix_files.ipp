@@ -27,6 +27,11 @@ MILLRACE_INLINE ssize_t posix_files::read_at(int file, void* buffer, std::size_t
   return ::pread(file, buffer, bytes, offset);
 }
 
+MILLRACE_INLINE ssize_t posix_files::read_parts_at(int file, const struct ::iovec* parts, int count,
+                                                   off_t offset) noexcept {
+  return ::preadv(file, parts, count, offset);
+}
+
 MILLRACE_INLINE void posix_files::will_read_forward([[maybe_unused]] int file) noexcept {
 #ifdef POSIX_FADV_SEQUENTIAL
   ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice: a refusal does no harm

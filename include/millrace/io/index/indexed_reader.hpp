@@ -7,7 +7,8 @@
 // The records equal those of shard_reader. One call reads its samples in shard order. It reads neighbors together, up
 // to `bytes_per_read`, into one block of memory. A record keeps that whole block alive, so request together the samples
 // that are used at about the same time. Payloads begin at multiples of 64 bytes. A small gap between two wanted
-// payloads is read too.
+// payloads is read too. Where the source reads parts, gaps stay out of the block: all go to the same few bytes, so that
+// small samples with their two or more headers take half the memory.
 // CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp keeps them. Each
 // record has its checksums as record::checksums().
 // Entry points: with a source of the index file, a field gets those that the index has for it (bytes::entries()). Their
@@ -87,6 +88,7 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // of each piece in memory, in bytes
+  static constexpr std::size_t gap_bytes = 2'048;   // few, so that they stay in the first-level cache
 
   struct known_field {
     bool wanted = false;
@@ -97,10 +99,12 @@ class indexed_reader {
   };
   struct piece {                    // one read
     std::uint64_t offset_bytes;
-    std::size_t at, size;
+    std::size_t at, size;           // size in the file, and in memory unless gaps are left out
+    std::size_t first_part;
   };
   struct part {                     // one payload
     std::uint32_t member;
+    std::uint64_t offset_bytes;     // in the file
     std::size_t at, size;
     std::uint32_t checksum = 0;     // of a payload that was found right; 0: not known
   };
@@ -119,6 +123,8 @@ class indexed_reader {
   void add_part(std::uint32_t number, const indexed_member& member);
   void finish_block();
   void fill_block();
+  /// Reads the piece with this index to where the payloads begin, or further behind. Returns how many bytes it got.
+  std::size_t read_piece(std::size_t number, std::byte* payloads);
   void announce_entries(std::span<const std::uint32_t> numbers);
   void add_entries(std::uint32_t member);
   /// Reads the entries of all payloads in the block to `at` and behind; `lead` is where the payloads begin.
@@ -156,6 +162,8 @@ class indexed_reader {
   std::vector<sought_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
+  std::vector<std::byte> gap_;        // what lies in gaps is read to here; empty: it stays between the payloads
+  std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
   std::size_t block_entries_ = 0;     // payloads of the block that have some
   std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0;

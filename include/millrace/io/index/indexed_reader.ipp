@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
                                                indexed_reader_options options, byte_source* entries)
     : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
-      options_(std::move(options)) {
+      options_(std::move(options)), gap_(source.reads_parts() ? gap_bytes : 0) {
   const wanted_fields wanted(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
     fields_.push_back({.wanted = wanted.contains(index.field_name(field)), .name = index.field_name(field)});
@@ -153,12 +153,13 @@ MILLRACE_INLINE void indexed_reader::add_part(std::uint32_t number, const indexe
   const auto size = static_cast<std::size_t>(member.size_bytes);
   if (pieces_.empty() || member.offset_bytes < pieces_.back().offset_bytes + pieces_.back().size ||
       member.offset_bytes - pieces_.back().offset_bytes - pieces_.back().size > options_.largest_gap_bytes)
-    pieces_.push_back({member.offset_bytes, aligned(payload_bytes_, alignment), 0});
+    pieces_.push_back({member.offset_bytes, aligned(payload_bytes_, alignment), 0, parts_.size()});
   piece& last = pieces_.back();
-  const auto at = last.at + static_cast<std::size_t>(member.offset_bytes - last.offset_bytes);
-  last.size = at + size - last.at;
+  const auto before = static_cast<std::size_t>(member.offset_bytes - last.offset_bytes);   // in the file
+  const std::size_t at = gap_.empty() ? last.at + before : aligned(payload_bytes_, alignment);
+  last.size = before + size;
   payload_bytes_ = at + size;
-  parts_.push_back({number, at, size});
+  parts_.push_back({number, member.offset_bytes, at, size});
 }
 
 MILLRACE_INLINE void indexed_reader::finish_block() {
@@ -176,8 +177,9 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   auto block = pool_->take(payload_bytes_ + tail_bytes_ + 2 * alignment + entries_table_bytes(block_entries_));
   std::byte* const base = block.get()->data();
   const std::size_t lead = (alignment - reinterpret_cast<std::uintptr_t>(base) % alignment) % alignment;
-  for (const piece& p : pieces_) {
-    const std::size_t got = read_fully(*source_, p.offset_bytes, {base + lead + p.at, p.size});
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const piece& p = pieces_[i];
+    const std::size_t got = read_piece(i, base + lead);
     ++counters_.reads;
     counters_.read_bytes += got;
     if (got < p.size)
@@ -223,6 +225,22 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     else records_[planned.position] = record(lasting);
   }
   if (block_entries_ > 0) fill_entries(*block.get(), lead, at);
+}
+
+MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::byte* payloads) {
+  const piece& p = pieces_[number];
+  if (gap_.empty()) return read_fully(*source_, p.offset_bytes, std::span(payloads + p.at, p.size));
+  places_.clear();
+  std::uint64_t at = p.offset_bytes;
+  const std::size_t end = number + 1 < pieces_.size() ? pieces_[number + 1].first_part : parts_.size();
+  for (std::size_t i = p.first_part; i < end; ++i) {
+    for (const part& next = parts_[i]; at < next.offset_bytes; at += places_.back().size())
+      places_.push_back(std::span(gap_).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(gap_.size(), next.offset_bytes - at))));
+    if (parts_[i].size > 0) places_.emplace_back(payloads + parts_[i].at, parts_[i].size);
+    at += parts_[i].size;
+  }
+  return read_fully(*source_, p.offset_bytes, std::span(places_));
 }
 
 MILLRACE_INLINE void indexed_reader::add_entries(std::uint32_t member) {

@@ -1,3 +1,4 @@
+#include <millrace/base/random.hpp>
 #include <millrace/io/file/byte_source.hpp>
 
 #include "../tar_bytes.hpp"
@@ -53,17 +54,28 @@ struct scripted_files : mr::detail::posix_files {
     return result;
   }
   ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) const {
-    plan->asked.push_back(bytes);
-    if (!plan->reads.empty()) {
-      const long next = plan->reads.front();
-      plan->reads.pop_front();
-      if (next < 0) {
-        errno = static_cast<int>(-next);
-        return -1;
-      }
-      bytes = std::min(bytes, static_cast<std::size_t>(next));
+    return may_move(bytes) ? posix_files::read_at(file, buffer, bytes, offset) : -1;
+  }
+  ssize_t read_parts_at(int file, const struct ::iovec* parts, int count, off_t offset) const {
+    std::vector<struct ::iovec> fewer(parts, parts + count);
+    std::size_t bytes = 0;
+    for (const auto& part : fewer) bytes += part.iov_len;
+    if (!may_move(bytes)) return -1;
+    for (auto& part : fewer) {
+      part.iov_len = std::min(part.iov_len, bytes);
+      bytes -= part.iov_len;
     }
-    return posix_files::read_at(file, buffer, bytes, offset);
+    return posix_files::read_parts_at(file, fewer.data(), count, offset);
+  }
+  /// Whether the call succeeds, and with how many bytes at most.
+  bool may_move(std::size_t& bytes) const {
+    plan->asked.push_back(bytes);
+    if (plan->reads.empty()) return true;
+    const long next = plan->reads.front();
+    plan->reads.pop_front();
+    if (next < 0) errno = static_cast<int>(-next);
+    bytes = std::min(bytes, static_cast<std::size_t>(std::max(next, 0L)));
+    return next >= 0;
   }
   void sleep_ns(std::int64_t duration_ns) const { plan->pauses_ns.push_back(duration_ns); }
 };
@@ -77,6 +89,23 @@ std::string read_all(mr::byte_source& source, std::size_t room_bytes = 100) {
     const std::size_t got = mr::detail::read_fully(source, all.size(), buffer);
     all.append(reinterpret_cast<const char*>(buffer.data()), got);
     if (got < buffer.size()) return all;
+  }
+}
+
+/// The same in parts of 1 to 30 bytes.
+std::string read_all_in_parts(mr::byte_source& source, std::size_t room_bytes = 100) {
+  mr::rng random({.seed = 4});
+  std::string all;
+  for (;;) {
+    std::string buffer(room_bytes, '?');
+    std::vector<std::span<std::byte>> parts;
+    for (std::size_t at = 0; at < room_bytes; at += parts.back().size())
+      parts.push_back(std::as_writable_bytes(std::span(buffer)).subspan(at, std::min<std::size_t>(
+          room_bytes - at, 1 + static_cast<std::size_t>(random.below(30)))));
+    const std::size_t got = mr::detail::read_fully(source, all.size(), std::span(parts));
+    CHECK(buffer.find_first_not_of('?', got) == std::string::npos);
+    all += buffer.substr(0, got);
+    if (got < room_bytes) return all;
   }
 }
 
@@ -101,6 +130,26 @@ TEST_CASE("a file is read from any offset, and gives 0 at its end") {
   CHECK(source.read_at(1'000'000, buffer) == 0);
 }
 
+TEST_CASE("a read fills its parts one behind the other, more of them than one call takes") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  mr::file_source source(f / "x");
+  CHECK(source.reads_parts());
+  CHECK(read_all_in_parts(source) == some_bytes());
+  std::string all(1000, '?');
+  std::vector<std::span<std::byte>> parts;
+  for (char& byte : all) parts.push_back(std::as_writable_bytes(std::span(&byte, 1)));
+  CHECK(source.read_parts(0, parts) == 512);
+  CHECK(all == some_bytes().substr(0, 512) + std::string(488, '?'));
+  CHECK(mr::detail::read_fully(source, 0, std::span(parts)) == 1000);
+  CHECK(all == some_bytes());
+  CHECK(source.read_parts(0, {}) == 0);
+  // A source that knows nothing of parts.
+  memory_source plain(some_bytes());
+  CHECK_FALSE(plain.reads_parts());
+  CHECK(read_all_in_parts(plain) == some_bytes());
+}
+
 TEST_CASE("short reads and interruptions do not show") {
   const temporary_folder f;
   save(f / "x", some_bytes());
@@ -109,6 +158,12 @@ TEST_CASE("short reads and interruptions do not show") {
   {
     scripted_source source(f / "x", scripted_files(plan));
     CHECK(read_all(source) == some_bytes());
+    CHECK(plan.reads.empty());
+  }
+  for (int i = 0; i < 50; ++i) plan.reads.insert(plan.reads.end(), {1, -EINTR, 7, -EINTR, -EINTR, 3});
+  {
+    scripted_source source(f / "x", scripted_files(plan));
+    CHECK(read_all_in_parts(source) == some_bytes());
     CHECK(plan.reads.empty());
   }
   CHECK(plan.open_files == 0);
@@ -123,6 +178,9 @@ TEST_CASE("no single call asks for more than one GiB") {
   std::vector<std::byte> buffer(3);
   CHECK(source.read_at(0, std::span<std::byte>(buffer.data(), std::size_t{3} << 30)) == 3);
   CHECK(plan.asked == std::vector<std::size_t>{std::size_t{1} << 30});
+  const std::vector<std::span<std::byte>> parts{{buffer.data(), 2}, {buffer.data(), std::size_t{3} << 30}};
+  CHECK(source.read_parts(0, parts) == 3);
+  CHECK(plan.asked.back() == std::size_t{1} << 30);
 }
 
 TEST_CASE("EAGAIN is retried with growing pauses, and not for ever") {
@@ -138,6 +196,8 @@ TEST_CASE("EAGAIN is retried with growing pauses, and not for ever") {
   CHECK_THROWS_AS((void)read_all(source), mr::io_error);
   CHECK(plan.pauses_ns.size() == 8);
   CHECK(plan.pauses_ns.back() == 128'000'000);
+  plan.reads = {10, -EAGAIN};
+  CHECK(read_all_in_parts(source) == some_bytes());
 }
 
 TEST_CASE("a stale handle is opened again once, at the same offset") {
@@ -150,6 +210,9 @@ TEST_CASE("a stale handle is opened again once, at the same offset") {
     CHECK(read_all(source) == some_bytes());
     CHECK(plan.opened == 3);
     CHECK(plan.open_files == 1);
+    plan.reads = {10, -ESTALE, 20};
+    CHECK(read_all_in_parts(source) == some_bytes());
+    CHECK(plan.opened == 4);
     plan.reads = {-ESTALE, -ESTALE};
     CHECK_THROWS_AS((void)read_all(source), mr::io_error);
     plan.reads = {-ESTALE};

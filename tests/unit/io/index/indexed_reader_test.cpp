@@ -16,7 +16,10 @@ using namespace tar_test;
 
 TEST_CASE("samples come in any order, some twice, in few reads, and are those of shard_reader") {
   const std::string tar = mixed_shard(200);
-  memory_source source(tar);
+  bool in_parts = false;
+  SUBCASE("with the gaps between them") {}
+  SUBCASE("without") { in_parts = true; }
+  memory_source source(tar, {.in_parts = in_parts});
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   REQUIRE(index.samples() == 200);
   const outcome whole = read_tar(tar), wanted = read_tar(tar, {.fields = {"bin", "json;none"}});
@@ -56,20 +59,55 @@ TEST_CASE("neighbours are read at once, and what lies far apart is not") {
     tar += file(key + ".cls", "1") + file(key + ".mp4", std::string(50'000, 'm'));
     tar += file(key + ".txt", std::string(100, 't'));
   }
-  memory_source source(tar + end_marker());
+  bool in_parts = false;
+  SUBCASE("with the gaps between them") {}
+  SUBCASE("without") { in_parts = true; }
+  memory_source source(tar + end_marker(), {.in_parts = in_parts});
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   std::vector<std::uint32_t> numbers(100);
   std::vector<mr::record> records(100);
   for (std::uint32_t i = 0; i < 100; ++i) numbers[i] = 99 - i;
   mr::detail::indexed_reader all(source, index, shared_pool());
   REQUIRE(all.read(numbers, records) == 100);
-  CHECK(all.counters().reads == 6);   // of a mebibyte
+  CHECK(all.counters().reads == (in_parts ? 5 : 6));   // of a mebibyte of memory
   CHECK(all.counters().read_bytes < tar.size());
   mr::detail::indexed_reader small(source, index, shared_pool(), {.fields = {"cls", "txt"}});
   REQUIRE(small.read(numbers, records) == 100);
   CHECK(small.counters().reads == 101);   // the end of one sample and the begin of the next
   CHECK(small.counters().read_bytes < 250'000);
   CHECK(records[0]["txt"].text() == std::string(100, 't'));
+}
+
+TEST_CASE("where the source reads parts, gaps of any length stay out of memory") {
+  const temporary_folder folder;
+  std::string tar;
+  mr::rng random({.seed = 8});
+  std::size_t payload_bytes = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "k" + std::to_string(i), bin(i % 5 == 0 ? 0 : random.below(2'000), 'b');
+    tar += file(key + ".bin", bin) + file(key + ".cls", std::to_string(i));
+    tar += file(key + ".raw", std::string(random.below(9'000), 'r'));
+    payload_bytes += bin.size() + std::to_string(i).size();
+  }
+  save(folder / "x.tar", tar + end_marker());
+  const outcome whole = read_tar(tar + end_marker(), {.fields = {"bin", "cls"}});
+  mr::file_source source(folder / "x.tar");
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
+  std::vector<std::uint32_t> numbers(300);
+  for (std::uint32_t i = 0; i < 300; ++i) numbers[i] = i;
+  std::vector<mr::record> records(300);
+  mr::block_pool pool;   // of its own: it makes a block of the right size
+  mr::detail::indexed_reader reader(source, index, pool, {.fields = {"bin", "cls"}});
+  REQUIRE(reader.read(numbers, records) == 300);
+  CHECK(reader.counters().reads == 1);
+  CHECK(reader.counters().read_bytes > 1'000'000);
+  std::size_t held_bytes = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CHECK(shown(records[i]) == whole.samples[i]);
+    held_bytes += records[i].held_bytes();
+    for (const auto& field : records[i].fields()) CHECK(reinterpret_cast<std::uintptr_t>(field.data()) % 64 == 0);
+  }
+  CHECK(held_bytes < payload_bytes + 300 * 400);   // what a sample has beside its payloads
 }
 
 TEST_CASE("checksums are learned when a payload is first read, and checked from then on") {
@@ -144,5 +182,18 @@ TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sa
   mr::detail::indexed_reader unlucky(broken, index, shared_pool(), {.bytes_per_read = 1});
   CHECK(unlucky.read(numbers, records) == 1);
   CHECK_THROWS_AS(std::rethrow_exception(unlucky.failure()), mr::io_error);
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{700}, ~std::size_t{0}}) {
+    memory_source parts(shard.bytes().substr(0, shard.offset_of(5) + 600),
+                        {.max_bytes_per_read = piece, .in_parts = true});
+    mr::detail::indexed_reader in_parts(parts, index, shared_pool());
+    CHECK(in_parts.read(numbers, records) == 0);   // all in one read
+    try {
+      std::rethrow_exception(in_parts.failure());
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().offset_bytes == shard.offset_of(5) + 600);
+    }
+    CHECK(in_parts.read(std::span(numbers).first(2), std::span(records).first(2)) == 2);
+    CHECK(records[1].key() == "b");
+  }
   CHECK_THROWS_AS((void)mr::detail::scan_shard(broken, shared_pool()), mr::io_error);
 }
