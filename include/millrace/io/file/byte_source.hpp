@@ -105,6 +105,7 @@ class basic_file_source final : public byte_source {
       return files_.read_parts_at(file_, places.data(), static_cast<int>(count), static_cast<off_t>(offset_bytes));
     });
   }
+  /// Returns true: the system reads parts.
   bool reads_parts() const noexcept override { return true; }
 
  private:

@@ -25,7 +25,9 @@ class metered_file final : public byte_source {
   std::string_view name() const noexcept override { return file_->name(); }
   /// Reads, and reports the time and the bytes to the meter.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  /// Does the same for parts.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
+  /// Returns whether the file reads parts.
   bool reads_parts() const noexcept override { return file_->reads_parts(); }
   /// Tells the file what will be read next.
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }

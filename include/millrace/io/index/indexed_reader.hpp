@@ -7,8 +7,8 @@
 // The records equal those of shard_reader. One call reads its samples in shard order. It reads neighbors together, up
 // to `bytes_per_read`, into one block of memory. A record keeps that whole block alive, so request together the samples
 // that are used at about the same time. Payloads begin at multiples of 64 bytes. A small gap between two wanted
-// payloads is read too. Where the source reads parts, gaps stay out of the block: all go to the same few bytes, so that
-// small samples with their two or more headers take half the memory.
+// payloads is read too. Where the source reads parts, gaps stay out of the block: all are read to the same few bytes.
+// So small samples take less memory, and more of them stay in the cache.
 // CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp keeps them. Each
 // record has its checksums as record::checksums().
 // Entry points: with a source of the index file, a field gets those that the index has for it (bytes::entries()). Their
