@@ -139,7 +139,12 @@ class indexed_reader {
 
   /// Reads a sample by shard_reader: it has sparse members, or it is an error.
   void read_alone(std::size_t position, std::uint32_t number);
-  shard_reader reader_from(std::uint32_t number, std::uint64_t offset_bytes, bool strict = false);
+  struct part_of_shard {
+    std::uint32_t number;           // of its first sample
+    std::uint64_t offset_bytes, end_bytes = ~std::uint64_t{0};
+    bool strict = false;
+  };
+  shard_reader reader_of(const part_of_shard& of);
 
   struct checked {
     std::uint32_t checksum = 0;

@@ -88,7 +88,8 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 }
 
 MILLRACE_INLINE void indexed_reader::throw_damage() {
-    shard_reader reader = reader_from(index_->samples(), index_->facts().resume_offset_bytes);
+    shard_reader reader = reader_of({.number = index_->samples(),
+                                     .offset_bytes = index_->facts().resume_offset_bytes});
     while (reader.next()) {}
     throw data_error("the shard was damaged when its index was made, and is not any more: " +
                          printable(index_->damage()),
@@ -98,7 +99,7 @@ MILLRACE_INLINE void indexed_reader::throw_damage() {
 MILLRACE_INLINE void indexed_reader::throw_missing_end_marker() {
     const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
     const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
-    shard_reader reader = reader_from(last, offset_bytes, true);
+    shard_reader reader = reader_of({.number = last, .offset_bytes = offset_bytes, .strict = true});
     while (reader.next()) {}
     throw data_error("the shard had no end marker when its index was made, and has one now",
                      "Remove its index, and start again", where({}, offset_bytes));
@@ -311,7 +312,10 @@ MILLRACE_INLINE void indexed_reader::name_field(std::byte* base, std::size_t& at
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    auto sample = reader_from(number, index_->sample(number).offset_bytes).next();
+    // A damaged header may look right to a reader that has not seen those before it, so it reads up to the damage.
+    part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
+    if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
+    auto sample = reader_of(alone).next();
     if (!sample || sample->key() != index_->sample(number).key)
       throw data_error("the shard has another sample here than when its index was made",
                        "Shards must not change while they are read: remove the index, and start again",
@@ -348,13 +352,12 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
   }
 }
 
-MILLRACE_INLINE shard_reader indexed_reader::reader_from(std::uint32_t number, std::uint64_t offset_bytes,
-                                                         bool strict) {
-  return {std::make_unique<borrowed_source>(*source_), *pool_,
+MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& of) {
+  return {std::make_unique<borrowed_source>(*source_, of.end_bytes), *pool_,
           {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes,
-           .max_sample_bytes = options_.max_sample_bytes, .max_fields = options_.max_fields, .strict = strict},
-          {.offset_bytes = offset_bytes, .samples_before = number,
-           .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};
+           .max_sample_bytes = options_.max_sample_bytes, .max_fields = options_.max_fields, .strict = of.strict},
+          {.offset_bytes = of.offset_bytes, .samples_before = of.number,
+           .last_key = of.number == 0 ? std::string() : std::string(index_->sample(of.number - 1).key)}};
 }
 
 MILLRACE_INLINE indexed_reader::checked indexed_reader::check(std::uint32_t number, std::uint32_t member,

@@ -34,15 +34,17 @@ class tail_source final : public byte_source {
   std::string front_;
 };
 
-/// A source that forwards to one that it does not own.
+/// A source that forwards to one that it does not own, as if that one ended at `end_bytes` at the latest.
 class borrowed_source final : public byte_source {
  public:
-  explicit borrowed_source(byte_source& source) noexcept : source_(&source) {}
+  explicit borrowed_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept
+      : source_(&source), end_bytes_(end_bytes) {}
   std::string_view name() const noexcept override { return source_->name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 
  private:
   byte_source* source_;
+  std::uint64_t end_bytes_;
 };
 
 }}}  // namespace millrace::detail
