@@ -99,6 +99,21 @@ inline std::string gnu_long_name(const std::string& name, std::string_view data)
          padded(with_end) + block({.name = name.substr(0, 99), .size_bytes = data.size(), .magic = gnu}) + padded(data);
 }
 
+/// One piece of data: where it lies in the file that is stored, its bytes, and the size of that file.
+struct sparse_map {
+  std::uint64_t at = 0, stored = 0, size = 0;
+};
+/// The header of a member in the old GNU sparse format.
+inline std::string sparse_block(header h, const sparse_map& map) {
+  h.magic = std::string("ustar  \0", 8);
+  std::string b = block(h);
+  b.replace(386, 11, octal(map.at, 11));
+  b.replace(398, 11, octal(map.stored, 11));
+  b.replace(483, 11, octal(map.size, 11));
+  put_checksum(b, 0);
+  return b;
+}
+
 inline std::string end_marker() { return std::string(1024, '\0'); }
 
 /// Three samples of two fields: a, b, c with .cls and .jpg; 6 members.

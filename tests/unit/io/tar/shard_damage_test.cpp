@@ -195,13 +195,9 @@ TEST_CASE("a flipped bit in any header byte gives an error, or changes nothing t
 TEST_CASE("a sparse member whose map or size does not fit its payload is an error, by an index too") {
   const auto sparse = [](std::uint64_t at, std::uint64_t stored, std::uint64_t size, const std::string& raw_size,
                          char type = 'S') {
-    std::string b = block({.name = "a.bin", .size_bytes = stored, .type = type, .raw_size = raw_size,
-                           .magic = std::string("ustar  \0", 8)});
-    b.replace(386, 11, octal(at, 11));       // one piece: where it lies in the file, and its bytes
-    b.replace(398, 11, octal(stored, 11));
-    b.replace(483, 11, octal(size, 11));
-    put_checksum(b, 0);
-    return b + padded(std::string(stored, 'x'));
+    return sparse_block({.name = "a.bin", .size_bytes = stored, .type = type, .raw_size = raw_size},
+                        {.at = at, .stored = stored, .size = size}) +
+           padded(std::string(stored, 'x'));
   };
   const std::string other = file("b.bin", "b");
   CHECK(read_tar(sparse(1'000, 14, 1'014, "") + other + end_marker()).error.empty());
