@@ -74,13 +74,23 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
   return ended != 0 && ended < now_ns ? ended : now_ns;
 }
 
+/// Takes the pauses' idle time off a stage: what its threads have counted beyond the wall time. Most of it is blocked
+/// time, for the slots are full in a pause. After the last sample it is starved time.
+MILLRACE_INLINE void leave_pauses_out(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
+  const std::uint64_t counted = s.busy_ns + s.starved_ns + s.blocked_ns, within = wall_ns * s.concurrency;
+  std::uint64_t idle = std::min(counted - std::min(counted, within), paused_ns * s.concurrency);
+  for (std::uint64_t* const waited : {&s.blocked_ns, &s.starved_ns}) {
+    const std::uint64_t part = std::min(*waited, idle);
+    *waited -= part;
+    idle -= part;
+  }
+}
+
 MILLRACE_INLINE void trainer_times::add_to(flow_figures& f, std::uint64_t now_ns) const {
   std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
   if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
-  // During a pause, a stage with full output stood still, and that is no blocked time. A stage that was not full
-  // worked on, so subtracting the pause does it no harm.
-  for (stage_figures& s : f.stages) s.blocked_ns -= std::min(s.blocked_ns, paused * s.concurrency);
+  for (stage_figures& s : f.stages) leave_pauses_out(s, f.wall_ns, paused);
   const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
   stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
                      .starved_ns = wait_ns() + copy_wait};

@@ -268,7 +268,9 @@ TEST_CASE("between the epochs of a loop the clock stands") {
   const mr::detail::flow_figures f = run.figures();
   CHECK(f.wall_ns + 500'000'000 < static_cast<std::uint64_t>(all.count()));
   CHECK(run.stats().step_ns < 200'000'000);
-  // What stands still for the validation is no reason for the workers to wait.
+  // What stands still for the validation is no reason for the workers to wait, and no part of a stage's time.
+  for (const mr::detail::stage_figures& s : f.stages)
+    CHECK(f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns) < 1.1);
   CHECK(f.share(*f.find(mr::detail::stage_kind::work), f.find(mr::detail::stage_kind::work)->blocked_ns) < 0.9);
 }
 

@@ -58,3 +58,15 @@ TEST_CASE("charts of one and of two points show them as columns, with their valu
   CAPTURE(far.substr(0, 2'500));
   CHECK(times_in(far, ">1000000") <= 3);
 }
+
+TEST_CASE("the stages' chart has room for no more than all of a stage's time") {
+  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  mr::detail::stage_figures& work = r.figures.stages[1];
+  REQUIRE(work.kind == mr::detail::stage_kind::work);
+  work.busy_ns = in_ns(30);      // of 40: four workers
+  work.starved_ns = in_ns(14);
+  work.blocked_ns = in_ns(2);
+  CHECK(holds(mr::detail::stage_chart(r), "workers x4 busy 75.0 %"));
+  CHECK(holds(mr::detail::stage_chart(r), "workers x4 starved 25.0 %"));
+  CHECK_FALSE(holds(mr::detail::stage_chart(r), "workers x4 blocked"));
+}
