@@ -11,7 +11,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -24,7 +26,10 @@ struct example {
   double drawn;
 };
 
-example prepare(int n, mr::rng& random) { return {n, random.uniform()}; }
+/// One type, so that flows that make their examples in other ways are compiled once.
+using maker = std::function<example(int, mr::rng&)>;
+const maker prepare = [](int n, mr::rng& random) -> example { return {n, random.uniform()}; };
+using generator = std::function<std::optional<int>()>;
 
 /// All numbers in the order of delivery.
 template <class Session>
@@ -130,10 +135,10 @@ TEST_CASE("a loop over one epoch ends at its border, and the next goes on from t
 TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, and ends the session") {
   for (const int threads : {0, 1, 4})
     for (const bool copying : {false, true}) {
-      mr::session run{mr::from(numbers(200)) | mr::map([](int n) -> example {
+      mr::session run{mr::from(numbers(200)) | mr::map(maker([](int n, mr::rng&) -> example {
                         if (n == 77 || n == 70 || n == 150) throw std::runtime_error("number " + std::to_string(n));
                         return {n, 0};
-                      }) | mr::batch<&example::number>({.size = 16}) |
+                      })) | mr::batch<&example::number>({.size = 16}) |
                           mr::to_device({.device = copying ? copying_device() : mr::host_device()}),
                       quiet(threads)};
       int batches = 0;
@@ -155,9 +160,8 @@ TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, 
 }
 
 TEST_CASE("the very first sample may be the bad one") {
-  mr::session run{mr::from(numbers(9)) | mr::map([](int) -> example { throw std::runtime_error("no"); }) |
-                      mr::batch<&example::number>({.size = 4}),
-                  quiet(2)};
+  const maker none = [](int, mr::rng&) -> example { throw std::runtime_error("no"); };
+  mr::session run{mr::from(numbers(9)) | mr::map(none) | mr::batch<&example::number>({.size = 4}), quiet(2)};
   CHECK_THROWS_AS(run.next(), mr::stage_error);
   CHECK(refusal_of([&] { run.next(); }).starts_with("millrace: the session is over, it ended with an error: no ("));
 }
@@ -290,7 +294,7 @@ TEST_CASE("an empty source is an error") {
 TEST_CASE("a generator is called until it ends, and again for the next epoch") {
   int calls = 0;
   mr::session run{
-      mr::from([&]() -> std::optional<int> { return ++calls % 11 == 0 ? std::nullopt : std::optional(calls % 11); }) |
+      mr::from(generator([&] { return ++calls % 11 == 0 ? std::nullopt : std::optional(calls % 11); })) |
           mr::map(prepare) | mr::batch<&example::number>({.size = 5}),
       quiet(2, 2)};
   const auto all = collect(run);
@@ -301,12 +305,12 @@ TEST_CASE("a generator is called until it ends, and again for the next epoch") {
 TEST_CASE("a generator is never called by two threads at a time") {
   std::atomic<bool> inside{false}, overlapped{false};
   int calls = 0;
-  mr::feed(mr::from([&]() -> std::optional<int> {
+  mr::feed(mr::from(generator([&] {
              if (inside.exchange(true)) overlapped.store(true);
              std::this_thread::sleep_for(std::chrono::microseconds(100));
              inside.store(false);
              return ++calls % 11 == 0 ? std::nullopt : std::optional(calls % 11);
-           }) | mr::map(prepare) | mr::batch<&example::number>({.size = 5}),
+           })) | mr::map(prepare) | mr::batch<&example::number>({.size = 5}),
            quiet(2, 8), [](auto&) {});
   CHECK_FALSE(overlapped.load());
   CHECK(calls == 88);
@@ -316,7 +320,7 @@ TEST_CASE("a blocking map runs on threads of its own, all at once") {
   std::atomic<int> at_once{0}, most{0};
   mr::session run{mr::from(numbers(64)) |
                       mr::map(
-                          [&](int n) {
+                          maker([&](int n, mr::rng&) {
                             const int now = ++at_once;
                             int before = most.load();
                             while (before < now && !most.compare_exchange_weak(before, now)) {
@@ -324,7 +328,7 @@ TEST_CASE("a blocking map runs on threads of its own, all at once") {
                             std::this_thread::sleep_for(std::chrono::milliseconds(5));
                             --at_once;
                             return example{n, 0};
-                          },
+                          }),
                           {.blocking = true, .threads = 8}) |
                       mr::batch<&example::number>({.size = 32}),
                   quiet(1)};
