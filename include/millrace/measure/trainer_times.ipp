@@ -77,13 +77,12 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
 /// Takes the pauses' idle time off a stage: what its threads have counted beyond the wall time. Most of it is blocked
 /// time, for the slots are full in a pause. After the last sample it is starved time.
 MILLRACE_INLINE void leave_pauses_out(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
-  const std::uint64_t counted = s.busy_ns + s.starved_ns + s.blocked_ns, within = wall_ns * s.concurrency;
-  std::uint64_t idle = std::min(counted - std::min(counted, within), paused_ns * s.concurrency);
-  for (std::uint64_t* const waited : {&s.blocked_ns, &s.starved_ns}) {
-    const std::uint64_t part = std::min(*waited, idle);
-    *waited -= part;
-    idle -= part;
-  }
+  std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
+  saturating_sub(idle, wall_ns * s.concurrency);
+  idle = std::min(idle, paused_ns * s.concurrency);
+  const std::uint64_t blocked = std::min(s.blocked_ns, idle);
+  s.blocked_ns -= blocked;
+  saturating_sub(s.starved_ns, idle - blocked);
 }
 
 MILLRACE_INLINE void trainer_times::add_to(flow_figures& f, std::uint64_t now_ns) const {

@@ -65,14 +65,9 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
               .height = 50 + row * static_cast<double>(stages.size()), .y_marks = false});
   double y = svg_plot::top + 8;
   for (const auto& s : stages) {
-    // Threads that were closed since, or worked in a pause, may have counted more than the axis has room for.
-    double rest = 100;
-    const auto part = [&](std::uint64_t ns) {
-      const double is = std::min(100 * r.figures.share(s, ns), rest);
-      rest -= is;
-      return is;
-    };
-    const double busy = part(s.busy_ns), starved = part(s.starved_ns), blocked = part(s.blocked_ns);
+    // Threads that were closed since, or worked in a pause, may have counted more than 100 %. The bars end there.
+    const double busy = 100 * r.figures.share(s, s.busy_ns), starved = 100 * r.figures.share(s, s.starved_ns),
+                 blocked = 100 * r.figures.share(s, s.blocked_ns);
     const std::string name = s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name;
     p.text(12, y, name + ": " + fixed(busy, 1) + " % busy");
     p.bar({0, busy, y + 4, y + 18}, name_of(s.kind), name + " busy " + fixed(busy, 1) + " %");

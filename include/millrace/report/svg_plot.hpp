@@ -51,6 +51,7 @@ class svg_plot {
   struct box {
     double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< x in data coordinates; y in units of the picture, from the top
   };
+  /// Cuts off the part beyond the end of the x axis. Makes a bar at least half a unit wide.
   void bar(const box& b, std::string_view style, const std::string& tip);
   /// Reaches from `from` to `to` on the y axis. `share` is its width, in units of x; `at_x` + `aside` is its middle.
   struct part_of_column {

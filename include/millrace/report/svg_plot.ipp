@@ -59,11 +59,11 @@ MILLRACE_INLINE void svg_plot::area(const svg_points& upper, svg_points lower, s
 }
 
 MILLRACE_INLINE void svg_plot::bar(const box& b, std::string_view style, const std::string& tip) {
-  const double from = x(b.x0);
+  const double from = x(std::min(b.x0, o_.x_most)), to = x(std::min(b.x1, o_.x_most));
   out_ += "<rect class=\"fill ";
   out_ += style;
   out_ += "\" x=\"" + number(from) + "\" y=\"" + number(b.y0) + "\" width=\"" +
-          number(std::max(x(b.x1) - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
+          number(std::max(to - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
           "</title></rect>\n";
 }
 
