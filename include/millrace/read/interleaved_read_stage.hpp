@@ -121,19 +121,15 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
-  void set_active(const concurrency_counts& open) override;
   std::size_t read_ahead_bytes() const noexcept override;
 
  private:
   using typename read_stage_base<Source>::shard;
-  using typename read_stage_base<Source>::chunk;
+  using typename read_stage_base<Source>::portion;
   using read_stage_base<Source>::next_;
-  using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::limit_;
   using read_stage_base<Source>::ahead_;
-  using read_stage_base<Source>::news_;
-  using read_stage_base<Source>::one_woken_;
-  using read_stage_base<Source>::wake_one;
+  using read_stage_base<Source>::mutex_;
 
   static constexpr std::size_t ready_samples = 8;
 
@@ -146,40 +142,26 @@ class interleaved_read_stage final : public read_stage_base<Source> {
     std::uint64_t taken = 0;   // samples taken of this pass in this session
   };
 
-  struct work_piece {
-    lane* of = nullptr;
-    shard* from = nullptr;
-    std::size_t most = 0;   // samples
-  };
-
-  void work(std::size_t thread) override;
-  void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-
   // ---- under mutex_ ----
 
-  bool pass_on();
+  bool pass_on() override;
+  portion find_work() override;
+  bool wants_room() override { return !next_->can_accept() || bytes_wanted_; }
+  void finish(std::exception_ptr error) override;
 
   /// Translates the suspect samples that an error of lane `of` names into rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
-  void finish(std::exception_ptr error);
   shard* idle_shard_of(lane& l);
-  work_piece find_work();
-  /// Returns whether one more thread would find something to read besides `mine`.
-  bool find_other_work(const work_piece& mine);
-
-  /// Sleeps until there is space for waiting samples, or something to read.
-  /// `drained`: the workers had nothing to take, so no worker will free space.
-  void sleep(std::unique_lock<std::mutex>& lock, bool drained);
 
   const options options_;
-  std::mutex mutex_;
   std::vector<std::unique_ptr<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
   std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
+  bool bytes_wanted_ = false;   // a lane waits for more of its share
 };
 
 }}}  // namespace millrace::detail

@@ -54,15 +54,9 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::advance() {
   lane& l = *lanes_[in_pass_[turn_]];
   shard* const from = idle_shard_of(l);
   if (!from) return false;
-  this->read_into(l.shards, lock, {.from = from, .most = 1}, this->read_by_advance_);
+  this->read_into(lock, {.of = &l.shards, .from = from, .most = 1}, this->read_by_advance_);
   pass_on();
   return true;
-}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::set_active(const concurrency_counts& open) {
-  limit_.open(open.reads);
-  wake_one();
 }
 
 template <class Source>
@@ -80,46 +74,6 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
               .first_epoch = start.pass, .first_shard = start.shard, .first_sample = start.sample,
               .first_ordinal = start.ordinal, .may_be_empty = true, .lost = o.lost},
              ready) {}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
-  chunk read;
-  std::unique_lock lock(mutex_);
-  while (!stopped_.load()) {
-    try {
-      work_until_stopped(thread, lock, read);
-    } catch (...) {
-      // Under the same lock: no other thread may pass on what comes behind a sample that was lost.
-      if (!lock.owns_lock()) lock.lock();
-      if (!finished_) finish(located_by([] { return error_location{.stage = "source"}; }));
-      next_->publish();
-      wake_one();
-    }
-  }
-}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::work_until_stopped(
-    std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read) {
-  while (!stopped_.load()) {
-    if (limit_.closed(thread)) {
-      lock.unlock();
-      wake_one();   // another thread must act on the news that woke this one
-      limit_.rest(thread, stopped_);
-      lock.lock();
-      continue;
-    }
-    const std::uint64_t before = next_->backlog();
-    const bool moved = pass_on();
-    const work_piece piece = find_work();
-    if (piece.from) {
-      if (find_other_work(piece)) wake_one();
-      this->read_into(piece.of->shards, lock, {.from = piece.from, .most = piece.most}, read);
-    } else if (!moved) {
-      sleep(lock, before == 0);
-    }
-  }
-}
 
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
@@ -190,45 +144,33 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::finish(std::exception_ptr e
 
 template <class Source>
 MILLRACE_INLINE auto interleaved_read_stage<Source>::idle_shard_of(lane& l) -> shard* {
-  shard* const open = l.shards.first_idle();
+  shard* const open = l.shards.first_idle([](const shard&) { return true; });
   const std::size_t max_open = 1 + 2 * this->threads() / lanes_.size();
   return open || l.shards.open_shards() >= max_open ? open : l.shards.open_next();
 }
 
 template <class Source>
-MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> work_piece {
+MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> portion {
   if (finished_) return {};
   const std::size_t taken = std::min(next_->held_bytes(), ahead_.bytes());
   const std::size_t share = (ahead_.bytes() - taken) / lanes_.size();
   const std::size_t turn = in_pass_[turn_];
+  bytes_wanted_ = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = *lanes_[(turn + i) % lanes_.size()];
     if (l.shards.finished()) continue;
     const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
     const bool starves = i == 0 && l.ready.empty();
-    if (!within) ahead_.reached();
+    if (!within) {
+      bytes_wanted_ = true;
+      ahead_.reached();
+    }
     if (!within && !starves) continue;
     shard* const from = idle_shard_of(l);
     if (!from || (!within && from != l.shards.front())) continue;
-    return {&l, from, within ? read_stage_base<Source>::chunk_samples : 1};
+    return {&l.shards, from, within ? read_stage_base<Source>::chunk_samples : 1};
   }
   return {};
-}
-
-template <class Source>
-MILLRACE_INLINE bool interleaved_read_stage<Source>::find_other_work(const work_piece& mine) {
-  mine.from->in_hand = true;
-  const bool found = find_work().from != nullptr;
-  mine.from->in_hand = false;
-  return found;
-}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::sleep(std::unique_lock<std::mutex>& lock, bool drained) {
-  if (!drained && !this->ask_for_wake()) return;
-  lock.unlock();
-  news_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
-  lock.lock();
 }
 
 }}}  // namespace millrace::detail

@@ -1,15 +1,15 @@
 // The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts what was read.
 //
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
-//     void work(std::size_t thread) override {                 // each I/O thread calls it once, with its number
-//       chunk read;
-//       std::unique_lock lock(mutex);
-//       while (shard* next = next_shard(thread)) this->read_into(buffer, lock, {.from = next, .most = 64}, read);
-//     }
+//     bool pass_on() override { return buffer.pass_on(); }                       // these are called under the lock
+//     portion find_work() override { return {.of = &buffer, .from = buffer.front(), .most = 64}; }
+//     bool wants_room() override { return !buffer.had_room(); }
+//     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 //   };
 //
+// Any thread may read any shard, one chunk at a time. A thread that finds one more to read wakes another thread.
 // Errors: an error ends its shard, completed with the shard's name.
-// Threads: read_into() of different shards at the same time, and it may block; the counters from any thread.
+// Threads: different shards are read at the same time, and reads may block; the counters from any thread.
 #pragma once
 
 #include <millrace/measure/run_figures.hpp>
@@ -79,6 +79,7 @@ class read_stage_base : public read_stage, public space_listener {
   void name_samples(std::shared_ptr<sample_names> names) override;
   void go_on_from_damage() override { goes_on_ = true; }
 
+  void set_active(const concurrency_counts& open) override;
   void start() override;
   void space_freed() noexcept override;
   void stop() noexcept override;
@@ -98,9 +99,10 @@ class read_stage_base : public read_stage, public space_listener {
   };
   /// The samples of one read.
   struct portion {
-    shard* from;
-    std::size_t most;       // samples
-    bool in_turn = false;   // all later shards wait for this one
+    reorder_buffer<Source>* of = nullptr;
+    shard* from = nullptr;   // null: there is nothing to read now
+    std::size_t most = 0;    // samples
+    bool in_turn = false;    // all later shards wait for this one
   };
 
   static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
@@ -111,37 +113,56 @@ class read_stage_base : public read_stage, public space_listener {
   };
   read_stage_base(const Source& source, sample_sink<item>& next, const base_options& o);
 
-  /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
-  virtual void work(std::size_t thread) = 0;
+  // ---- under mutex_ ----
+
+  /// Passes on waiting samples. Returns whether there were any.
+  virtual bool pass_on() = 0;
+  /// Returns what a thread may read now.
+  virtual portion find_work() = 0;
+  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead.
+  virtual bool wants_room() = 0;
+  /// Ends the run. An error takes the position of the next sample.
+  virtual void finish(std::exception_ptr error) = 0;
+
+  /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard if necessary, and
+  /// ends it. `read` is empty before and afterwards.
+  void read_into(std::unique_lock<std::mutex>& lock, const portion& what, chunk& read);
+
+  // ---- by any thread ----
 
   /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const;
   std::string full_name_of(const shard& from) const;
 
-  /// Reads some samples of a shard without the lock, and appends them to `buffer`. Opens the shard if necessary, and
-  /// ends it. `read` is empty before and afterwards.
-  void read_into(reorder_buffer<Source>& buffer, std::unique_lock<std::mutex>& lock, const portion& what,
-                 chunk& read);
-
-  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
-  /// sample would cost the workers too much. Returns false if they have taken that many already.
-  bool ask_for_wake();
-  /// Wakes one thread, which resets `one_woken_`.
-  void wake_one() noexcept;
-
   const Source* const source_;
   sample_sink<item>* const next_;
+  std::mutex mutex_;
   reader_limit limit_;
   read_ahead_limit ahead_;   // under the lock
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
-  std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news
-  doorbell news_;
   chunk read_by_advance_;   // with 0 threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
   read_meter& meter() const noexcept;
+
+  /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
+  void work(std::size_t thread);
+  void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
+  /// Passes on waiting samples. Returns whether there were none, and the workers have nothing to take either.
+  /// In that case no worker will ever free the space that a thread here waits for.
+  bool stand_still();
+  /// Returns whether one more thread would find something to read besides `mine`.
+  bool finds_other_work(const portion& mine);
+  /// Asks the workers to wake one thread when there is room, if any is wanted. Returns false if there is room already.
+  bool expect_room();
+  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
+  /// sample would cost the workers too much. Returns false if they have taken that many already.
+  bool ask_for_wake();
+  /// Wakes one thread, which looks for something to do.
+  void wake_one() noexcept;
+
   void read_chunk(chunk& read, const portion& what);
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
@@ -154,6 +175,8 @@ class read_stage_base : public read_stage, public space_listener {
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
+  std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news
+  doorbell news_;
   std::shared_ptr<sample_names> names_;
   bool goes_on_ = false;
   mutable read_meter chunks_;   // whole chunks read from the source

@@ -37,6 +37,12 @@ MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sampl
 }
 
 template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::set_active(const concurrency_counts& open) {
+  limit_.open(open.reads);
+  wake_one();
+}
+
+template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::start() {
   start_threads(threads_, io_threads_, [this](std::size_t i) {
     name_worker_thread("millrace-read");
@@ -89,8 +95,71 @@ MILLRACE_INLINE std::string read_stage_base<Source>::full_name_of(const shard& f
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::read_into(reorder_buffer<Source>& buffer,
-                                                        std::unique_lock<std::mutex>& lock, const portion& what,
+MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
+  chunk read;
+  std::unique_lock lock(mutex_);
+  while (!stopped_.load()) {
+    try {
+      work_until_stopped(thread, lock, read);
+    } catch (...) {
+      // Under the same lock: no other thread may pass on what comes behind a sample that was lost.
+      if (!lock.owns_lock()) lock.lock();
+      finish(located_by([] { return error_location{.stage = "source"}; }));
+      next_->publish();
+      wake_one();
+    }
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
+    std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read) {
+  while (!stopped_.load()) {
+    if (limit_.closed(thread)) {
+      lock.unlock();
+      wake_one();   // another thread must act on the news that woke this one
+      limit_.rest(thread, stopped_);
+      lock.lock();
+      continue;
+    }
+    const bool still = stand_still();
+    const portion work = find_work();
+    // Whether this thread sleeps or its read takes long, another one passes on waiting samples.
+    if (!expect_room() && !still) continue;
+    if (work.from) {
+      if (finds_other_work(work)) wake_one();
+      read_into(lock, work, read);
+    } else {
+      lock.unlock();
+      news_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
+      lock.lock();
+    }
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::stand_still() {
+  next_->publish();   // else the samples that were put last would not count
+  const bool drained = next_->backlog() == 0;
+  return !pass_on() && drained;
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::finds_other_work(const portion& mine) {
+  mine.from->in_hand = true;
+  const bool found = find_work().from != nullptr;
+  mine.from->in_hand = false;
+  return found;
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::expect_room() {
+  if (!wants_room()) return true;
+  return next_->backlog() > 0 && ask_for_wake();
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::read_into(std::unique_lock<std::mutex>& lock, const portion& what,
                                                         chunk& read) {
   what.from->in_hand = true;
   lock.unlock();
@@ -98,8 +167,8 @@ MILLRACE_INLINE void read_stage_base<Source>::read_into(reorder_buffer<Source>& 
   lock.lock();
   what.from->in_hand = false;
   ahead_.saw_backlog(next_->backlog());
-  buffer.append(*what.from, read.samples);
-  if (!read.more) buffer.end(*what.from, std::exchange(read.error, nullptr));
+  what.of->append(*what.from, read.samples);
+  if (!read.more) what.of->end(*what.from, std::exchange(read.error, nullptr));
   read.samples.clear();
   read.bytes = 0;
   read.more = true;

@@ -4,7 +4,6 @@
 //   auto* shard = buffer.open_next();                  // null: there is none, or not yet
 //   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
-//   if (buffer.take_news()) wake_readers();            // one more shard may be opened, or the run is over
 //
 // The shards of all epochs form one sequence. Each shard holds its samples in a queue of its own until the shards
 // before it are done. Then its samples enter the jitter order. They go on to the next segment as soon as their ordinal
@@ -56,7 +55,6 @@ struct open_shard {
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
-  bool reader_waits = false;   // its reader waits until more may be read ahead
   bool in_hand = false;        // a thread is reading it now
   bool cut = false;            // its remaining samples are not needed
 };
@@ -98,14 +96,19 @@ class reorder_buffer {
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
   /// Returns whether samples of the shard go to the next segment without a queue, as long as it has space.
   bool gives_at_once(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
-  /// Returns the first unfinished shard that no thread is reading, or null.
-  shard* first_idle() const noexcept;
+  /// Returns the number of open shards that are not read to their end.
+  std::size_t unfinished_shards() const noexcept;
+  /// Returns the first of them that no thread is reading and that is `readable`, or null.
+  template <class Readable>
+  shard* first_idle(const Readable& readable) const {
+    for (const auto& p : shards_)
+      if (!p->done && !p->in_hand && readable(*p)) return p.get();
+    return nullptr;
+  }
   /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
   /// Returns the samples passed on since the session began, including those dropped on resume.
   std::uint64_t passed_on() const noexcept { return passed_on_; }
-  /// Returns whether another shard may be opened or the run is over, since the last call.
-  bool take_news() noexcept { return std::exchange(news_, false); }
 
   /// Opens the next shard of the run. Returns null if there is none, or not yet.
   shard* open_next();
@@ -159,7 +162,7 @@ class reorder_buffer {
   std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to give
   std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples
-  bool begun_ = false, epoch_ended_ = false, finished_ = false, news_ = false;
+  bool begun_ = false, epoch_ended_ = false, finished_ = false;
   bool room_ = true;
 };
 

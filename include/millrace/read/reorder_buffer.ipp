@@ -20,10 +20,9 @@ MILLRACE_INLINE reorder_buffer<Source>::reorder_buffer(const shard_order& order,
 }
 
 template <class Source>
-MILLRACE_INLINE auto reorder_buffer<Source>::first_idle() const noexcept -> shard* {
-  for (const auto& p : shards_)
-    if (!p->done && !p->in_hand) return p.get();
-  return nullptr;
+MILLRACE_INLINE std::size_t reorder_buffer<Source>::unfinished_shards() const noexcept {
+  const auto unfinished = [](const auto& p) { return !p->done; };
+  return static_cast<std::size_t>(std::count_if(shards_.begin(), shards_.end(), unfinished));
 }
 
 template <class Source>
@@ -40,7 +39,6 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   opened->lost = nullptr;
   opened->error = nullptr;
   opened->done = false;
-  opened->reader_waits = false;
   opened->epoch = epoch_;
   opened->ordinal = plan_->as_listed() ? at_ : epoch_shards_[at_];
   opened->id_key = id_key(opened->ordinal);
@@ -163,7 +161,6 @@ MILLRACE_INLINE void reorder_buffer<Source>::cut_pass() {
     at_ = 0;
     ++epoch_;
   }
-  news_ = true;
 }
 
 template <class Source>
@@ -230,7 +227,6 @@ template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::close_front() {
   spare_shards_.push_back(std::move(shards_.front()));
   shards_.pop_front();
-  news_ = true;
 }
 
 template <class Source>
@@ -238,7 +234,6 @@ MILLRACE_INLINE void reorder_buffer<Source>::finish(std::exception_ptr error) {
   finished_ = true;
   jitter_.clear();
   next_->finish(std::move(error));
-  news_ = true;
 }
 
 template <class Source>

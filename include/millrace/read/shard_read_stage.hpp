@@ -48,71 +48,38 @@ class shard_read_stage final : public read_stage_base<Source> {
   /// Reads a few samples on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
-  void set_active(const concurrency_counts& open) override;
-
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
   using shard = typename reorder_buffer<Source>::shard;
-  using typename read_stage_base<Source>::chunk;
+  using typename read_stage_base<Source>::portion;
   using read_stage_base<Source>::chunk_samples;
   using read_stage_base<Source>::next_;
   using read_stage_base<Source>::passed_on_;
-  using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::limit_;
   using read_stage_base<Source>::ahead_;
-  using read_stage_base<Source>::news_;
-  using read_stage_base<Source>::one_woken_;
+  using read_stage_base<Source>::mutex_;
 
   static constexpr std::size_t max_queued = 4'096;
   static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
 
-  // ---- without mutex_ ----
-
-  void work(std::size_t thread) override;
-  void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-
   // ---- under mutex_ ----
 
-  struct job {
-    std::size_t thread;
-    shard* from;
-  };
+  bool pass_on() override;
+  portion find_work() override;
+  bool wants_room() override { return !order_.had_room() || bytes_wanted_; }
+  void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
 
-  void read_shard(std::unique_lock<std::mutex>& lock, job j, chunk& read);
-
-  /// Returns the shard to read next. A shard that its reader left comes before an unopened one.
-  shard* shard_to_read();
-  /// Swaps the shard of a reader for a left one. The shard whose turn it is must always have a reader.
-  /// A reader that cannot go on with its own shard takes one that can be read.
-  void swap_for_left_shard(shard*& mine, bool enough_bytes);
+  /// Returns the first shard in order that a thread may read now, or null. May open it.
+  shard* find_shard();
   bool may_read(const shard& from, bool enough_bytes) const;
+  /// Returns whether enough bytes are read ahead: from the limit on, until a quarter of it is free.
+  bool has_enough_bytes();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
-  /// Wakes every thread.
-  void tell_news() noexcept;
-
-  /// Passes on waiting samples. Returns true if there were none, and the workers have nothing to take either.
-  /// In that case no worker will ever free the space that a thread here waits for.
-  bool stand_still();
-
-  /// Passes on waiting samples. Wakes waiting readers when well below the bound that stopped them, not at each sample.
-  bool pass_on_and_tell();
-
-  /// Asks the workers to wake one thread when there is space. It passes on waiting samples, and wakes the threads that
-  /// wait for that. Returns false if there is space already.
-  bool expect_room();
-
-  /// Sleeps until there is news since `seen`, or space for waiting samples.
-  void sleep(std::unique_lock<std::mutex>& lock, std::uint64_t seen, bool still);
-
   const options options_;
-  std::mutex mutex_;
   reorder_buffer<Source> order_;
-  bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
-  std::vector<shard*> left_;    // shards left by readers that may not read any more
-
-  std::atomic<std::uint64_t> news_count_{0};
+  bool bytes_wanted_ = false;   // readers wait for fewer bytes to be read ahead
 };
 
 }}}  // namespace millrace::detail

@@ -219,3 +219,56 @@ TEST_CASE("reading ahead begins with 64 MiB, and goes on to its limit where the 
   options.read_ahead_bytes = 20 * mib;
   CHECK(limit_after(std::chrono::milliseconds(150), options) == 20 * mib);
 }
+
+namespace {
+
+/// How many reads there are at a time.
+struct overlap {
+  std::atomic<int> reading{0}, together{0};
+};
+
+/// Two shards of which each gives a few items at once. Then each read takes a while.
+struct slow_shards {
+  using item = heavy;
+  static constexpr std::int64_t each = 80, quick = 40;
+  std::shared_ptr<overlap> reads = std::make_shared<overlap>();
+
+  struct reader {
+    std::shared_ptr<overlap> reads;
+    std::int64_t at = 0;
+    std::optional<heavy> next() {
+      if (at == each) return std::nullopt;
+      if (at >= quick) {
+        if (++reads->reading > 1) ++reads->together;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        --reads->reading;
+      }
+      return heavy{at++};
+    }
+  };
+  std::size_t shards() const { return 2; }
+  reader open(std::size_t, std::uint64_t) const { return {reads}; }
+};
+
+}  // namespace
+
+TEST_CASE("all readers read again once there is room, not only the one that was woken") {
+  const stall_watchdog watchdog;
+  const slow_shards shards;
+  mr::session_options options = quiet(1);
+  options.io_threads = 2;
+  options.read_ahead_bytes = 64 * item_bytes;   // reached by the items that come at once
+  mr::session run{mr::from(shards) | mr::map(as_row) | mr::batch<&row::number>({.size = 1}) |
+                      mr::prefetch({.batches = 1}),
+                  options};
+  REQUIRE(run.next());
+  for (std::uint64_t read = 0; read != run.stats().samples_read;) {   // until both readers sleep
+    read = run.stats().samples_read;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(shards.reads->together.load() == 0);
+  std::int64_t rows = 1;
+  for (auto& b : run) rows += static_cast<std::int64_t>(b.size());
+  CHECK(rows == 2 * slow_shards::each);
+  CHECK(shards.reads->together.load() > 15);
+}
