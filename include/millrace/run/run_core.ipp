@@ -125,7 +125,7 @@ MILLRACE_INLINE void run_core::allocate() {
   const bool copies = !output_->backend().leases_host_slots();
   std::size_t prefetch = settings_.prefetch_batches;
   if (prefetch == 0)
-    prefetch = std::clamp<std::size_t>((std::size_t{64} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
+    prefetch = memory_budget::default_prefetch(slot_bytes_) +
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
   memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,

@@ -10,8 +10,8 @@
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
 // rank, and each sample comes exactly once over all ranks. b.valid() is 1 for rows with a sample. A masked row comes
 // behind these rows, has zeros (a ragged one: length 0) and an empty key.
-// prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, chosen from the size of a
-// batch. It is a hard limit.
+// prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, or up to 16 of batches
+// that take 4 MiB together. It is a hard limit.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -108,7 +108,7 @@ detail::broken_stage batch(detail::diagnose::batch_of_a_number);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::size_t batches = 0;   ///< batches on the host, ready or being made; 0: 2 to 4, chosen from the size of a batch
+  std::size_t batches = 0;   ///< batches on the host, ready or being made; 0: 2 to 4, or up to 16 small ones
 };
 
 namespace detail {

@@ -65,7 +65,9 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
                 if (work.count() > 0) std::this_thread::sleep_for(work);
                 return row{n};
               }) |
-              mr::batch<&row::label>({.size = 16}) | mr::to_device({.device = device});
+              mr::batch<&row::label>({.size = 16}) |
+              mr::prefetch({.batches = 4}) |   // what workers make while the trainer pauses is part of their work
+              mr::to_device({.device = device});
   if (options.threads == mr::automatic) options.threads = 2;
   if (!options.tuning) options.io_threads = s.io_threads;
   options.epochs = s.epochs;
