@@ -10,6 +10,7 @@
 #include <millrace/image/baseline/dct_sums_avx2.hpp>
 #include <millrace/image/baseline/inverse_dct.hpp>
 #include <millrace/image/simd/avx512_words.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,11 +25,8 @@ enum class quad_result : std::uint8_t { tame, wild, untouched };
 
 class avx512_inverse_dct {
  public:
-  /// Returns whether four blocks at once pay here. Processors from before VBMI2 lower their clock for 512 bits.
-  static bool usable() noexcept {
-    return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-           __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vbmi2") != 0;
-  }
+  /// Returns whether four blocks at once pay here.
+  static bool usable() noexcept { return cpu_has_wide_vectors(); }
 
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static quad_result quad(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {

@@ -32,6 +32,10 @@ struct plane_resize {
 template <class Kernels>
 class basic_plane_resizer {
  public:
+  /// `wide_vectors`: registers of 512 bits may be used. Pixels do not depend on it.
+  explicit basic_plane_resizer(bool wide_vectors = cpu_has_wide_vectors())
+      : wide_vectors_(wide_vectors), main_(wide_vectors), chroma_(wide_vectors), color_(wide_vectors) {}
+
   void start(const plane_resize& job) {
     job_ = job;
     Kernels::taps::build(rows_, job.plan.rows);
@@ -194,7 +198,7 @@ class basic_plane_resizer {
     }
     auto* pixels = static_cast<std::uint8_t*>(job_.target.data);
     if (straight_) return blend({.bytes = pixels + 3 * row * row_pixels_, .columns = width_, .streams = streams_,
-                                 .three_way_logic = three_way_logic_});
+                                 .three_way_logic = three_way_logic_, .wide_vectors = wide_vectors_});
     blend({.bytes = line_.data(), .columns = width_});
     if (!job_.plan.transposed) {
       std::memcpy(pixels + 3 * row * row_pixels_, line_.data(), 3 * width_);
@@ -215,6 +219,7 @@ class basic_plane_resizer {
     }
   }
 
+  const bool wide_vectors_;
   plane_resize job_;
   tap_table rows_, columns_, chroma_rows_, chroma_columns_;
   basic_plane_resampler<Kernels> main_, chroma_;

@@ -29,6 +29,7 @@ struct column_plan {
   std::size_t origin = 0;   ///< source column of a row's first sample
   bool flipped = false;
   bool wide = false;        ///< run_wide() will be called instead of run()
+  bool wide_vectors = false;   ///< registers of 512 bits may be used: cpu_has_wide_vectors()
 };
 
 struct column_rows {

@@ -20,6 +20,8 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/column_kernels.hpp>
+#include <millrace/image/resize/medium_columns_avx512.hpp>
+#include <millrace/image/resize/short_columns_avx512.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
 #include <algorithm>
@@ -39,7 +41,11 @@ class avx2_columns {
     clamps_ = plan.taps.overshoots();
     kind_ = plan.wide || taps > 10 ? kind::long_taps : taps > 4 || clamps_ ? kind::medium_taps : kind::short_taps;
     if (kind_ == kind::short_taps && !build_short(plan)) kind_ = kind::medium_taps;
-    if (kind_ == kind::medium_taps && !build_medium(plan)) kind_ = kind::long_taps;
+    if (kind_ != kind::short_taps) wide_ = false;
+    if (kind_ == kind::medium_taps) {
+      wide_ = plan.wide_vectors && wide_medium_.build(plan, padded());
+      if (!wide_ && !build_medium(plan)) kind_ = kind::long_taps;
+    }
     if (kind_ == kind::long_taps) build_long(plan);
   }
 
@@ -47,7 +53,9 @@ class avx2_columns {
 
   void run(const column_rows& r) const noexcept {
     if (kind_ == kind::long_taps) return run_long(r);
+    if (kind_ == kind::medium_taps && wide_) return wide_medium_.run(r, clamps_);
     if (kind_ == kind::medium_taps) return one_window_ ? run_medium<true>(r) : run_medium<false>(r);
+    if (wide_) return avx512_short_columns::run(short_, r, pairs_);
     r.offset == 0 ? run_short<false>(r) : run_short<true>(r);
   }
 
@@ -60,12 +68,7 @@ class avx2_columns {
  private:
   enum class kind : std::uint8_t { short_taps, medium_taps, long_taps };
 
-  /// 16 outputs, 8 in each lane.
-  struct alignas(32) short_group {
-    std::uint8_t pick[32];
-    std::int8_t high[2][32], low[2][32];
-    std::int32_t base[2];
-  };
+  using short_group = short_column_group;
   /// 16 outputs, 4 in each lane of two vectors.
   struct alignas(32) medium_group {
     std::uint8_t pick[2][32];
@@ -92,13 +95,14 @@ class avx2_columns {
   }
 
   bool build_short(const column_plan& plan) {
-    short_.resize(padded() / 16);
+    short_.resize(padded() / columns_at_once);
     one_window_ = true;
+    wide_ = plan.wide_vectors;
     for (std::size_t g = 0; g < short_.size(); ++g) {
       short_group& group = short_[g];
       std::memset(&group, 0, sizeof group);
-      for (std::size_t lane = 0; lane < 2; ++lane) {
-        const std::size_t begin = lane_output(g, lane);
+      for (std::size_t lane = 0; lane < short_group::lanes; ++lane) {
+        const std::size_t begin = lane_output(2 * g + lane / 2, lane % 2);
         const std::size_t base = std::min(first_of(plan, begin), first_of(plan, begin + 7));
         group.base[lane] = static_cast<std::int32_t>(base);
         for (std::size_t j = 0; j < 8; ++j) {
@@ -111,6 +115,7 @@ class avx2_columns {
         if (begin + 8 <= outputs_) put_weights(plan, begin, group, lane);
         else put_last_weights(plan, begin, group, lane);
       }
+      wide_ = wide_ && group.widen();
     }
     return true;
   }
@@ -164,7 +169,7 @@ class avx2_columns {
   static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
 
   /// Writes the bytes of each output's four weights: to[0] gets the first two of all outputs, to[1] the last two.
-  static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][32], std::size_t lane) noexcept {
+  static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][64], std::size_t lane) noexcept {
     const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
     const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
                                               0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
@@ -262,15 +267,17 @@ class avx2_columns {
     std::int16_t* out = r.out;
     const std::size_t stride = r.stride;
     const __m256i offset = _mm256_set1_epi16(static_cast<short>(r.offset));
-    for (const short_group& g : short_) {
-      const __m256i pick = table(g.pick);
+    for (std::size_t half = 0; half < 2 * short_.size(); ++half) {
+      const short_group& g = short_[half / 2];
+      const std::size_t lane = half % 2 * 2, at = 16 * lane;
+      const __m256i pick = table(g.pick + at);
       const short_tables t{.pick = pick,
                            .later = OneWindow ? _mm256_add_epi8(pick, _mm256_set1_epi8(2)) : pick,
-                           .high = {table(g.high[0]), table(g.high[1])},
-                           .low = {table(g.low[0]), table(g.low[1])},
+                           .high = {table(g.high[0] + at), table(g.high[1] + at)},
+                           .low = {table(g.low[0] + at), table(g.low[1] + at)},
                            .rounds = _mm256_set1_epi16(512),
                            .offset = offset,
-                           .base = {g.base[0], g.base[1]}};
+                           .base = {g.base[lane], g.base[lane + 1]}};
       store(out, short_sums<Pairs, OneWindow, Centred>(row0, t));
       store(out + stride, short_sums<Pairs, OneWindow, Centred>(row1, t));
       store(out + 2 * stride, short_sums<Pairs, OneWindow, Centred>(row2, t));
@@ -361,9 +368,10 @@ class avx2_columns {
 
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
-  bool one_window_ = false, clamps_ = false;
+  bool one_window_ = false, clamps_ = false, wide_ = false;
   std::vector<short_group> short_;
   std::vector<medium_group> medium_;
+  avx512_medium_columns wide_medium_;
   std::vector<std::size_t> first_;
   std::vector<std::int16_t> weights_;
 };

@@ -30,6 +30,7 @@ struct color_row {
   const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
   std::size_t count = 0;                          ///< pixels
   int even_bias = 8, odd_bias = 7;                ///< used for sums only
+  bool wide_vectors = false;                      ///< registers of 512 bits may be used: cpu_has_wide_vectors()
   std::uint8_t* rgb[3] = {};
 };
 

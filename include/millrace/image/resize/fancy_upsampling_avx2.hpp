@@ -12,6 +12,7 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
+#include <millrace/image/resize/fancy_upsampling_avx512.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 #include <millrace/image/simd/cpu_features.hpp>
 
@@ -55,7 +56,8 @@ struct avx2_upsampling {
     const std::uint8_t* const lumas = row.luma;
     const std::int16_t *const blues = row.blue, *const reds = row.red;
     std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];
-    for (std::size_t x = 0, count = row.count; x < count; x += 32) {
+    std::size_t x = row.wide_vectors ? avx512_upsampling::color_half(row) : 0;
+    for (const std::size_t count = row.count; x < count; x += 32) {
       const __m256i luma = load(lumas + x);
       const halves blue = chroma(blues + x / 2, even_bias, odd_bias);
       const halves red = chroma(reds + x / 2, even_bias, odd_bias);

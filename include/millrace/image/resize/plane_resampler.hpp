@@ -1,6 +1,6 @@
 // Resizes planes of the same size: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
 //
-//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r;       // kept from picture to picture
+//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // kept from picture to picture
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
 //   for (std::size_t output = 0; output < rows.outputs(); ++output) {     // in source order
 //     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // rows next_row() .. + 3 of each plane
@@ -45,6 +45,8 @@ struct pushed_rows {
 template <class Kernels>
 class basic_plane_resampler {
  public:
+  explicit basic_plane_resampler(bool wide_vectors) : wide_vectors_(wide_vectors) {}
+
   /// Begins a picture. The tap tables have to stay in place until the last output has been taken.
   void start(const resample_options& o) {
     rows_ = &o.rows;
@@ -54,7 +56,8 @@ class basic_plane_resampler {
     way_ = o.rows.max_count() <= max_row_taps ? way::ring : o.rows.overshoots() ? way::lines_added : way::rows_added;
     const bool sums_first = way_ == way::rows_added;
     skip_ = sums_first ? o.columns.source_begin() - o.origin : 0;
-    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first});
+    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first,
+                    .wide_vectors = wide_vectors_});
     line_ = columns_.padded();
     next_output_ = 0;
     const std::size_t needed = way_ == way::ring ? o.rows.max_count() + rows_at_once - 1 : outputs_at_once();
@@ -187,6 +190,7 @@ class basic_plane_resampler {
     Kernels::rows::add_lines(a);
   }
 
+  const bool wide_vectors_;
   typename Kernels::columns columns_;
   const tap_table* rows_ = nullptr;
   std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, kept_ = 4;

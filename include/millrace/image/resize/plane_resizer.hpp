@@ -13,9 +13,9 @@
 // The result is within one level of that in real numbers. Against exact, the mean difference is 0.3 levels. Pixels
 // whose colors are clamped (saturated edges) differ by up to some tens of levels.
 // Rows from libjpeg are always treated as exact.
-// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX2 code runs where the CPU has it,
-// else portable code; both give the same bits. No byte outside the picture is written. No byte outside the planes is
-// read.
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX-512 or AVX2 code runs where the
+// CPU has it, else portable code; all give the same bits. No byte outside the picture is written. No byte outside the
+// planes is read.
 #pragma once
 
 #include <millrace/image/resize/avx2_plane_kernels.hpp>
@@ -28,6 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class plane_resizer {
  public:
+  /// `wide_vectors`: registers of 512 bits may be used. Pixels do not depend on it.
+  explicit plane_resizer(bool wide_vectors = cpu_has_wide_vectors()) : fast_(wide_vectors), plain_(false) {}
+
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }
   const tap_table& rows() const noexcept { return vectors_ ? fast_.rows() : plain_.rows(); }
   const tap_table& columns() const noexcept { return vectors_ ? fast_.columns() : plain_.columns(); }

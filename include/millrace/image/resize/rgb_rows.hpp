@@ -15,6 +15,7 @@
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
 #include <millrace/image/resize/guarded_plane.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,8 @@ template <class Kernels>
 class basic_rgb_rows {
  public:
   static constexpr std::size_t rows_at_once = 4;
+
+  explicit basic_rgb_rows(bool wide_vectors = cpu_has_wide_vectors()) : wide_vectors_(wide_vectors) {}
 
   void start(const jpeg_planes& planes, std::size_t left, std::size_t right) {
     planes_ = planes;
@@ -92,8 +95,8 @@ class basic_rgb_rows {
     for (std::size_t k = 0; k < rows_at_once; ++k) {
       std::uint8_t* const red = writable(0, k);
       Kernels::color_half({.luma = luma[k] + from_left, .blue = sums_of(2 * k), .red = sums_of(2 * k + 1),
-                           .count = count_, .rgb = {red, red + rows_at_once * row_bytes_,
-                                                    red + 2 * rows_at_once * row_bytes_}});
+                           .count = count_, .wide_vectors = wide_vectors_,
+                           .rgb = {red, red + rows_at_once * row_bytes_, red + 2 * rows_at_once * row_bytes_}});
     }
   }
 
@@ -104,7 +107,8 @@ class basic_rgb_rows {
     if (repeats_ && half_width_) return make_repeated(luma_row(y), own, rgb);
     if (half_width_)
       return Kernels::color_half({.luma = luma_row(y), .blue = sum(0, own), .red = sum(1, own), .count = count_,
-                                  .even_bias = 4, .odd_bias = 8, .rgb = {rgb[0], rgb[1], rgb[2]}});
+                                  .even_bias = 4, .odd_bias = 8, .wide_vectors = wide_vectors_,
+                                  .rgb = {rgb[0], rgb[1], rgb[2]}});
     const bool looks_up = in_region % 2 == 0;
     const std::size_t other = !looks_up ? own + 1 : own == 0 ? 0 : own - 1;
     const std::uint8_t* chroma[2];
@@ -166,6 +170,7 @@ class basic_rgb_rows {
                          .rgb = {rgb[0], rgb[1], rgb[2]}});
   }
 
+  const bool wide_vectors_;
   jpeg_planes planes_;
   guarded_plane plane_[3];
   bool half_width_ = false, half_height_ = false, repeats_ = false;

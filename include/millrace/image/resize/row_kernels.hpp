@@ -51,6 +51,7 @@ struct row_output {
   std::size_t plane_bytes = 0;   ///< distance of the lines of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
   bool three_way_logic = false;  ///< the processor has it: fewer operations for the same streamed bytes
+  bool wide_vectors = false;     ///< registers of 512 bits may be used: cpu_has_wide_vectors()
 };
 
 /// Four source rows to add to the sums of one output row.

@@ -10,6 +10,7 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/row_kernels.hpp>
+#include <millrace/image/resize/row_kernels_avx512.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
 #include <millrace/image/simd/avx2_begin.inc>
@@ -85,6 +86,7 @@ class basic_avx2_interleaver {
 
 struct avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
+    if (to.wide_vectors && to.streams && avx512_rows::blend_rgb(t, to)) return;
     switch (t.count) {
       case 1: return rgb<1>(t, to);
       case 2: return rgb<2>(t, to);
@@ -96,6 +98,7 @@ struct avx2_rows {
   }
 
   static void blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    if (to.wide_vectors && to.streams && avx512_rows::blend_ycc(luma, chroma, to)) return;
     if (luma.clamps) return ycc<0, 0, true>(luma, chroma, to);
     switch (luma.count) {
       case 2: return ycc_of<2>(luma, chroma, to);

@@ -1,8 +1,9 @@
-// Tells whether this CPU can run the AVX2 kernels, and those with AVX-512's three-way logic or byte permutations.
+// Tells whether this CPU can run the AVX2 kernels, and those of AVX-512.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
 //   bool bytes = mr::detail::cpu_has_byte_permutations();  // AVX-512's vpermi2b in registers of 256 bits
+//   bool wide = mr::detail::cpu_has_wide_vectors();        // registers of 512 bits pay, too
 //
 // Errors: none. Threads: any.
 #pragma once
@@ -42,6 +43,16 @@ inline bool cpu_has_three_way_logic() noexcept {
 inline bool cpu_has_byte_permutations() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512vbmi") != 0 && cpu_has_three_way_logic();
+#else
+  return false;
+#endif
+}
+
+/// Returns whether registers of 512 bits pay. Processors from before AVX-512VBMI2 lower their clock for them.
+inline bool cpu_has_wide_vectors() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0 &&
+         __builtin_cpu_supports("avx512vbmi2") != 0 && cpu_has_byte_permutations();
 #else
   return false;
 #endif

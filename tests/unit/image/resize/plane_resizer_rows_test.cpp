@@ -221,7 +221,7 @@ long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
 
 }  // namespace
 
-TEST_CASE("a row has the same bytes whether it is stored or streamed, and with three-way logic") {
+TEST_CASE("a row has the same bytes whether it is stored or streamed, with three-way logic and in wide registers") {
   if (!mr::detail::cpu_has_avx2()) return;
   constexpr std::size_t columns = 224;
   mr::rng d({.seed = 6});
@@ -241,6 +241,14 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, and with t
       streamed.fill(0);
       mr::detail::avx2_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
                                               .three_way_logic = logic});
+      mr::detail::avx2_numbers::finish_streaming();
+      CHECK(stored == streamed);
+    }
+    for (const bool streams : {false, true}) {
+      if (!mr::detail::cpu_has_wide_vectors()) continue;
+      streamed.fill(0);
+      mr::detail::avx2_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
+                                              .wide_vectors = true});
       mr::detail::avx2_numbers::finish_streaming();
       CHECK(stored == streamed);
     }
@@ -264,8 +272,11 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
     const auto count = static_cast<std::size_t>(width) * (plan.wide ? 2 : 1);
     std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
     for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));
-    REQUIRE(sum_of_columns<mr::detail::avx2_columns>(plan, row) ==
-            sum_of_columns<mr::detail::portable_columns>(plan, row));
+    const long expected = sum_of_columns<mr::detail::portable_columns>(plan, row);
+    REQUIRE(sum_of_columns<mr::detail::avx2_columns>(plan, row) == expected);
+    if (!mr::detail::cpu_has_wide_vectors()) continue;
+    REQUIRE(sum_of_columns<mr::detail::avx2_columns>({.taps = taps, .flipped = plan.flipped, .wide = plan.wide,
+                                                      .wide_vectors = true}, row) == expected);
   }
 }
 #endif
@@ -273,7 +284,7 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
 TEST_CASE("plain and vector kernels give the same bits") {
   mr::rng d({.seed = 3});
   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> plain;
-  mr::detail::plane_resizer native;
+  mr::detail::plane_resizer native, narrow(false);
   for (int i = 0; i < 300; ++i) {
     mr::image source({static_cast<std::size_t>(d.between(1, 200)), static_cast<std::size_t>(d.between(1, 200)), 3});
     for (auto& v : source.span()) v = static_cast<std::uint8_t>(d.below(256));
@@ -283,6 +294,8 @@ TEST_CASE("plain and vector kernels give the same bits") {
     mr::image two(one.shape());
     run(plain, plan, source, one, 1);
     run(native, plan, source, two, 3);
+    REQUIRE(std::equal(one.span().begin(), one.span().end(), two.span().begin()));
+    run(narrow, plan, source, two, 3);
     REQUIRE(std::equal(one.span().begin(), one.span().end(), two.span().begin()));
   }
 }

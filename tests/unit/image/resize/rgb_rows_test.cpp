@@ -34,9 +34,9 @@ std::size_t wrong_samples(mr::detail::basic_rgb_rows<Kernels>& rows, const mr::d
 }
 
 template <class Kernels>
-void check_against_libjpeg() {
+void check_against_libjpeg(bool wide_vectors = false) {
   mr::rng d({.seed = 11});
-  mr::detail::basic_rgb_rows<Kernels> rows;
+  mr::detail::basic_rgb_rows<Kernels> rows(wide_vectors);
   for (const auto sampling : slow::samplings)
     for (int i = 0; i < 120; ++i) {
       const auto height = static_cast<std::size_t>(i < 49 ? i / 7 + 1 : d.between(1, 90));
@@ -70,6 +70,11 @@ TEST_CASE("rows made of planes are libjpeg's own: portable code") {
 TEST_CASE("rows made of planes are libjpeg's own: AVX2") {
   if (!mr::detail::cpu_has_avx2()) return;
   check_against_libjpeg<mr::detail::avx2_upsampling>();
+}
+
+TEST_CASE("rows made of planes are libjpeg's own: AVX-512") {
+  if (!mr::detail::cpu_has_wide_vectors()) return;
+  check_against_libjpeg<mr::detail::avx2_upsampling>(true);
 }
 
 TEST_CASE("colours are equal for every luma, blue and red") {
