@@ -72,14 +72,15 @@ class shard_read_stage final : public read_stage_base<Source> {
 
   /// Returns the first shard in order that a thread may read now, or null. May open it.
   shard* find_shard();
-  bool may_read(const shard& from, bool enough_bytes) const;
-  /// Returns whether enough bytes are read ahead: from the limit on, until a quarter of it is free.
-  bool has_enough_bytes();
+  bool may_read(const shard& from, bool full) const;
+  /// Returns whether the bytes that are read ahead reach the limit. From then on later shards wait until a quarter of
+  /// it is free: the last quarter is for the shard whose turn it is.
+  bool ahead_is_full();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
   const options options_;
   reorder_buffer<Source> order_;
-  bool bytes_wanted_ = false;   // readers wait for fewer bytes to be read ahead
+  bool bytes_wanted_ = false;   // readers of later shards wait for fewer bytes to be read ahead
 };
 
 }}}  // namespace millrace::detail

@@ -44,8 +44,8 @@ MILLRACE_INLINE auto shard_read_stage<Source>::find_work() -> portion {
 template <class Source>
 MILLRACE_INLINE auto shard_read_stage<Source>::find_shard() -> shard* {
   if (order_.finished()) return nullptr;
-  const bool enough_bytes = has_enough_bytes();
-  const auto readable = [&](const shard& s) { return may_read(s, enough_bytes); };
+  const bool full = ahead_is_full();
+  const auto readable = [&](const shard& s) { return may_read(s, full); };
   if (shard* const open = order_.first_idle(readable)) return open;
   if (order_.unfinished_shards() >= limit_.open() || order_.open_shards() >= 2 * limit_.open()) return nullptr;
   shard* const opened = order_.open_next();
@@ -53,24 +53,26 @@ MILLRACE_INLINE auto shard_read_stage<Source>::find_shard() -> shard* {
 }
 
 template <class Source>
-MILLRACE_INLINE bool shard_read_stage<Source>::has_enough_bytes() {
+MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
   const std::size_t ahead = read_ahead();
-  if (ahead >= ahead_.bytes()) {
+  const bool full = ahead >= ahead_.bytes();
+  if (full) {
     bytes_wanted_ = true;
     ahead_.reached();
   } else if (ahead < ahead_.bytes() / 4 * 3) {
     bytes_wanted_ = false;
   }
-  return bytes_wanted_;
+  return full;
 }
 
 template <class Source>
-MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool enough_bytes) const {
+MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
   // Samples that go to the workers at once need no queue beside a full input.
   const bool counts_input = order_.gives_at_once(from) && !order_.had_room();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
-  if (!enough_bytes && queued < max_queued) return true;
-  return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
+  const bool in_turn = &from == order_.front();
+  if (!(in_turn ? full : bytes_wanted_) && queued < max_queued) return true;
+  return in_turn && from.samples.empty() && next_->backlog() == 0;
 }
 
 }}}  // namespace millrace::detail

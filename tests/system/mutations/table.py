@@ -283,6 +283,8 @@ MUTATIONS = (
              "if (d.row > next) in_a_row_ = 0;", "", "run/damage_limits_test.cpp"),
     mutation("read: a reader that waits for room is not woken", "read/read_stage_base",
              "return next_->backlog() > 0 && ask_for_wake();", "return true;", "read/read_ahead_test.cpp"),
+    mutation("read: later shards take the last of what may be read ahead", "read/shard_read_stage",
+             "in_turn ? full : bytes_wanted_", "full || bytes_wanted_", "read/read_ahead_test.cpp"),
     mutation("read: a thread that finds more to read wakes no other thread", "read/read_stage_base",
              "if (finds_other_work(work)) wake_one();", "", "read/read_ahead_test.cpp"),
     mutation("work: a worker that stays is never called", "work/dispatcher",

@@ -272,3 +272,23 @@ TEST_CASE("all readers read again once there is room, not only the one that was 
   CHECK(rows == 2 * slow_shards::each);
   CHECK(shards.reads->together.load() > 15);
 }
+
+TEST_CASE("the shard whose turn it is goes before later ones: they do not starve the workers, and no limit grows") {
+  const stall_watchdog watchdog;
+  struct quick_shards : pausing_shard {
+    std::size_t shards() const { return 8; }
+  };
+  mr::session_options options = quiet(1, 1);
+  options.io_threads = 4;
+  options.memory_bytes = 4096 * mib;
+  mr::session run{mr::from(quick_shards{}) | mr::map([](const claimed& c) { return row{c.number}; }) |
+                      mr::batch<&row::number>({.size = 1}) | mr::prefetch({.batches = 1}),
+                  options};
+  std::size_t rows = 0;
+  for (auto& b : run) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    rows += b.size();
+  }
+  CHECK(rows == 8 * 240);
+  CHECK(run.figures().read_ahead_bytes == 64 * mib);
+}
