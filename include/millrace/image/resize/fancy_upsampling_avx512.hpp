@@ -47,7 +47,8 @@ struct avx512_upsampling {
   };
 
   static __m512i interleaved(__m512i even, __m512i odd) noexcept {
-    const __m512i zip = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+    const __m128i once = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    const __m512i zip = _mm512_maskz_broadcast_i32x4(0xffff, once);
     return _mm512_shuffle_epi8(_mm512_packus_epi16(even, odd), zip);
   }
 
@@ -60,7 +61,8 @@ struct avx512_upsampling {
   static __m512i greens(__m512i pairs) noexcept {
     constexpr unsigned green_u = static_cast<std::uint16_t>(-11'277), green_v = static_cast<std::uint16_t>(-23'401);
     const __m512i green = _mm512_set1_epi32(static_cast<int>(green_v << 16 | green_u));
-    return _mm512_srai_epi32(_mm512_add_epi32(_mm512_madd_epi16(pairs, green), _mm512_set1_epi32(1 << 14)), 15);
+    const __m512i sums = _mm512_add_epi32(_mm512_madd_epi16(pairs, green), _mm512_set1_epi32(1 << 14));
+    return _mm512_maskz_srai_epi32(0xffff, sums, 15);   // g++ 12 warns of the plain intrinsic
   }
 
   static pixels colored(__m512i y, __m512i u, __m512i v) noexcept {

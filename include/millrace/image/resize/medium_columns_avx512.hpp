@@ -68,8 +68,8 @@ class avx512_medium_columns {
       add_half<1>(g, r, pairs, high);
       for (std::size_t k = 0; k < 4; ++k) {
         if (clamps) {
-          low.sums[k] = _mm512_min_epi32(_mm512_max_epi32(low.sums[k], least), largest);
-          high.sums[k] = _mm512_min_epi32(_mm512_max_epi32(high.sums[k], least), largest);
+          low.sums[k] = _mm512_maskz_min_epi32(0xffff, _mm512_maskz_max_epi32(0xffff, low.sums[k], least), largest);
+          high.sums[k] = _mm512_maskz_min_epi32(0xffff, _mm512_maskz_max_epi32(0xffff, high.sums[k], least), largest);
         }
         _mm512_storeu_si512(out + k * stride, _mm512_permutex2var_epi16(low.sums[k], order, high.sums[k]));
       }
@@ -108,8 +108,9 @@ class avx512_medium_columns {
       sum_d = _mm512_dpwssd_epi32(sum_d, _mm512_maskz_permutexvar_epi8(even_bytes, pick, d), weights);
       pick = _mm512_add_epi16(pick, two_samples_later);
     }
-    made = {{_mm512_srai_epi32(sum_a, 6), _mm512_srai_epi32(sum_b, 6), _mm512_srai_epi32(sum_c, 6),
-             _mm512_srai_epi32(sum_d, 6)}};
+    // With a mask of ones: g++ 12 warns of the plain intrinsics.
+    made = {{_mm512_maskz_srai_epi32(0xffff, sum_a, 6), _mm512_maskz_srai_epi32(0xffff, sum_b, 6),
+             _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }
 
   /// Where the words of outputs 0-7, 16-23, 8-15 and 24-31 lie in two registers of 16 sums.

@@ -39,12 +39,16 @@ class avx512_interleaver {
     const __m512i red_green = _mm512_packus_epi16(r, g), blue = _mm512_packus_epi16(b, b);
     const __m512i first = _mm512_permutex2var_epi8(red_green, first_, blue);
     auto* out = reinterpret_cast<__m256i*>(to);
-    _mm256_stream_si256(out, _mm512_castsi512_si256(first));
-    _mm256_stream_si256(out + 1, _mm512_extracti64x4_epi64(first, 1));
-    _mm256_stream_si256(out + 2, _mm512_castsi512_si256(_mm512_permutex2var_epi8(red_green, rest_, blue)));
+    _mm256_stream_si256(out, low_half(first));
+    _mm256_stream_si256(out + 1, high_half(first));
+    _mm256_stream_si256(out + 2, low_half(_mm512_permutex2var_epi8(red_green, rest_, blue)));
   }
 
  private:
+  // Not the intrinsics: g++ 12 warns of their parts that are undefined.
+  static __m256i low_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 0, 1, 2, 3); }
+  static __m256i high_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 4, 5, 6, 7); }
+
   static constexpr avx512_interleaving tables{};
 
   __m512i first_, rest_;

@@ -83,10 +83,10 @@ struct avx512_short_columns {
   [[gnu::always_inline]] static inline void put_sums(const std::uint8_t* row, const tables& t,
                                                      std::int16_t* out) noexcept {
     const __m512i window = _mm512_loadu_si512(row);
-    const __m512i first = _mm512_permutexvar_epi8(t.pick, window);
+    const __m512i first = _mm512_maskz_permutexvar_epi8(~__mmask64{0}, t.pick, window);
     __m512i high = _mm512_maddubs_epi16(first, t.high[0]), low = _mm512_maddubs_epi16(first, t.low[0]);
     if constexpr (Pairs == 2) {
-      const __m512i second = _mm512_permutexvar_epi8(t.later, window);
+      const __m512i second = _mm512_maskz_permutexvar_epi8(~__mmask64{0}, t.later, window);
       high = _mm512_add_epi16(high, _mm512_maddubs_epi16(second, t.high[1]));
       low = _mm512_add_epi16(low, _mm512_maddubs_epi16(second, t.low[1]));
     }
