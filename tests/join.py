@@ -37,7 +37,9 @@ def joined(paths, root, folder):
         name = path.relative_to(root).as_posix()   # the same in every clone
         heads += [f'#line 1 "{name}"', *head]
         bodies += [f"namespace {re.sub(r'[^a-z0-9]', '_', name)} {{", f'#line {len(head) + 1} "{name}"', *body, "}"]
-    return "\n".join([*heads, *bodies, ""])
+    # That g++ warns of types of an included file in an anonymous namespace makes no sense where all files are included.
+    quiet = ["#ifndef __clang__", '#pragma GCC diagnostic ignored "-Wsubobject-linkage"', "#endif"]
+    return "\n".join([*quiet, *heads, *bodies, ""])
 
 
 def main(output, root, *files):
