@@ -37,7 +37,7 @@ def joined(paths, root, folder):
         name = path.relative_to(root).as_posix()   # the same in every clone
         heads += [f'#line 1 "{name}"', *head]
         bodies += [f"namespace {re.sub(r'[^a-z0-9]', '_', name)} {{", f'#line {len(head) + 1} "{name}"', *body, "}"]
-    # That g++ warns of types of an included file in an anonymous namespace makes no sense where all files are included.
+    # For g++ a file that #line names is an included one, and it warns of templates of its anonymous namespace.
     quiet = ["#ifndef __clang__", '#pragma GCC diagnostic ignored "-Wsubobject-linkage"', "#endif"]
     return "\n".join([*quiet, *heads, *bodies, ""])
 

@@ -127,7 +127,6 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using typename read_stage_base<Source>::shard;
   using typename read_stage_base<Source>::portion;
   using read_stage_base<Source>::next_;
-  using read_stage_base<Source>::limit_;
   using read_stage_base<Source>::ahead_;
   using read_stage_base<Source>::mutex_;
 

@@ -11,12 +11,9 @@
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
-#include <millrace/measure/trace_range.hpp>
 #include <millrace/read/read_stage_base.hpp>
 
-#include <atomic>
 #include <mutex>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -30,6 +30,15 @@ struct column_plan {
   bool flipped = false;
   bool wide = false;        ///< run_wide() will be called instead of run()
   bool wide_vectors = false;   ///< registers of 512 bits may be used: cpu_has_wide_vectors()
+
+  /// Returns the output of `taps` that comes to this position in memory.
+  std::size_t source_of(std::size_t output) const noexcept {
+    return flipped ? taps.outputs() - 1 - output : output;
+  }
+  /// Returns the first sample of an output in memory order. Outputs beyond the last one are like the last one.
+  std::size_t first_of(std::size_t output) const noexcept {
+    return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
+  }
 };
 
 struct column_rows {
@@ -72,8 +81,8 @@ class portable_columns {
     counts_.resize(outputs);
     weights_.assign(outputs * taps_, 0);
     for (std::size_t o = 0; o < outputs; ++o) {
-      const std::size_t from = plan.flipped ? outputs - 1 - o : o;
-      first_[o] = plan.taps.first(from) - plan.origin;
+      const std::size_t from = plan.source_of(o);
+      first_[o] = plan.first_of(o);
       for_column_weights(plan.taps, from, [&](std::size_t k, int w) {
         weights_[o * taps_ + k] = static_cast<std::int16_t>(w);
       });

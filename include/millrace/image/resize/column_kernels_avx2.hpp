@@ -41,7 +41,6 @@ class avx2_columns {
     clamps_ = plan.taps.overshoots();
     kind_ = plan.wide || taps > 10 ? kind::long_taps : taps > 4 || clamps_ ? kind::medium_taps : kind::short_taps;
     if (kind_ == kind::short_taps && !build_short(plan)) kind_ = kind::medium_taps;
-    if (kind_ != kind::short_taps) wide_ = false;
     if (kind_ == kind::medium_taps) {
       wide_ = plan.wide_vectors && wide_medium_.build(plan, padded());
       if (!wide_ && !build_medium(plan)) kind_ = kind::long_taps;
@@ -85,15 +84,6 @@ class avx2_columns {
     return group / 2 * columns_at_once + group % 2 * 8 + lane * 16;
   }
 
-  std::size_t source_of(const column_plan& plan, std::size_t output) const noexcept {
-    return plan.flipped ? outputs_ - 1 - output : output;
-  }
-
-  /// Returns the first sample of an output in memory order. Outputs beyond the last one are like the last one.
-  std::size_t first_of(const column_plan& plan, std::size_t output) const noexcept {
-    return plan.taps.first(source_of(plan, std::min(output, outputs_ - 1))) - plan.origin;
-  }
-
   bool build_short(const column_plan& plan) {
     short_.resize(padded() / columns_at_once);
     one_window_ = true;
@@ -103,10 +93,10 @@ class avx2_columns {
       std::memset(&group, 0, sizeof group);
       for (std::size_t lane = 0; lane < short_group::lanes; ++lane) {
         const std::size_t begin = lane_output(2 * g + lane / 2, lane % 2);
-        const std::size_t base = std::min(first_of(plan, begin), first_of(plan, begin + 7));
+        const std::size_t base = std::min(plan.first_of(begin), plan.first_of(begin + 7));
         group.base[lane] = static_cast<std::int32_t>(base);
         for (std::size_t j = 0; j < 8; ++j) {
-          const std::size_t offset = first_of(plan, begin + j) - base, at = 16 * lane + 2 * j;
+          const std::size_t offset = plan.first_of(begin + j) - base, at = 16 * lane + 2 * j;
           if (offset > 14) return false;
           if (offset > 12) one_window_ = false;
           group.pick[at] = static_cast<std::uint8_t>(offset);
@@ -125,7 +115,7 @@ class avx2_columns {
     for (std::size_t j = 0; begin + j < outputs_; ++j) {
       const std::size_t at = 16 * lane + 2 * j;
       int running = 0, high_before = 0;
-      for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
+      for_column_weights(plan.taps, plan.source_of(begin + j), [&](std::size_t k, int weight) {
         running += weight;
         const int high_upto = (running + 32) >> 6, high = std::min(high_upto - high_before, 127);
         group.high[k / 2][at + k % 2] = static_cast<std::int8_t>(high);
@@ -188,17 +178,17 @@ class avx2_columns {
       for (std::size_t lane = 0; lane < 2; ++lane)
         for (std::size_t half = 0; half < 2; ++half) {
           const std::size_t begin = lane_output(g, lane) + 4 * half;
-          const std::size_t base = std::min(first_of(plan, begin), first_of(plan, begin + 3));
+          const std::size_t base = std::min(plan.first_of(begin), plan.first_of(begin + 3));
           group.base[half][lane] = static_cast<std::int32_t>(base);
           for (std::size_t j = 0; j < 4; ++j) {
-            const std::size_t offset = first_of(plan, begin + j) - base, at = 16 * lane + 4 * j;
+            const std::size_t offset = plan.first_of(begin + j) - base, at = 16 * lane + 4 * j;
             if (offset > 14) return false;
             if (offset + 2 * pairs_ > 16) one_window_ = false;
             const std::uint8_t pick[4] = {static_cast<std::uint8_t>(offset), 0x80,
                                           static_cast<std::uint8_t>(offset + 1), 0x80};   // 0x80 gives zero
             std::memcpy(group.pick[half] + at, pick, 4);
             if (begin + j >= outputs_) continue;
-            for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
+            for_column_weights(plan.taps, plan.source_of(begin + j), [&](std::size_t k, int weight) {
               group.weights[k / 2][half][8 * lane + 2 * j + k % 2] = static_cast<std::int16_t>(weight);
             });
           }
@@ -216,9 +206,9 @@ class avx2_columns {
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks_);
     for (std::size_t o = 0; o < outputs_; ++o) {
-      const std::size_t first = first_of(plan, o);
+      const std::size_t first = plan.first_of(o);
       first_[o] = std::min(first, last_first);
-      for_column_weights(plan.taps, source_of(plan, o), [&](std::size_t k, int weight) {
+      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
         weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
       });
     }
@@ -368,7 +358,8 @@ class avx2_columns {
 
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
-  bool one_window_ = false, clamps_ = false, wide_ = false;
+  bool one_window_ = false, clamps_ = false;
+  bool wide_ = false;   // short and medium taps are summed in registers of 512 bits
   std::vector<short_group> short_;
   std::vector<medium_group> medium_;
   avx512_medium_columns wide_medium_;

@@ -34,6 +34,18 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
+/// The factors of centered chroma in vector kernels, of 15 bits. R is y + v + red * v, and B is y + u + blue * u.
+/// G is y + green_of_blue * u + green_of_red * v.
+struct color_factors {
+  static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
+
+  /// Returns both factors of green, for multiply-add of pairs (u, v).
+  static constexpr int green_pair() noexcept {
+    return static_cast<int>(static_cast<unsigned>(static_cast<std::uint16_t>(green_of_red)) << 16 |
+                            static_cast<std::uint16_t>(green_of_blue));
+  }
+};
+
 struct portable_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {

@@ -117,16 +117,15 @@ struct avx2_upsampling {
   }
 
   static pixels colored(__m256i y, __m256i u, __m256i v) noexcept {
-    constexpr unsigned green_u = static_cast<std::uint16_t>(-11'277), green_v = static_cast<std::uint16_t>(-23'401);
-    const __m256i green = _mm256_set1_epi32(static_cast<int>(green_v << 16 | green_u));
+    const __m256i green = _mm256_set1_epi32(color_factors::green_pair());
     const __m256i half = _mm256_set1_epi32(1 << 14);
     const auto greens = [&](__m256i pairs) {
       return _mm256_srai_epi32(_mm256_add_epi32(_mm256_madd_epi16(pairs, green), half), 15);
     };
-    return {_mm256_add_epi16(_mm256_add_epi16(y, v), _mm256_mulhrs_epi16(v, _mm256_set1_epi16(13'173))),
+    return {_mm256_add_epi16(_mm256_add_epi16(y, v), _mm256_mulhrs_epi16(v, _mm256_set1_epi16(color_factors::red))),
             _mm256_add_epi16(y, _mm256_packs_epi32(greens(_mm256_unpacklo_epi16(u, v)),
                                                    greens(_mm256_unpackhi_epi16(u, v)))),
-            _mm256_add_epi16(_mm256_add_epi16(y, u), _mm256_mulhrs_epi16(u, _mm256_set1_epi16(25'297)))};
+            _mm256_add_epi16(_mm256_add_epi16(y, u), _mm256_mulhrs_epi16(u, _mm256_set1_epi16(color_factors::blue)))};
   }
 };
 

@@ -59,17 +59,16 @@ struct avx512_upsampling {
   }
 
   static __m512i greens(__m512i pairs) noexcept {
-    constexpr unsigned green_u = static_cast<std::uint16_t>(-11'277), green_v = static_cast<std::uint16_t>(-23'401);
-    const __m512i green = _mm512_set1_epi32(static_cast<int>(green_v << 16 | green_u));
+    const __m512i green = _mm512_set1_epi32(color_factors::green_pair());
     const __m512i sums = _mm512_add_epi32(_mm512_madd_epi16(pairs, green), _mm512_set1_epi32(1 << 14));
     return _mm512_maskz_srai_epi32(0xffff, sums, 15);   // g++ 12 warns of the plain intrinsic
   }
 
   static pixels colored(__m512i y, __m512i u, __m512i v) noexcept {
-    return {_mm512_add_epi16(_mm512_add_epi16(y, v), _mm512_mulhrs_epi16(v, _mm512_set1_epi16(13'173))),
+    return {_mm512_add_epi16(_mm512_add_epi16(y, v), _mm512_mulhrs_epi16(v, _mm512_set1_epi16(color_factors::red))),
             _mm512_add_epi16(y, _mm512_packs_epi32(greens(_mm512_unpacklo_epi16(u, v)),
                                                    greens(_mm512_unpackhi_epi16(u, v)))),
-            _mm512_add_epi16(_mm512_add_epi16(y, u), _mm512_mulhrs_epi16(u, _mm512_set1_epi16(25'297)))};
+            _mm512_add_epi16(_mm512_add_epi16(y, u), _mm512_mulhrs_epi16(u, _mm512_set1_epi16(color_factors::blue)))};
   }
 };
 

@@ -35,20 +35,15 @@ class avx512_medium_columns {
       std::memset(&made, 0, sizeof made);
       for (std::size_t half = 0; half < 2; ++half) {
         const std::size_t begin = g * columns_at_once + half * outputs_at_once;
-        const auto source_of = [&](std::size_t output) {   // those beyond the last one are like the last one
-          const std::size_t kept = std::min(output, outputs - 1);
-          return plan.flipped ? outputs - 1 - kept : kept;
-        };
-        const auto first_of = [&](std::size_t output) { return plan.taps.first(source_of(output)) - plan.origin; };
-        const std::size_t base = std::min(first_of(begin), first_of(begin + outputs_at_once - 1));
+        const std::size_t base = std::min(plan.first_of(begin), plan.first_of(begin + outputs_at_once - 1));
         made.base[half] = static_cast<std::int32_t>(base);
         for (std::size_t j = 0; j < outputs_at_once; ++j) {
-          const std::size_t offset = first_of(begin + j) - base;
+          const std::size_t offset = plan.first_of(begin + j) - base;
           if (offset + 2 * pairs_ > window_bytes) return false;
           made.pick[half][4 * j] = static_cast<std::uint8_t>(offset);
           made.pick[half][4 * j + 2] = static_cast<std::uint8_t>(offset + 1);
           if (begin + j >= outputs) continue;
-          for_column_weights(plan.taps, source_of(begin + j), [&](std::size_t k, int weight) {
+          for_column_weights(plan.taps, plan.source_of(begin + j), [&](std::size_t k, int weight) {
             made.weights[k / 2][half][2 * j + k % 2] = static_cast<std::int16_t>(weight);
           });
         }
