@@ -14,8 +14,8 @@
 // its header is certain. A sample that is still open at the damage is not delivered.
 // A shard without an end marker is whole. Two cases are errors: options.strict is set, or a file beside the shard
 // counts more samples (counted_beside.hpp).
-// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: each payload is copied once, into the
-// record's block. Once sizes repeat, only libarchive and zlib allocate.
+// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read
+// into the record's block, shorter ones are copied there. Once sizes repeat, only libarchive and zlib allocate.
 #pragma once
 
 #include <millrace/base/error.hpp>

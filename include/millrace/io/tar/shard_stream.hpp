@@ -12,6 +12,8 @@
 // cut short; the checksums of each format show this at its end at the latest. A cut gzip stream first hands out all
 // bytes before the cut. data_error if the stream has grown to more than `max_expansion` times what was read of it, and
 // to more than 64 MiB.
+// A caller that copies large pieces names the place they go to; a plain stream reads them straight into it:
+// `next_chunk(rest_of_payload)`. A short chunk follows, with what lies behind.
 // Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
 // The window of zstd takes 128 MiB at most, that of xz as much as its file says: at most 4 GiB.
 // Threads: one.
@@ -51,8 +53,9 @@ class shard_stream {
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
 
-  /// Returns the next bytes, valid until the next call; empty at the end.
-  std::span<const std::byte> next_chunk();
+  /// Returns the next bytes, valid until the next call; empty at the end. They may lie at the front of `place`: the
+  /// caller names it if it copies them there anyway.
+  std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
   /// Skips `count_bytes` without reading them. Returns how many it skipped: 0 if that is impossible or not worth it.
   std::uint64_t skip(std::uint64_t count_bytes);
@@ -72,6 +75,8 @@ class shard_stream {
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a call costs less than copying them
+  static constexpr std::size_t behind_bytes = std::size_t{4} << 10;   // the next headers, and small members with them
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
 
   struct compression {
@@ -87,6 +92,8 @@ class shard_stream {
   const compression* compression_behind_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
+  /// Fills `place` and a short chunk behind it by one read. Returns what it read of `place`.
+  std::span<const std::byte> read_into(std::span<std::byte> place);
 
   /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
   static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept;
@@ -111,7 +118,8 @@ class shard_stream {
   block_pool* pool_;
   content content_;
   block_ref block_;
-  std::span<const std::byte> peeked_;   // read to determine the compression, not yet handed out
+  std::span<const std::byte> peeked_;   // read already, not yet handed out
+  std::size_t read_bytes_ = chunk_bytes;   // of the next read; short ones follow what was read into a place
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;

@@ -23,8 +23,10 @@ MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool
   peeked_ = start;
 }
 
-MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk() {
-  const auto chunk = gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
+MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk(std::span<std::byte> place) {
+  const bool straight = !compressed() && peeked_.empty() && place.size() >= worth_a_read_bytes &&
+                        source_->reads_parts();
+  const auto chunk = straight ? read_into(place) : gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
   std::size_t used = chunk.size();
   while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
   if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
@@ -54,7 +56,7 @@ MILLRACE_INLINE bool shard_stream::may_reach(std::uint64_t end_bytes) {
 }
 
 MILLRACE_INLINE std::uint64_t shard_stream::skip(std::uint64_t count_bytes) {
-  if (compressed() || count_bytes < chunk_bytes / 4) return 0;
+  if (compressed() || !peeked_.empty() || count_bytes < chunk_bytes / 4) return 0;
   std::byte last{};   // the last skipped byte has to exist
   if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
   source_read_bytes_ += count_bytes;
@@ -149,10 +151,21 @@ MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) 
 
 MILLRACE_INLINE std::span<const std::byte> shard_stream::read_source() {
   if (!peeked_.empty()) return std::exchange(peeked_, {});
-  const std::span<std::byte> buffer(block_.get()->data(), chunk_bytes);
+  const std::span<std::byte> buffer(block_.get()->data(), read_bytes_);
+  read_bytes_ = std::min(4 * read_bytes_, chunk_bytes);
   const auto filled = buffer.first(read_fully(*source_, source_read_bytes_, buffer));
   source_read_bytes_ += filled.size();
   return filled;
+}
+
+MILLRACE_INLINE std::span<const std::byte> shard_stream::read_into(std::span<std::byte> place) {
+  const std::span<std::byte> behind(block_.get()->data(), behind_bytes);
+  std::array parts{place, behind};
+  const std::size_t filled = read_fully(*source_, source_read_bytes_, std::span<std::span<std::byte>>(parts));
+  source_read_bytes_ += filled;
+  peeked_ = behind.first(filled - std::min(filled, place.size()));
+  read_bytes_ = worth_a_read_bytes;
+  return place.first(std::min(filled, place.size()));
 }
 
 MILLRACE_INLINE ::la_ssize_t shard_stream::give_compressed(struct ::archive*, void* self, const void** data) noexcept {

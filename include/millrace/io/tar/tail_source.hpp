@@ -27,6 +27,8 @@ class tail_source final : public byte_source {
   std::string_view name() const noexcept override { return source_->name(); }
 
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
+  bool reads_parts() const noexcept override { return source_->reads_parts(); }
 
  private:
   std::unique_ptr<byte_source> source_;

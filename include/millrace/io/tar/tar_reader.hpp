@@ -5,6 +5,7 @@
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
+// Payloads of 32 KiB or more are not copied: a plain shard whose source reads parts is read straight into `buffer`.
 // Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). A shard with a hole of zeros is
 // therefore an error, and so are two joined archives. Other tar programs and libraries accept both silently.
 // A shard may end between two members with no end marker or only a part of it. Such a shard is whole, and
@@ -139,6 +140,7 @@ class tar_reader {
   // chunk_ is the chunk that libarchive has. kept_ holds the part of the current headers from earlier chunks. chunk_at_
   // and header_at_ are offsets in the stream.
   std::span<const std::byte> chunk_;
+  std::span<std::byte> place_;   // what read() fills next: libarchive is given the bytes there
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
   std::string kept_;
   bool in_header_ = false;

@@ -79,7 +79,9 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     const void* data = nullptr;
     std::size_t size_bytes = 0;
     ::la_int64_t offset_bytes = 0;
+    if (!member_.sparse) place_ = buffer.subspan(filled);
     const int result = ::archive_read_data_block(handle_.get(), &data, &size_bytes, &offset_bytes);
+    place_ = {};
     if (result == ARCHIVE_EOF) break;
     if (result != ARCHIVE_OK) fail("has a damaged or cut payload", member_.offset_bytes);
     const auto at = static_cast<std::uint64_t>(offset_bytes);
@@ -87,7 +89,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
       give_up(damage("has a payload that does not fit its own size of " + std::to_string(buffer.size()) + " bytes",
                      member_.offset_bytes));
     std::memset(buffer.data() + filled, 0, at - filled);
-    if (size_bytes > 0) std::memcpy(buffer.data() + at, data, size_bytes);
+    if (size_bytes > 0 && data != buffer.data() + at) std::memcpy(buffer.data() + at, data, size_bytes);
     filled = static_cast<std::size_t>(at) + size_bytes;
   }
   if (filled < buffer.size() && !member_has_holes_)
@@ -199,7 +201,7 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::give_chunk(struct ::archive*, void* sel
       throw reader.damage("has a member with more than 8 MiB of headers", reader.base_bytes_ + reader.header_at_);
     reader.chunk_at_ = reader.stream_.end_bytes();
     reader.chunk_ = {};
-    reader.chunk_ = reader.stream_.next_chunk();
+    reader.chunk_ = reader.stream_.next_chunk(reader.place_);
     *data = reader.chunk_.data();
     return static_cast<::la_ssize_t>(reader.chunk_.size());
   } catch (...) {
