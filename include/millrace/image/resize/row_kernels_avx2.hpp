@@ -2,9 +2,9 @@
 //
 //   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
 //
-// Each usual number of taps has a loop of its own, with weights and row pointers in registers. Rows are in the order of
-// avx2_columns, which add_lines keeps. add_rows reads and writes the natural order. Shapes, units, errors, threads:
-// row_kernels.hpp.
+// Each usual number of taps has a loop of its own, with weights and row pointers in registers. All others share one:
+// each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines keeps. add_rows reads and
+// writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -88,7 +88,6 @@ struct avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     if (to.wide_vectors && to.streams && avx512_rows::blend_rgb(t, to)) return;
     switch (t.count) {
-      case 1: return rgb<1>(t, to);
       case 2: return rgb<2>(t, to);
       case 3: return rgb<3>(t, to);
       case 4: return rgb<4>(t, to);
@@ -100,11 +99,14 @@ struct avx2_rows {
   static void blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
     if (to.wide_vectors && to.streams && avx512_rows::blend_ycc(luma, chroma, to)) return;
     if (luma.clamps) return ycc<0, 0, true>(luma, chroma, to);
-    switch (luma.count) {
-      case 2: return ycc_of<2>(luma, chroma, to);
-      case 3: return ycc_of<3>(luma, chroma, to);
-      case 4: return ycc_of<4>(luma, chroma, to);
-      default: return ycc_of<0>(luma, chroma, to);
+    static_assert(row_taps::capacity < 16);
+    switch (luma.count << 4 | chroma.count) {
+      case 0x22: return ycc<2, 2>(luma, chroma, to);
+      case 0x23: return ycc<2, 3>(luma, chroma, to);
+      case 0x33: return ycc<3, 3>(luma, chroma, to);
+      case 0x43: return ycc<4, 3>(luma, chroma, to);
+      case 0x44: return ycc<4, 4>(luma, chroma, to);
+      default: return ycc<0, 0>(luma, chroma, to);
     }
   }
 
@@ -235,16 +237,6 @@ struct avx2_rows {
         made[c] = _mm256_packus_epi16(_mm256_mulhrs_epi16(taps.sum(x + c * stride), rounds),
                                       _mm256_mulhrs_epi16(taps.sum(x + c * stride + 16), rounds));
     });
-  }
-
-  template <std::size_t Luma>
-  static void ycc_of(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
-    switch (chroma.count) {
-      case 2: return ycc<Luma, 2>(luma, chroma, to);
-      case 3: return ycc<Luma, 3>(luma, chroma, to);
-      case 4: return ycc<Luma, 4>(luma, chroma, to);
-      default: return ycc<Luma, 0>(luma, chroma, to);
-    }
   }
 
   static __m256i within(__m256i v, const row_weights::range& r) noexcept {

@@ -68,9 +68,10 @@ struct avx512_rows {
 
   /// As blend_rgb().
   static bool blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
-    if (luma.clamps || luma.count < 2 || luma.count > 3) return false;
-    if (chroma.count == 2) return luma.count == 2 ? ycc<2, 2>(luma, chroma, to) : ycc<3, 2>(luma, chroma, to);
-    if (chroma.count == 3) return luma.count == 2 ? ycc<2, 3>(luma, chroma, to) : ycc<3, 3>(luma, chroma, to);
+    if (luma.clamps) return false;
+    if (luma.count == 2 && chroma.count == 2) return ycc<2, 2>(luma, chroma, to);
+    if (luma.count == 2 && chroma.count == 3) return ycc<2, 3>(luma, chroma, to);
+    if (luma.count == 3 && chroma.count == 3) return ycc<3, 3>(luma, chroma, to);
     return false;
   }
 
