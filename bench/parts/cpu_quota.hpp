@@ -21,18 +21,15 @@ class cpu_quota {
  public:
   explicit cpu_quota(double cores) {
     const std::string quota = std::to_string(static_cast<long>(cores * 100'000)), period = "100000";
-    millrace::detail::for_each_cgroup([&](const std::string& parent) {
-      if (holds() || !write(parent + "/cgroup.subtree_control", "+cpu") || !make(parent)) return;
+    for (const std::string& parent : millrace::detail::cgroup_folders()) {
+      if (holds() || !write(parent + "/cgroup.subtree_control", "+cpu") || !make(parent)) continue;
       if (!write(folder_ + "/cpu.max", quota + " " + period) || !enter()) drop();
-    });
-    millrace::detail::for_each_cgroup(
-        [&](const std::string& parent) {
-          if (holds() || !make(parent)) return;
-          if (!write(folder_ + "/cpu.cfs_period_us", period) || !write(folder_ + "/cpu.cfs_quota_us", quota) ||
-              !enter())
-            drop();
-        },
-        "cpu");
+    }
+    for (const std::string& parent : millrace::detail::cgroup_folders("cpu")) {
+      if (holds() || !make(parent)) continue;
+      if (!write(folder_ + "/cpu.cfs_period_us", period) || !write(folder_ + "/cpu.cfs_quota_us", quota) || !enter())
+        drop();
+    }
   }
   cpu_quota(const cpu_quota&) = delete;
   cpu_quota& operator=(const cpu_quota&) = delete;

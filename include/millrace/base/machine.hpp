@@ -8,14 +8,11 @@
 // Errors: none. Threads: any; each call reads the values again, without state.
 #pragma once
 
-#include <millrace/base/text_file.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
-#include <cstdio>
 #include <string>
-
-#if defined(__linux__)
-#endif
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -31,22 +28,9 @@ double cores_of_cpu_max(const std::string& text);
 /// controller the line of cgroup v2 matches ("0::/user.slice/x"), else that of the controller ("4:cpu,cpuacct:/x").
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
-/// Calls `look` with each folder from this process's cgroup up to the root, because limits apply at every level. With a
-/// controller's name the folders are those of cgroup v1.
-template <class Look>
-void for_each_cgroup(const Look& look, const std::string& controller = "") {
-  std::string path;
-  if (const auto file = open_text("/proc/self/cgroup")) {
-    char text[4096];
-    while (path.empty() && std::fgets(text, sizeof text, file.get())) path = cgroup_path_in(text, controller);
-  }
-  const std::string root = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
-  for (;;) {
-    look(root + path);
-    if (path.empty()) return;
-    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
-  }
-}
+/// Returns the folders from this process's cgroup up to the root, because limits apply at every level. With a
+/// controller's name they are those of cgroup v1.
+std::vector<std::string> cgroup_folders(const std::string& controller = "");
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;
 

@@ -3,12 +3,15 @@
 
 #include <millrace/base/machine.hpp>
 
+#include <millrace/base/text_file.hpp>
+
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -43,6 +46,21 @@ MILLRACE_INLINE std::string cgroup_path_in(const std::string& line, const std::s
   return path;
 }
 
+MILLRACE_INLINE std::vector<std::string> cgroup_folders(const std::string& controller) {
+  std::string path;
+  if (const auto file = open_text("/proc/self/cgroup")) {
+    char text[4096];
+    while (path.empty() && std::fgets(text, sizeof text, file.get())) path = cgroup_path_in(text, controller);
+  }
+  const std::string root = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+  std::vector<std::string> folders{root + path};
+  while (!path.empty()) {
+    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+    folders.push_back(root + path);
+  }
+  return folders;
+}
+
 MILLRACE_INLINE void name_this_thread([[maybe_unused]] const char* name) noexcept {
 #if defined(__linux__)
   pthread_setname_np(pthread_self(), name);   // at most 15 characters
@@ -62,13 +80,12 @@ MILLRACE_INLINE unsigned usable_cores() {
   const auto tighten = [&quota](double limit) {
     if (limit > 0) quota = quota == 0 ? limit : std::min(quota, limit);
   };
-  detail::for_each_cgroup(
-      [&](const std::string& folder) { tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max"))); });
-  const auto look_at_v1 = [&](const std::string& folder) {
+  for (const std::string& folder : detail::cgroup_folders())
+    tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max")));
+  for (const std::string& folder : detail::cgroup_folders("cpu")) {   // cgroup v1
     const std::string quota_us = detail::first_line(folder + "/cpu.cfs_quota_us");
     tighten(detail::cores_of_cpu_max(quota_us + " " + detail::first_line(folder + "/cpu.cfs_period_us")));
-  };
-  detail::for_each_cgroup(look_at_v1, "cpu");
+  }
   if (quota > 0) cores = std::min(cores, static_cast<unsigned>(quota + 0.999));
 #endif
   return std::max(1U, cores);
@@ -85,9 +102,9 @@ MILLRACE_INLINE std::size_t usable_memory_bytes() {
     const unsigned long long limit = std::strtoull(text.c_str(), nullptr, 10);   // "max" reads as 0
     if (limit > 0) bytes = std::min(bytes, static_cast<std::size_t>(limit));
   };
-  detail::for_each_cgroup([&](const std::string& folder) { tighten(detail::first_line(folder + "/memory.max")); });
-  detail::for_each_cgroup(   // cgroup v1
-      [&](const std::string& folder) { tighten(detail::first_line(folder + "/memory.limit_in_bytes")); }, "memory");
+  for (const std::string& folder : detail::cgroup_folders()) tighten(detail::first_line(folder + "/memory.max"));
+  for (const std::string& folder : detail::cgroup_folders("memory"))   // cgroup v1
+    tighten(detail::first_line(folder + "/memory.limit_in_bytes"));
 #endif
   return bytes;
 }

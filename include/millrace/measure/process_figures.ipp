@@ -47,15 +47,12 @@ MILLRACE_INLINE process_figures process_figures::now() {
   process_figures f;
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)
-  detail::for_each_cgroup([&](const std::string& folder) {
+  for (const std::string& folder : detail::cgroup_folders())
     if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))
       f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
-  });
-  const auto look_at_v1 = [&](const std::string& folder) {
+  for (const std::string& folder : detail::cgroup_folders("cpu"))   // cgroup v1
     if (const auto ns = detail::number_after(folder + "/cpu.stat", "throttled_time "))
       f.throttled_ns = std::max(f.throttled_ns, *ns);
-  };
-  detail::for_each_cgroup(look_at_v1, "cpu");
   const auto close = [](DIR* opened) { ::closedir(opened); };
   if (const std::unique_ptr<DIR, decltype(close)> folder(::opendir("/proc/self/task")); folder) {
     while (const dirent* entry = ::readdir(folder.get())) {
