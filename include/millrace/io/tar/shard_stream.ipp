@@ -162,10 +162,11 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::read_into(std::span<std
   const std::span<std::byte> behind(block_.get()->data(), behind_bytes);
   std::array parts{place, behind};
   const std::size_t filled = read_fully(*source_, source_read_bytes_, std::span<std::span<std::byte>>(parts));
+  const std::size_t in_place = std::min(filled, place.size());
   source_read_bytes_ += filled;
-  peeked_ = behind.first(filled - std::min(filled, place.size()));
+  peeked_ = behind.first(filled - in_place);
   read_bytes_ = worth_a_read_bytes;
-  return place.first(std::min(filled, place.size()));
+  return place.first(in_place);
 }
 
 MILLRACE_INLINE ::la_ssize_t shard_stream::give_compressed(struct ::archive*, void* self, const void** data) noexcept {

@@ -86,9 +86,8 @@ struct content {
 content read_all(const std::string& shard, memory_source::faults faults, const mr::shard_reader_options& options,
                  std::uint64_t start_bytes = 0) {
   content all;
-  watched_source::memory kept;
   try {
-    mr::shard_reader reader(std::make_unique<watched_source>(shard, faults, kept), shared_pool(), options,
+    mr::shard_reader reader(std::make_unique<memory_source>(shard, faults), shared_pool(), options,
                             {.offset_bytes = start_bytes});
     while (const auto record = reader.next()) {
       std::string sample(record->key());
