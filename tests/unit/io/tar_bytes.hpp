@@ -150,7 +150,7 @@ inline std::string mixed_shard(std::size_t count) {
 }
 
 /// Bytes in memory that arrive in small pieces, and that fail where they are told to.
-class memory_source final : public mr::byte_source {
+class memory_source : public mr::byte_source {
  public:
   struct faults {
     std::size_t max_bytes_per_read = ~std::size_t{0};

@@ -88,7 +88,7 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // of each piece in memory, in bytes
-  static constexpr std::size_t gap_bytes = 2'048;   // few, so that they stay in the first-level cache
+  static constexpr std::size_t gap_bytes = 2'048;   // so few that they stay in the first-level cache
 
   struct known_field {
     bool wanted = false;
@@ -167,7 +167,7 @@ class indexed_reader {
   std::vector<sought_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
-  std::vector<std::byte> gap_;        // what lies in gaps is read to here; empty: it stays between the payloads
+  std::vector<std::byte> gap_;        // larger gaps are read to here; empty: gaps stay between the payloads
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
   std::size_t block_entries_ = 0;     // payloads of the block that have some

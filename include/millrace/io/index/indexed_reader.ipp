@@ -232,14 +232,17 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
   const piece& p = pieces_[number];
   if (gap_.empty()) return read_fully(*source_, p.offset_bytes, std::span(payloads + p.at, p.size));
   places_.clear();
-  std::uint64_t at = p.offset_bytes;
   const std::size_t end = number + 1 < pieces_.size() ? pieces_[number + 1].first_part : parts_.size();
   for (std::size_t i = p.first_part; i < end; ++i) {
-    for (const part& next = parts_[i]; at < next.offset_bytes; at += places_.back().size())
-      places_.push_back(std::span(gap_).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(gap_.size(), next.offset_bytes - at))));
-    if (parts_[i].size > 0) places_.emplace_back(payloads + parts_[i].at, parts_[i].size);
-    at += parts_[i].size;
+    const part& here = parts_[i];
+    const std::size_t gap =
+        i + 1 < end ? static_cast<std::size_t>(parts_[i + 1].offset_bytes - here.offset_bytes) - here.size : 0;
+    // The next payloads overwrite a gap that is read behind its payload: half as many places for the system to fill.
+    const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
+    if (const std::size_t size = here.size + (together ? gap : 0); size > 0)
+      places_.emplace_back(payloads + here.at, size);
+    for (std::size_t left = together ? 0 : gap; left > 0; left -= places_.back().size())
+      places_.push_back(std::span(gap_).first(std::min(gap_.size(), left)));
   }
   return read_fully(*source_, p.offset_bytes, std::span(places_));
 }

@@ -110,6 +110,31 @@ TEST_CASE("where the source reads parts, gaps of any length stay out of memory")
   CHECK(held_bytes < payload_bytes + 300 * 400);   // what a sample has beside its payloads
 }
 
+TEST_CASE("a payload and a short gap behind it are read to one place, none of which ends behind the last payload") {
+  struct watched_source : memory_source {
+    using memory_source::memory_source;
+    std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
+      places.assign(parts.begin(), parts.end());
+      return memory_source::read_parts(offset_bytes, parts);
+    }
+    std::vector<std::span<std::byte>> places{};
+  };
+  std::string tar;
+  for (const char* key : {"a", "b", "c"})
+    tar += file(key + std::string(".bin"), std::string(1'500, *key)) + file(key + std::string(".cls"), "1");
+  watched_source source(tar + end_marker(), {.in_parts = true});
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
+  std::vector<mr::record> records(3);
+  mr::detail::indexed_reader reader(source, index, shared_pool());
+  REQUIRE(reader.read(std::vector<std::uint32_t>{0, 1, 2}, records) == 3);
+  for (const auto& r : records) CHECK(r["bin"].text() == std::string(1'500, r.key()[0]));
+  // The gap between the last two payloads does not fit behind the first of them.
+  CHECK(source.places.size() == 3 * 2 + 1);
+  const std::byte* const end = records[2]["cls"].data() + 1;
+  for (const auto& place : source.places)
+    if (place.data() >= records[0]["bin"].data() && place.data() < end) CHECK(place.data() + place.size() <= end);
+}
+
 TEST_CASE("checksums are learned when a payload is first read, and checked from then on") {
   const small_shard shard;
   std::string tar = shard.bytes();
