@@ -34,8 +34,8 @@ struct record_head {
   std::uint64_t offset_bytes;
   std::size_t head_at;                   // of the head itself
   std::size_t held_bytes;                // the record's share of the block
-  std::size_t next_at = 0;               // the head of the next record in this block; 0: none
   mutable std::uint64_t checksums = 0;   // of all payloads; 0: not computed
+  std::size_t next_at = 0;               // the head of the next record in this block; 0: none
 
   const std::byte* payload() const noexcept { return reinterpret_cast<const std::byte*>(this) - head_at; }
 };
@@ -103,26 +103,28 @@ class record {
   /// Returns the bytes of memory that this record keeps: its share of the block.
   std::size_t held_bytes() const noexcept { return head_ ? head_->held_bytes : 0; }
 
-  /// Prefetches the memory of checksums(), for a record that was read long ago.
-  void prefetch_checksums() const noexcept {
-    if (head_) __builtin_prefetch(&head_->checksums);
+  /// Prefetches the memory of held_bytes() and checksums(), for a record that was read long ago.
+  void prefetch_held_bytes() const noexcept {
+    if (head_) __builtin_prefetch(&head_->held_bytes);
   }
   /// Prefetches the memory that a lookup of fields touches, for a small record that was read long ago. When that memory
-  /// has arrived, prefetch_fields() prefetches the beginning of the fields.
+  /// has arrived, prefetch_fields() prefetches the fields.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
     if (!head_) return;
     const auto* const head = reinterpret_cast<const std::byte*>(head_.get());
     // The table of the fields lies before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
-  /// Prefetches the beginning of each field; call it some time after prefetch_head().
+  /// Prefetches small fields and the beginning of larger ones; call it some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     if (!head_) return;
     __builtin_prefetch(block_of(head_.get()), 1);
     for (std::size_t i = 0; i < field_count(); ++i) {
       const std::byte* const data = base() + entries()[i].data_at;
       const std::size_t size = std::min<std::size_t>(entries()[i].data_size, prefetched_bytes);
-      for (std::size_t at = 0; at < size; at += cache_line_bytes) __builtin_prefetch(data + at);
+      std::size_t at = 0;
+      for (; at < std::min(size, nearest_bytes); at += cache_line_bytes) __builtin_prefetch(data + at);
+      for (; at < size; at += cache_line_bytes) __builtin_prefetch(data + at, 0, 2);
       __builtin_prefetch(base() + entries()[i].name_at);
     }
   }
@@ -130,7 +132,9 @@ class record {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  static constexpr std::size_t prefetched_bytes = 256;   // the processor detects the pattern and prefetches the rest
+  // The processor detects the pattern and prefetches what lies behind these. The fields of many records do not fit into
+  // the first-level cache, only their beginnings.
+  static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 256;
 
   const std::byte* base() const noexcept { return head_->payload(); }
   const detail::field_entry* entries() const noexcept {

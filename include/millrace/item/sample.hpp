@@ -94,4 +94,11 @@ std::size_t held_bytes_of(const sample<T>& s) noexcept {
   return s.item ? held_bytes_of(*s.item) : 0;
 }
 
+/// Prefetches what held_bytes_of() looks at, for an item that was read long ago.
+template <class T>
+void prefetch_held_bytes([[maybe_unused]] const sample<T>& s) noexcept {
+  if constexpr (requires { s.item->prefetch_held_bytes(); })
+    if (s.item) s.item->prefetch_held_bytes();
+}
+
 }}}  // namespace millrace::detail

@@ -45,6 +45,7 @@ template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
   samples& made = ahead[{next_epoch, next_shard}];
   const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
+  made.reserve(static_cast<std::size_t>(options.samples_per_block));
   while (cursor.position() < end) {
     made.push_back(*cursor.next());
     observed.add(made.back());
@@ -95,7 +96,7 @@ MILLRACE_INLINE ordered_sample indexed_source<Data, Plan>::shared::stand_in() co
 template <class Data, class Plan>
 MILLRACE_INLINE auto indexed_source<Data, Plan>::reader::next() -> std::optional<item> {
   if (at_ == 0 && !wanted_.empty()) read();
-  if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_checksums();
+  if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_held_bytes();
   if (at_ < good_) return std::move(records_[at_++]);
   if (failure_) std::rethrow_exception(failure_);
   return std::nullopt;

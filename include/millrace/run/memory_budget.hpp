@@ -33,7 +33,8 @@ struct memory_budget {
   std::size_t neighbor_bytes = 0;   ///< small samples that were read together with others, ahead of their turn
 
   /// Returns how many batches to prefetch on the host, if the user does not say: 2 to 4 in 64 MiB, and up to 16 small
-  /// ones in 4 MiB. With more of them the trainer and the workers wake each other less often.
+  /// ones in 1 MiB. With more of them the trainer and the workers wake each other less often; more bytes would push the
+  /// samples out of the cache.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
   /// Returns the bytes of the shuffle window. About half a window is held at a time.

@@ -25,7 +25,7 @@ MILLRACE_INLINE std::string readable_bytes(double bytes) {
 MILLRACE_INLINE std::size_t memory_budget::default_prefetch(std::size_t batch_bytes) noexcept {
   constexpr std::size_t mib = std::size_t{1} << 20;
   const auto fit_into = [&](std::size_t bytes) { return bytes / std::max<std::size_t>(1, batch_bytes); };
-  return std::clamp<std::size_t>(fit_into(4 * mib), std::clamp<std::size_t>(fit_into(64 * mib), 2, 4), 16);
+  return std::clamp<std::size_t>(fit_into(mib), std::clamp<std::size_t>(fit_into(64 * mib), 2, 4), 16);
 }
 
 MILLRACE_INLINE std::size_t memory_budget::window_bytes() const noexcept {

@@ -11,7 +11,7 @@
 // rank, and each sample comes exactly once over all ranks. b.valid() is 1 for rows with a sample. A masked row comes
 // behind these rows, has zeros (a ragged one: length 0) and an empty key.
 // prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, or up to 16 of batches
-// that take 4 MiB together. It is a hard limit.
+// that take 1 MiB together. It is a hard limit.
 #pragma once
 
 #include <millrace/flow/flow.hpp>

@@ -107,6 +107,8 @@ class ticket_input final : public sample_sink<T> {
     std::exception_ptr error;
   };
 
+  static constexpr std::size_t prefetched = 16;   // samples may have waited for long since they were read
+
   const options options_;
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;

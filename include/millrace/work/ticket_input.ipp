@@ -15,8 +15,10 @@ MILLRACE_INLINE auto ticket_input<T>::put_all(std::span<sample<T>> next) -> type
   typename sample_sink<T>::accepted all;
   if (next.empty() || !settle()) return all;
   std::size_t put_bytes = put_bytes_.load(std::memory_order_relaxed);
-  for (sample<T>& s : next) {
+  for (std::size_t i = 0; i < next.size(); ++i) {
     if (complete_ || !ring_.can_accept(next_)) break;
+    if (i + prefetched < next.size()) prefetch_held_bytes(next[i + prefetched]);
+    sample<T>& s = next[i];
     const std::size_t bytes = held_bytes_of(s);
     all.bytes += bytes;
     ++all.samples;

@@ -5,15 +5,16 @@
 
 namespace mr = millrace;
 
-TEST_CASE("small batches have more slots by default, which take 4 MiB at most") {
+TEST_CASE("small batches have more slots by default, which take 1 MiB at most") {
   constexpr std::size_t kib = 1'024, mib = 1'024 * kib;
   const auto prefetched = [](std::size_t bytes) { return mr::detail::memory_budget::default_prefetch(bytes); };
   CHECK(prefetched(0) == 16);
   CHECK(prefetched(2 * kib) == 16);
-  CHECK(prefetched(256 * kib) == 16);
-  CHECK(prefetched(257 * kib) == 15);
-  CHECK(prefetched(512 * kib) == 8);
-  CHECK(prefetched(1 * mib) == 4);
+  CHECK(prefetched(64 * kib) == 16);
+  CHECK(prefetched(65 * kib) == 15);
+  CHECK(prefetched(128 * kib) == 8);
+  CHECK(prefetched(256 * kib) == 4);
+  CHECK(prefetched(512 * kib) == 4);
   CHECK(prefetched(16 * mib) == 4);
   CHECK(prefetched(20 * mib) == 3);
   CHECK(prefetched(38 * mib) == 2);   // 256 pictures of 224 x 224

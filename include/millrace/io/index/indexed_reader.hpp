@@ -88,12 +88,13 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // of each piece in memory, in bytes
+  static constexpr std::size_t fetched_ahead = 1'024;   // bytes of the memory behind the payloads
   static constexpr std::size_t gap_bytes = 2'048;   // so few that they stay in the first-level cache
 
   struct known_field {
     bool wanted = false;
     std::string_view name{};
-    std::uint32_t seen_in = 0;      // last sample with this field, numbered from 1
+    std::size_t seen_in = 0;        // last added sample with this field, numbered from 1
     std::size_t named_in = 0;       // last block with its name, numbered from 1
     std::size_t name_at = 0;
   };
@@ -111,6 +112,7 @@ class indexed_reader {
   struct sought_sample {
     std::size_t position;           // index in the caller's list
     std::uint32_t number;
+    indexed_sample known;
     std::size_t first_part, end_part;
   };
 
@@ -171,7 +173,7 @@ class indexed_reader {
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
   std::size_t block_entries_ = 0;     // payloads of the block that have some
-  std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0;
+  std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0, added_ = 0;
   std::span<record> records_;
   std::size_t failed_at_ = 0;
   std::exception_ptr failure_;

@@ -88,22 +88,21 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 }
 
 MILLRACE_INLINE void indexed_reader::throw_damage() {
-    shard_reader reader = reader_of({.number = index_->samples(),
-                                     .offset_bytes = index_->facts().resume_offset_bytes});
-    while (reader.next()) {}
-    throw data_error("the shard was damaged when its index was made, and is not any more: " +
-                         printable(index_->damage()),
-                     "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
-  }
+  shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
+  while (reader.next()) {}
+  throw data_error("the shard was damaged when its index was made, and is not any more: " +
+                       printable(index_->damage()),
+                   "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
+}
 
 MILLRACE_INLINE void indexed_reader::throw_missing_end_marker() {
-    const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
-    const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
-    shard_reader reader = reader_of({.number = last, .offset_bytes = offset_bytes, .strict = true});
-    while (reader.next()) {}
-    throw data_error("the shard had no end marker when its index was made, and has one now",
-                     "Remove its index, and start again", where({}, offset_bytes));
-  }
+  const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
+  const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
+  shard_reader reader = reader_of({.number = last, .offset_bytes = offset_bytes, .strict = true});
+  while (reader.next()) {}
+  throw data_error("the shard had no end marker when its index was made, and has one now",
+                   "Remove its index, and start again", where({}, offset_bytes));
+}
 
 MILLRACE_INLINE void indexed_reader::begin_block() {
   planned_.clear();
@@ -122,20 +121,20 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
   const std::optional<piece> last = pieces == 0 ? std::nullopt : std::optional(pieces_.back());
   bool fits = true;
   std::uint64_t sample_bytes = 0, fields = 0;
+  ++added_;
   for (std::uint32_t m = sample.first_member; m < sample.end_member && fits; ++m) {
     known_field& field = fields_[index_->field_of(m)];
     if (!field.wanted) continue;
     const indexed_member member = index_->member(m);
     // shard_reader reads a bad sample again, and throws the proper error.
     sample_bytes += member.size_bytes + member.field.size();
-    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1 &&
+    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != added_ &&
            sample_bytes <= options_.max_sample_bytes && ++fields <= options_.max_fields;
-    field.seen_in = number + 1;
+    field.seen_in = added_;
     if (fits) add_part(m, member);
     tail_bytes_ += member.field.size() + sizeof(field_entry);
     if (entries_) add_entries(m);
   }
-  for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) fields_[index_->field_of(m)].seen_in = 0;
   if (!fits || (!planned_.empty() && payload_bytes_ > options_.bytes_per_read)) {
     parts_.resize(parts);
     pieces_.resize(pieces);
@@ -146,7 +145,7 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     return false;
   }
   tail_bytes_ += sample.key.size() + sizeof(record_head) + 2 * alignof(record_head);
-  planned_.push_back({position, number, parts, parts_.size()});
+  planned_.push_back({position, number, sample, parts, parts_.size()});
   return true;
 }
 
@@ -191,9 +190,13 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   std::size_t at = lead + payload_bytes_;
   const std::string_view shard = source_->name();
   const std::size_t shard_at = put(base, at, shard);
-  std::size_t previous_head_at = 0;
+  const std::size_t tail_end = lead + payload_bytes_ + tail_bytes_;
+  std::size_t previous_head_at = 0, fetched = at;
   for (const sought_sample& planned : planned_) {
-    const indexed_sample sample = index_->sample(planned.number);
+    // The payloads went through the cache last, so what will be written behind them is not there.
+    for (const std::size_t end = std::min(at + fetched_ahead, tail_end); fetched < end; fetched += alignment)
+      __builtin_prefetch(base + fetched, 1);
+    const indexed_sample& sample = planned.known;
     record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
                      .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
                      .field_count = planned.end_part - planned.first_part,
