@@ -134,7 +134,7 @@ class record {
   static constexpr int cache_line_bytes = 64;
   // The processor detects the pattern and prefetches what lies behind these. The fields of many records do not fit into
   // the first-level cache, only their beginnings.
-  static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 256;
+  static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 128;
 
   const std::byte* base() const noexcept { return head_->payload(); }
   const detail::field_entry* entries() const noexcept {

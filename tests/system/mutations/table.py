@@ -98,6 +98,8 @@ MUTATIONS = (
              "io/index/indexed_reader_test.cpp"),
     mutation("io/index: short gaps have places of their own", "io/index/indexed_reader",
              "gap <= gap_.size() &&", "gap > gap_.size() &&", "io/index/indexed_reader_test.cpp"),
+    mutation("io/index: no gap stays between payloads", "io/index/indexed_reader",
+             "previous.size + previous.size / 4", "0", "io/index/indexed_reader_test.cpp"),
     mutation("io/index: a sample that is read alone is read beyond the damage", "io/index/indexed_reader",
              "alone.end_bytes = index_->facts().damage_offset_bytes;", "alone.end_bytes = ~std::uint64_t{0};",
              "io/index/indexed_reader_test.cpp"),

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <string>
@@ -123,6 +124,9 @@ class indexed_reader {
   /// Adds a sample to the current block. Returns false, and changes nothing, if it does not fit into this or any block.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
+  /// Returns where a payload goes. A gap that is small beside the payload before it stays between them: that is cheaper
+  /// than one more place for the system to fill.
+  std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();
   /// Reads the piece with this index to where the payloads begin, or further behind. Returns how many bytes it got.
@@ -136,8 +140,15 @@ class indexed_reader {
   };
   /// Gives out the entries that are right; `read` are those of the parts, as far as they could be read.
   void check_entries(const run_of_parts& parts, block& to, std::span<const std::byte> read);
-  static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
-  void name_field(std::byte* base, std::size_t& at, std::uint32_t member);
+  static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept {
+    if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
+    return std::exchange(at, at + text.size());
+  }
+  void name_field(std::byte* base, std::size_t& at, std::uint32_t member) {
+    known_field& field = fields_[index_->field_of(member)];
+    if (std::exchange(field.named_in, block_number_) == block_number_) return;
+    field.name_at = put(base, at, field.name);
+  }
 
   /// Reads a sample by shard_reader: it has sparse members, or it is an error.
   void read_alone(std::size_t position, std::uint32_t number);
@@ -169,7 +180,7 @@ class indexed_reader {
   std::vector<sought_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
-  std::vector<std::byte> gap_;        // larger gaps are read to here; empty: gaps stay between the payloads
+  std::vector<std::byte> gap_;        // large gaps are read to here; empty: all stay between the payloads
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
   std::size_t block_entries_ = 0;     // payloads of the block that have some

@@ -156,10 +156,19 @@ MILLRACE_INLINE void indexed_reader::add_part(std::uint32_t number, const indexe
     pieces_.push_back({member.offset_bytes, aligned(payload_bytes_, alignment), 0, parts_.size()});
   piece& last = pieces_.back();
   const auto before = static_cast<std::size_t>(member.offset_bytes - last.offset_bytes);   // in the file
-  const std::size_t at = gap_.empty() ? last.at + before : aligned(payload_bytes_, alignment);
+  const std::size_t at = gap_.empty() ? last.at + before : place_of(member, last);
   last.size = before + size;
   payload_bytes_ = at + size;
   parts_.push_back({number, member.offset_bytes, at, size});
+}
+
+MILLRACE_INLINE std::size_t indexed_reader::place_of(const indexed_member& member, const piece& in) const noexcept {
+  if (parts_.size() > in.first_part) {
+    const part& previous = parts_.back();
+    const auto distance = static_cast<std::size_t>(member.offset_bytes - previous.offset_bytes);
+    if (distance <= previous.size + previous.size / 4) return previous.at + distance;
+  }
+  return aligned(payload_bytes_, alignment);
 }
 
 MILLRACE_INLINE void indexed_reader::finish_block() {
@@ -237,13 +246,15 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
   places_.clear();
   const std::size_t end = number + 1 < pieces_.size() ? pieces_[number + 1].first_part : parts_.size();
   for (std::size_t i = p.first_part; i < end; ++i) {
+    const part& first = parts_[i];
+    const auto distance = [this](std::size_t of) { return parts_[of + 1].offset_bytes - parts_[of].offset_bytes; };
+    while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // together in memory, too
     const part& here = parts_[i];
-    const std::size_t gap =
-        i + 1 < end ? static_cast<std::size_t>(parts_[i + 1].offset_bytes - here.offset_bytes) - here.size : 0;
+    const std::size_t gap = i + 1 < end ? static_cast<std::size_t>(distance(i)) - here.size : 0;
     // The next payloads overwrite a gap that is read behind its payload: half as many places for the system to fill.
     const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
-    if (const std::size_t size = here.size + (together ? gap : 0); size > 0)
-      places_.emplace_back(payloads + here.at, size);
+    if (const std::size_t size = here.at - first.at + here.size + (together ? gap : 0); size > 0)
+      places_.emplace_back(payloads + first.at, size);
     for (std::size_t left = together ? 0 : gap; left > 0; left -= places_.back().size())
       places_.push_back(std::span(gap_).first(std::min(gap_.size(), left)));
   }
@@ -303,17 +314,6 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
     }
     ++(right ? counters_.with_entries : counters_.entries_refused);
   }
-}
-
-MILLRACE_INLINE std::size_t indexed_reader::put(std::byte* base, std::size_t& at, std::string_view text) noexcept {
-  if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
-  return std::exchange(at, at + text.size());
-}
-
-MILLRACE_INLINE void indexed_reader::name_field(std::byte* base, std::size_t& at, std::uint32_t member) {
-  known_field& field = fields_[index_->field_of(member)];
-  if (std::exchange(field.named_in, block_number_) == block_number_) return;
-  field.name_at = put(base, at, field.name);
 }
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {

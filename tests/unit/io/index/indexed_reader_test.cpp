@@ -110,7 +110,7 @@ TEST_CASE("where the source reads parts, gaps of any length stay out of memory")
   CHECK(held_bytes < payload_bytes + 300 * 400);   // what a sample has beside its payloads
 }
 
-TEST_CASE("a payload and a short gap behind it are read to one place, none of which ends behind the last payload") {
+TEST_CASE("places for the system to fill are few: gaps stay, are overwritten, or have places of their own") {
   struct watched_source : memory_source {
     using memory_source::memory_source;
     std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
@@ -119,17 +119,28 @@ TEST_CASE("a payload and a short gap behind it are read to one place, none of wh
     }
     std::vector<std::span<std::byte>> places{};
   };
+  std::size_t size = 0, places = 0;
+  SUBCASE("a small one stays, one behind the sample is overwritten") {
+    size = 2'048;
+    places = 3;
+  }
+  SUBCASE("one in a sample is overwritten, and the last does not fit behind its payload") {
+    size = 1'500;
+    places = 3 * 2 + 1;
+  }
   std::string tar;
   for (const char* key : {"a", "b", "c"})
-    tar += file(key + std::string(".bin"), std::string(1'500, *key)) + file(key + std::string(".cls"), "1");
+    tar += file(key + std::string(".bin"), std::string(size, *key)) + file(key + std::string(".cls"), key);
   watched_source source(tar + end_marker(), {.in_parts = true});
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   std::vector<mr::record> records(3);
   mr::detail::indexed_reader reader(source, index, shared_pool());
   REQUIRE(reader.read(std::vector<std::uint32_t>{0, 1, 2}, records) == 3);
-  for (const auto& r : records) CHECK(r["bin"].text() == std::string(1'500, r.key()[0]));
-  // The gap between the last two payloads does not fit behind the first of them.
-  CHECK(source.places.size() == 3 * 2 + 1);
+  for (const auto& r : records) {
+    CHECK(r["bin"].text() == std::string(size, r.key()[0]));
+    CHECK(r["cls"].text() == r.key());
+  }
+  CHECK(source.places.size() == places);
   const std::byte* const end = records[2]["cls"].data() + 1;
   for (const auto& place : source.places)
     if (place.data() >= records[0]["bin"].data() && place.data() < end) CHECK(place.data() + place.size() <= end);
