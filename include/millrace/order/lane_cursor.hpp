@@ -46,19 +46,11 @@ class lane_cursor {
   /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
   std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
-    ordered_sample planned;
-    fill(planned);
-    return planned;
-  }
-  /// Fills in the next sample of the rank. There is one: position() is below the end of the epoch.
-  void fill(ordered_sample& to) {
     const exact_order::spot s = plan_->spot_of(epoch_, position_);
     if (!loaded_ || s.pass != pass_) load(s.pass);
-    to.epoch = epoch_;
-    to.position = position_;
-    to.pass = s.pass;
-    to.sample = find(s.number);
+    const ordered_sample planned{epoch_, position_, s.pass, find(s.number)};
     position_ += world_.size;
+    return planned;
   }
 
  private:

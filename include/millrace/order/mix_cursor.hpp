@@ -33,17 +33,12 @@ class mix_cursor {
   /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
   std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
-    ordered_sample found;
-    fill(found);
-    return found;
-  }
-  /// Fills in the next sample of the rank. There is one: position() is below the end of the epoch.
-  void fill(ordered_sample& to) {
     while (walked_ < position_) static_cast<void>(walk());
-    to = walk();
-    to.epoch = epoch_;
-    to.position = position_;
+    ordered_sample found = walk();
+    found.epoch = epoch_;
+    found.position = position_;
     position_ += world_.size;
+    return found;
   }
 
  private:

@@ -47,7 +47,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
   const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
   made.reserve(static_cast<std::size_t>(options.samples_per_block));
   while (cursor.position() < end) {
-    cursor.fill(made.emplace_back());
+    made.push_back(*cursor.next());
     observed.add(made.back());
   }
   for (const ordered_sample& s : made) {
