@@ -99,11 +99,13 @@ class batch_segment final : public batch_rows {
     const trace_range work("decode");
     const std::uint64_t batch = first / rows_.rows;
     group_sums sums;
-    fetch_ahead(first, count);
     phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     auto& memory = static_cast<group_memory&>(*groups_[worker]);
-    for (std::size_t done = 0; done < count; done += group_rows, look = nullptr)
+    for (std::size_t done = 0; done < count; done += group_rows, look = nullptr) {
+      if (count > together && done % fetched_rows == 0)
+        fetch_ahead(first + done, std::min(fetched_rows, count - done));
       render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, look}, sums);
+    }
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
   }
@@ -111,11 +113,11 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of a claim. Another core read them long ago, so it is better to wait for all at once.
+  /// Prefetches the records of some rows. Another core read them long ago, so it is better to wait for all at once.
   /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
-      if (count <= together || first < early_.size()) return;   // expensive tickets; samples that were taken early
+      if (first < early_.size()) return;   // samples that were taken early
       for (std::size_t i = 0; i < count; ++i)
         if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)
@@ -126,6 +128,9 @@ class batch_segment final : public batch_rows {
   static constexpr std::size_t together = Columns::together;
   // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
+
+  // Cheap tickets are prefetched so many at once: enough to keep the memory busy, and few enough for the cache.
+  static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
   /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
   struct alignas(64) group_memory final : worker_rows {
