@@ -4,6 +4,7 @@
 #include <millrace/io/index/shard_data.hpp>
 
 #include <millrace/base/digest.hpp>
+#include <millrace/base/radix_sort.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/at_once.hpp>
 
@@ -163,7 +164,7 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wan
   const bool begins = !begun_.exchange(true);
   std::vector<wish> all(wanted.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].shard << 32 | wanted[i].index, i};
-  std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
+  radix_sort(all, [](const wish& w) { return w.sample; });
   // A call begins at the shard of its first wanted sample. Threads then begin at different shards, and do not wait
   // for the same block.
   const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
@@ -282,8 +283,7 @@ MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const 
     for (; first < end; ++first)
       if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
   }
-  if (missing.empty() || fail_given_up(asked, missing)) return;
-  read_now(asked, missing);   // finds the error of each of them
+  if (!missing.empty() && !fail_given_up(asked, missing)) read_now(asked, missing);   // finds the error of each of them
 }
 
 MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& block,
