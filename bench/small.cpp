@@ -15,9 +15,11 @@
 #include <millrace/sources/indexed_shards.hpp>
 
 #include <array>
+#include <barrier>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -160,9 +162,12 @@ double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * t.set.samples);
 }
 
-/// In the plan's order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
-/// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
-double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+/// The samples of this order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
+/// payload with its checksum: what any reader does that holds a window of samples, and nothing else. Calls `begins`
+/// once all is prepared.
+template <class Begins>
+void read_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes,
+                    const std::vector<mr::detail::located_sample>& order, const Begins& begins) {
   constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive
   constexpr std::size_t room_bytes = std::size_t{256} << 10;
   struct block {
@@ -171,14 +176,13 @@ double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>
     std::uint32_t left = 0;
   };
   const auto files = files_of(t.set);
-  const auto order = order_of(indexes);
   std::vector<std::vector<block>> held(indexes.size());
   for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / block_samples + 1);
   std::vector<std::unique_ptr<std::byte[]>> spare;
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
   std::size_t row = 0;
   std::uint32_t checksums = 0;
-  const bench::clocks before = bench::now();
+  begins();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
       const mr::detail::shard_index& index = indexes[s.shard];
@@ -203,6 +207,27 @@ double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>
       if (--from.left == 0) spare.push_back(std::move(from.buffer));
     }
   if (checksums == 1) std::printf("never\n");   // they are looked at
+}
+
+/// In the plan's order, on one thread.
+double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+  const auto order = order_of(indexes);
+  bench::clocks before{};
+  read_by_window(t, indexes, order, [&] { before = bench::now(); });
+  return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
+}
+
+/// The same on two threads at once, each with half of the shards and so with half of the window.
+double floor_on_two_threads(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+  const auto order = order_of(indexes);
+  std::array<std::vector<mr::detail::located_sample>, 2> halves;
+  for (const auto& s : order) halves[s.shard % 2].push_back(s);
+  bench::clocks before{};
+  std::barrier both(2, [&]() noexcept { before = bench::now(); });
+  std::array<std::thread, 2> threads;
+  for (std::size_t i = 0; i < 2; ++i)
+    threads[i] = std::thread([&, i] { read_by_window(t, indexes, halves[i], [&] { both.arrive_and_wait(); }); });
+  for (std::thread& each : threads) each.join();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
@@ -236,7 +261,7 @@ int main(int argc, char** argv) {
       }
     };
     series indexed, arrays, plain;
-    std::vector<double> by_samples, by_blocks, by_window, checksums;
+    std::vector<double> by_samples, by_blocks, by_window, on_two_threads, checksums;
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
       if (run.wants("index") || run.wants("of_floor")) {
@@ -255,6 +280,7 @@ int main(int argc, char** argv) {
         by_samples.push_back(floor_by_samples(t, indexes));
         by_blocks.push_back(floor_by_blocks(t, indexes));
         by_window.push_back(floor_by_window(t, indexes));
+        on_two_threads.push_back(floor_on_two_threads(t, indexes));
         checksums.push_back(floor_of_checksums());
       }
     }
@@ -272,6 +298,7 @@ int main(int argc, char** argv) {
     show("floor, a read a sample:", {by_samples, {}});
     show("floor, 256 KiB a read:", {by_blocks, {}});
     show("floor, window and checksums:", {by_window, {}});
+    show("the same, on two threads:", {on_two_threads, {}});
     show("checksums, in the cache:", {checksums, {}});
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
       throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
@@ -281,6 +308,9 @@ int main(int argc, char** argv) {
     if (!indexed.ns.empty() && !by_window.empty())
       run.result("small_indexed_of_floor", bench::median(by_window) / bench::median(indexed.ns),
                  "of small_floor_window", bench::at_least(0.7));
+    if (!indexed.ns.empty() && !on_two_threads.empty())
+      run.result("small_indexed_of_two_threads", bench::median(on_two_threads) / bench::median(indexed.ns),
+                 "of small_floor_two_threads");
     if (!arrays.ns.empty()) run.result("small_indexed_arrays", per_second(arrays), "samples/cpu-s");
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
     if (run.wants("replace")) {
@@ -297,6 +327,7 @@ int main(int argc, char** argv) {
       run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
       run.result("small_floor_read_256KiB", bench::median(by_blocks), "ns/sample");
       run.result("small_floor_window", bench::median(by_window), "ns/sample");
+      run.result("small_floor_two_threads", bench::median(on_two_threads), "ns/sample");
       run.result("small_checksums", bench::median(checksums), "ns/sample");
     }
     return run.finish();
