@@ -15,10 +15,10 @@
 #include <millrace/sources/indexed_shards.hpp>
 
 #include <array>
-#include <barrier>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <semaphore>
 #include <thread>
 
 namespace mr = millrace;
@@ -162,72 +162,126 @@ double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * t.set.samples);
 }
 
-/// The samples of this order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
-/// payload with its checksum: what any reader does that holds a window of samples, and nothing else. Calls `begins`
-/// once all is prepared.
-template <class Begins>
-void read_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes,
-                    const std::vector<mr::detail::located_sample>& order, const Begins& begins) {
-  constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive
-  constexpr std::size_t room_bytes = std::size_t{256} << 10;
-  struct block {
-    std::unique_ptr<std::byte[]> buffer{};
-    std::uint64_t begin = 0;
-    std::uint32_t left = 0;
-  };
-  const auto files = files_of(t.set);
-  std::vector<std::vector<block>> held(indexes.size());
-  for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / block_samples + 1);
+constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive, in 256 KiB
+
+/// 256 KiB of a shard, which stay in memory until their last sample's turn has come.
+struct shard_block {
+  std::unique_ptr<std::byte[]> buffer{};
+  std::uint64_t begin = 0;
+  std::uint32_t left = 0;
+};
+
+/// The blocks of all shards, each read when its first sample's turn comes, all its payloads with their checksums.
+class window_of_blocks {
+ public:
+  window_of_blocks(const task& t, const std::vector<mr::detail::shard_index>& indexes)
+      : indexes_(indexes), files_(files_of(t.set)), held_(indexes.size()) {
+    for (std::size_t i = 0; i < held_.size(); ++i) held_[i].resize(indexes[i].samples() / block_samples + 1);
+  }
+
+  shard_block& block_of(const mr::detail::located_sample& s) { return held_[s.shard][s.index / block_samples]; }
+  /// Returns the payload of a sample, whose block is there.
+  const std::byte* payload_of(const mr::detail::located_sample& s) {
+    const shard_block& from = block_of(s);
+    return from.buffer.get() + (bin_of(s.shard, s.index).offset_bytes - from.begin);
+  }
+  /// Reads the block of a sample into memory of its size.
+  void read(const mr::detail::located_sample& s, std::unique_ptr<std::byte[]> memory) {
+    const mr::detail::shard_index& index = indexes_[s.shard];
+    const auto first = static_cast<std::uint32_t>(s.index / block_samples * block_samples);
+    const std::uint32_t end = std::min(first + block_samples, index.samples());
+    shard_block& from = block_of(s);
+    from = {.buffer = std::move(memory), .begin = bin_of(s.shard, first).offset_bytes, .left = end - first};
+    const auto last = index.member(index.sample(end - 1).end_member - 1);
+    const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
+    read_fully(*files_[s.shard], from.begin, {from.buffer.get(), size});
+    for (std::uint32_t i = first; i < end; ++i)
+      checksums_ ^= mr::crc32c({from.buffer.get() + (bin_of(s.shard, i).offset_bytes - from.begin), payload_bytes});
+  }
+  static std::unique_ptr<std::byte[]> new_memory() {
+    return std::make_unique<std::byte[]>(std::size_t{256} << 10);
+  }
+  /// Whoever calls this has looked at the checksums.
+  void look() const {
+    if (checksums_ == 1) std::printf("never\n");
+  }
+
+ private:
+  mr::detail::indexed_member bin_of(std::size_t shard, std::uint64_t sample) const {
+    const mr::detail::shard_index& index = indexes_[shard];
+    return index.member(index.sample(static_cast<std::uint32_t>(sample)).first_member);
+  }
+
+  const std::vector<mr::detail::shard_index>& indexes_;
+  const std::vector<std::unique_ptr<mr::file_source>> files_;
+  std::vector<std::vector<shard_block>> held_;
+  std::uint32_t checksums_ = 0;
+};
+
+/// In the plan's order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
+/// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
+double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+  window_of_blocks blocks(t, indexes);
+  const auto order = order_of(indexes);
   std::vector<std::unique_ptr<std::byte[]>> spare;
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
   std::size_t row = 0;
-  std::uint32_t checksums = 0;
-  begins();
+  const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      const mr::detail::shard_index& index = indexes[s.shard];
-      const auto number = static_cast<std::uint32_t>(s.index);
-      const auto bin_of = [&](std::uint32_t sample) { return index.member(index.sample(sample).first_member); };
-      const std::uint32_t first = number / block_samples * block_samples;
-      block& from = held[s.shard][number / block_samples];
+      shard_block& from = blocks.block_of(s);
       if (from.left == 0) {
-        const std::uint32_t end = std::min(first + block_samples, index.samples());
-        if (spare.empty()) spare.push_back(std::make_unique<std::byte[]>(room_bytes));
-        from = {.buffer = std::move(spare.back()), .begin = bin_of(first).offset_bytes, .left = end - first};
+        if (spare.empty()) spare.push_back(blocks.new_memory());
+        blocks.read(s, std::move(spare.back()));
         spare.pop_back();
-        const auto last = index.member(index.sample(end - 1).end_member - 1);
-        const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
-        read_fully(*files[s.shard], from.begin, {from.buffer.get(), size});
-        for (std::uint32_t i = first; i < end; ++i)
-          checksums ^= mr::crc32c({from.buffer.get() + (bin_of(i).offset_bytes - from.begin), payload_bytes});
       }
-      std::memcpy(rows.data() + row * payload_bytes, from.buffer.get() + (bin_of(number).offset_bytes - from.begin),
-                  payload_bytes);
+      std::memcpy(rows.data() + row * payload_bytes, blocks.payload_of(s), payload_bytes);
       row = (row + 1) % (4 * batch_rows);
       if (--from.left == 0) spare.push_back(std::move(from.buffer));
     }
-  if (checksums == 1) std::printf("never\n");   // they are looked at
-}
-
-/// In the plan's order, on one thread.
-double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
-  const auto order = order_of(indexes);
-  bench::clocks before{};
-  read_by_window(t, indexes, order, [&] { before = bench::now(); });
+  blocks.look();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
-/// The same on two threads at once, each with half of the shards and so with half of the window.
-double floor_on_two_threads(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+/// The same by two threads: one reads the blocks, another copies the payloads to rows, up to four batches later. So
+/// each payload goes from core to core, as it does in a session.
+double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
+  window_of_blocks blocks(t, indexes);
   const auto order = order_of(indexes);
-  std::array<std::vector<mr::detail::located_sample>, 2> halves;
-  for (const auto& s : order) halves[s.shard % 2].push_back(s);
-  bench::clocks before{};
-  std::barrier both(2, [&]() noexcept { before = bench::now(); });
-  std::array<std::thread, 2> threads;
-  for (std::size_t i = 0; i < 2; ++i)
-    threads[i] = std::thread([&, i] { read_by_window(t, indexes, halves[i], [&] { both.arrive_and_wait(); }); });
-  for (std::thread& each : threads) each.join();
+  const std::size_t batches = order.size() / batch_rows;
+  std::vector<std::vector<std::unique_ptr<std::byte[]>>> freed(4);   // by the batches copied last
+  std::vector<std::vector<const std::byte*>> payloads(4, std::vector<const std::byte*>(batch_rows));
+  std::counting_semaphore<4> free_batches(4), full_batches(0);
+  const bench::clocks before = bench::now();
+  std::thread copies([&] {
+    std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
+    for (std::uint64_t b = 0; b < t.epochs * batches; ++b) {
+      full_batches.acquire();
+      for (std::size_t i = 0; i < batch_rows; ++i)
+        std::memcpy(rows.data() + (b % 4 * batch_rows + i) * payload_bytes, payloads[b % 4][i], payload_bytes);
+      free_batches.release();
+    }
+  });
+  std::vector<std::unique_ptr<std::byte[]>> spare;
+  for (std::uint64_t b = 0; b < t.epochs * batches; ++b) {
+    free_batches.acquire();
+    for (auto& memory : freed[b % 4]) spare.push_back(std::move(memory));
+    freed[b % 4].clear();
+    for (std::size_t i = 0; i < batch_rows; ++i) {
+      const auto& s = order[b % batches * batch_rows + i];
+      shard_block& from = blocks.block_of(s);
+      if (from.left == 0) {
+        if (spare.empty()) spare.push_back(blocks.new_memory());
+        blocks.read(s, std::move(spare.back()));
+        spare.pop_back();
+      }
+      payloads[b % 4][i] = blocks.payload_of(s);
+      if (--from.left == 0) freed[b % 4].push_back(std::move(from.buffer));
+    }
+    full_batches.release();
+  }
+  copies.join();
+  blocks.look();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
@@ -261,7 +315,7 @@ int main(int argc, char** argv) {
       }
     };
     series indexed, arrays, plain;
-    std::vector<double> by_samples, by_blocks, by_window, on_two_threads, checksums;
+    std::vector<double> by_samples, by_blocks, by_window, by_two_threads, checksums;
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
       if (run.wants("index") || run.wants("of_floor")) {
@@ -280,7 +334,7 @@ int main(int argc, char** argv) {
         by_samples.push_back(floor_by_samples(t, indexes));
         by_blocks.push_back(floor_by_blocks(t, indexes));
         by_window.push_back(floor_by_window(t, indexes));
-        on_two_threads.push_back(floor_on_two_threads(t, indexes));
+        by_two_threads.push_back(floor_by_two_threads(t, indexes));
         checksums.push_back(floor_of_checksums());
       }
     }
@@ -298,7 +352,7 @@ int main(int argc, char** argv) {
     show("floor, a read a sample:", {by_samples, {}});
     show("floor, 256 KiB a read:", {by_blocks, {}});
     show("floor, window and checksums:", {by_window, {}});
-    show("the same, on two threads:", {on_two_threads, {}});
+    show("the same, by two threads:", {by_two_threads, {}});
     show("checksums, in the cache:", {checksums, {}});
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
       throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
@@ -308,8 +362,8 @@ int main(int argc, char** argv) {
     if (!indexed.ns.empty() && !by_window.empty())
       run.result("small_indexed_of_floor", bench::median(by_window) / bench::median(indexed.ns),
                  "of small_floor_window", bench::at_least(0.7));
-    if (!indexed.ns.empty() && !on_two_threads.empty())
-      run.result("small_indexed_of_two_threads", bench::median(on_two_threads) / bench::median(indexed.ns),
+    if (!indexed.ns.empty() && !by_two_threads.empty())
+      run.result("small_indexed_of_two_threads", bench::median(by_two_threads) / bench::median(indexed.ns),
                  "of small_floor_two_threads");
     if (!arrays.ns.empty()) run.result("small_indexed_arrays", per_second(arrays), "samples/cpu-s");
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
@@ -327,7 +381,7 @@ int main(int argc, char** argv) {
       run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
       run.result("small_floor_read_256KiB", bench::median(by_blocks), "ns/sample");
       run.result("small_floor_window", bench::median(by_window), "ns/sample");
-      run.result("small_floor_two_threads", bench::median(on_two_threads), "ns/sample");
+      run.result("small_floor_two_threads", bench::median(by_two_threads), "ns/sample");
       run.result("small_checksums", bench::median(checksums), "ns/sample");
     }
     return run.finish();
