@@ -1,7 +1,7 @@
 // Sorts many small items by a 64-bit key, one byte of the key at a time.
 //
-//   std::vector<wish> wishes = wanted();
-//   mr::detail::radix_sort(wishes, [](const wish& w) { return w.sample; });   // equal keys keep their order
+//   std::vector<std::pair<std::uint64_t, int>> items = {{7, 0}, {3, 1}, {7, 2}};
+//   mr::detail::radix_sort(items, [](const auto& item) { return item.first; });   // equal keys keep their order
 //
 // It is for thousands of items in random order: std::sort waits for a wrongly predicted branch at every second
 // comparison. Bytes that all keys share cost nothing. Memory: a second list of the same length.
