@@ -185,28 +185,34 @@ class window_of_blocks {
     const shard_block& from = block_of(s);
     return from.buffer.get() + (bin_of(s.shard, s.index).offset_bytes - from.begin);
   }
-  /// Reads the block of a sample into memory of its size.
-  void read(const mr::detail::located_sample& s, std::unique_ptr<std::byte[]> memory) {
-    const mr::detail::shard_index& index = indexes_[s.shard];
-    const auto first = static_cast<std::uint32_t>(s.index / block_samples * block_samples);
-    const std::uint32_t end = std::min(first + block_samples, index.samples());
+  /// Returns the block of a sample, which is read if it is not there.
+  shard_block& ready(const mr::detail::located_sample& s) {
     shard_block& from = block_of(s);
-    from = {.buffer = std::move(memory), .begin = bin_of(s.shard, first).offset_bytes, .left = end - first};
-    const auto last = index.member(index.sample(end - 1).end_member - 1);
-    const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
-    read_fully(*files_[s.shard], from.begin, {from.buffer.get(), size});
-    for (std::uint32_t i = first; i < end; ++i)
-      checksums_ ^= mr::crc32c({from.buffer.get() + (bin_of(s.shard, i).offset_bytes - from.begin), payload_bytes});
+    if (from.left == 0) read(s, from);
+    return from;
   }
-  static std::unique_ptr<std::byte[]> new_memory() {
-    return std::make_unique<std::byte[]>(std::size_t{256} << 10);
-  }
+  /// Takes back the memory of a block that no sample needs any more.
+  void give_back(std::unique_ptr<std::byte[]> memory) { spare_.push_back(std::move(memory)); }
   /// Whoever calls this has looked at the checksums.
   void look() const {
     if (checksums_ == 1) std::printf("never\n");
   }
 
  private:
+  void read(const mr::detail::located_sample& s, shard_block& from) {
+    const mr::detail::shard_index& index = indexes_[s.shard];
+    const auto first = static_cast<std::uint32_t>(s.index / block_samples * block_samples);
+    const std::uint32_t end = std::min(first + block_samples, index.samples());
+    if (spare_.empty()) give_back(std::make_unique<std::byte[]>(std::size_t{256} << 10));
+    from = {.buffer = std::move(spare_.back()), .begin = bin_of(s.shard, first).offset_bytes, .left = end - first};
+    spare_.pop_back();
+    const auto last = index.member(index.sample(end - 1).end_member - 1);
+    const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
+    read_fully(*files_[s.shard], from.begin, {from.buffer.get(), size});
+    for (std::uint32_t i = first; i < end; ++i)
+      checksums_ ^= mr::crc32c({from.buffer.get() + (bin_of(s.shard, i).offset_bytes - from.begin), payload_bytes});
+  }
+
   mr::detail::indexed_member bin_of(std::size_t shard, std::uint64_t sample) const {
     const mr::detail::shard_index& index = indexes_[shard];
     return index.member(index.sample(static_cast<std::uint32_t>(sample)).first_member);
@@ -215,6 +221,7 @@ class window_of_blocks {
   const std::vector<mr::detail::shard_index>& indexes_;
   const std::vector<std::unique_ptr<mr::file_source>> files_;
   std::vector<std::vector<shard_block>> held_;
+  std::vector<std::unique_ptr<std::byte[]>> spare_;
   std::uint32_t checksums_ = 0;
 };
 
@@ -223,21 +230,15 @@ class window_of_blocks {
 double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   window_of_blocks blocks(t, indexes);
   const auto order = order_of(indexes);
-  std::vector<std::unique_ptr<std::byte[]>> spare;
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      shard_block& from = blocks.block_of(s);
-      if (from.left == 0) {
-        if (spare.empty()) spare.push_back(blocks.new_memory());
-        blocks.read(s, std::move(spare.back()));
-        spare.pop_back();
-      }
+      shard_block& from = blocks.ready(s);
       std::memcpy(rows.data() + row * payload_bytes, blocks.payload_of(s), payload_bytes);
       row = (row + 1) % (4 * batch_rows);
-      if (--from.left == 0) spare.push_back(std::move(from.buffer));
+      if (--from.left == 0) blocks.give_back(std::move(from.buffer));
     }
   blocks.look();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
@@ -262,19 +263,13 @@ double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_i
       free_batches.release();
     }
   });
-  std::vector<std::unique_ptr<std::byte[]>> spare;
   for (std::uint64_t b = 0; b < t.epochs * batches; ++b) {
     free_batches.acquire();
-    for (auto& memory : freed[b % 4]) spare.push_back(std::move(memory));
+    for (auto& memory : freed[b % 4]) blocks.give_back(std::move(memory));
     freed[b % 4].clear();
     for (std::size_t i = 0; i < batch_rows; ++i) {
       const auto& s = order[b % batches * batch_rows + i];
-      shard_block& from = blocks.block_of(s);
-      if (from.left == 0) {
-        if (spare.empty()) spare.push_back(blocks.new_memory());
-        blocks.read(s, std::move(spare.back()));
-        spare.pop_back();
-      }
+      shard_block& from = blocks.ready(s);
       payloads[b % 4][i] = blocks.payload_of(s);
       if (--from.left == 0) freed[b % 4].push_back(std::move(from.buffer));
     }
