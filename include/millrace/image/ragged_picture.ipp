@@ -13,7 +13,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 MILLRACE_INLINE std::string ragged_picture_options::describe() const {
   std::string text = "max " + std::to_string(max.width) + " x " + std::to_string(max.height) + ", multiple_of " +
                      std::to_string(multiple_of) + ", color";
-  for (const std::uint8_t value : color) text += " " + std::to_string(value);
+  for (const std::uint8_t value : color) (text += ' ') += std::to_string(value);
   return text;
 }
 

@@ -47,8 +47,9 @@ concept array_element = tensor_element<T> && !std::same_as<T, bool>;
 /// Returns NumPy's name of T: "<f4", "|u1", ...
 template <array_element T>
 std::string npy_type() {
-  const char kind = dtype_name<T>().front();
-  return (sizeof(T) == 1 ? "|" : "<") + std::string(1, kind) + std::to_string(sizeof(T));
+  std::string type(1, sizeof(T) == 1 ? '|' : '<');
+  type += dtype_name<T>().front();
+  return type += std::to_string(sizeof(T));
 }
 
 struct npy_header {

@@ -120,7 +120,7 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
   if (file.size() < png_signature.size() || std::memcmp(file.data(), png_signature.data(), png_signature.size()) != 0) {
     std::string start;
     for (const std::byte b : file.first(std::min(file.size(), png_signature.size())))
-      start += " " + hex(std::to_integer<unsigned>(b), 2);
+      (start += ' ') += hex(std::to_integer<unsigned>(b), 2);
     throw_bad_png("a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these " + std::to_string(file.size()) + " bytes" +
                   (start.empty() ? "" : " with" + start), other);
   }
