@@ -179,7 +179,6 @@ class window_of_blocks {
     for (std::size_t i = 0; i < held_.size(); ++i) held_[i].resize(indexes[i].samples() / block_samples + 1);
   }
 
-  shard_block& block_of(const mr::detail::located_sample& s) { return held_[s.shard][s.index / block_samples]; }
   /// Returns the payload of a sample, whose block is there.
   const std::byte* payload_of(const mr::detail::located_sample& s) {
     const shard_block& from = block_of(s);
@@ -199,6 +198,7 @@ class window_of_blocks {
   }
 
  private:
+  shard_block& block_of(const mr::detail::located_sample& s) { return held_[s.shard][s.index / block_samples]; }
   void read(const mr::detail::located_sample& s, shard_block& from) {
     const mr::detail::shard_index& index = indexes_[s.shard];
     const auto first = static_cast<std::uint32_t>(s.index / block_samples * block_samples);
