@@ -26,11 +26,6 @@ WARNINGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LIBRARIES = ["tbb", "libjpeg", "libarchive", "zlib"]
 OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](millrace/[^>"]+)[>"]', re.MULTILINE)
 JOBS = os.cpu_count() or 2
-# What limits on processor time are told by: some headers of the standard library that fill the caches as our umbrella
-# does. Where the limits hold as they stand, including them costs 1.2 s.
-YARDSTICK = "".join(f"#include <{name}>\n" for name in """
-    algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
-YARDSTICK_COST_SECONDS = 1.2
 
 
 class Broken(Exception):
@@ -62,11 +57,6 @@ class Report:
     def close(self):
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
         return 1 if self.failed else 0
-
-
-def allowed_here(limit_seconds, yardstick_seconds, usual_seconds=YARDSTICK_COST_SECONDS):
-    """What a limit comes to on this machine: slower or busy, it gets as much more as the yardstick takes longer."""
-    return limit_seconds * max(1.0, yardstick_seconds / usual_seconds)
 
 
 def processor_seconds_of_children():

@@ -8,6 +8,7 @@
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -321,6 +322,7 @@ def main(names):
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
+    started = time.monotonic()
     legs = [Leg(name) for name in names or LEGS]
     with ThreadPoolExecutor(LEGS_AT_ONCE) as pool:
         try:
@@ -334,6 +336,9 @@ def main(names):
     for leg in legs:
         if leg.failed:
             print(f"failed: {leg.name} (its log: {leg.log.relative_to(ROOT)})")
+    children, own = (resource.getrusage(who) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+    cpu_seconds = sum(usage.ru_utime + usage.ru_stime for usage in (children, own))
+    print(f"millrace: {time.monotonic() - started:.0f} s of wall time, {cpu_seconds:.0f} s of processor time")
     total = {count: sum(getattr(leg, count) for leg in legs) for count in ("passed", "failed", "skipped")}
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
     return 1 if total["failed"] or not sum(total.values()) else 0

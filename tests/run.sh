@@ -4,7 +4,8 @@
 #   sh tests/run.sh                                   # all legs; installs missing Debian packages first
 #   sh tests/run.sh unit clang                        # these two; tests/legs.py says what each leg does
 #
-# Prints progress and ends with `N passed, N failed, N skipped`, the sum over all legs. Fails if anything failed.
+# Prints progress, the wall time and the processor time, and ends with `N passed, N failed, N skipped`, the sum over all
+# legs. Fails if anything failed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"

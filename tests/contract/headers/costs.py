@@ -2,78 +2,92 @@
 #
 #   python3 tests/contract/headers/costs.py
 #
-# Costs are processor seconds over an empty file, as on a machine on which <string> costs 0.20 s and the yardstick of
-# checks.py 1.2 s: what a header costs for each yardstick measured right beside it, the median of three rounds, or of up
-# to eighteen where that is too much. (The least of each would not do: the yardstick is the shorter one, and finds a
-# quiet moment of a busy machine sooner.)
+# The cost is the memory that g++ allocates for a file (the total of -ftime-report), less that for an empty file, in
+# units of the same figure for the yardstick: some headers of the standard library. It is the same number in every run,
+# whatever else the machine does, and grows with declarations, instantiations and code as the compile time does. The
+# yardstick follows the version of the compiler and of its library. Seconds are printed as information.
 import pathlib
-import statistics
+import re
+import subprocess
 import sys
+import tempfile
+from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import nvcc
-from checks import (COMPILED, YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report,
-                    processor_seconds_of_children)
-from headers import INCLUDE, UMBRELLA, syntax_check
+from checks import COMPILED, ROOT, RememberedPasses, Report, library_flags, processor_seconds_of_children
+from headers import INCLUDE, UMBRELLA
 
-# By itself the umbrella brings all definitions. No class is a template for the sake of this cost: who compiles many
-# files takes the compiled library, whose umbrella only declares. Header-only it costs 3.4 to 3.9 s as it is counted
-# here, depending on the host. The limits are above that. Of g++ 12's 16.1 billion instructions behind the preprocessor,
-# the standard headers take 2.8, <immintrin.h> 2.1 and the definitions 5.8 (valgrind --tool=cachegrind, on 27 November
-# 2026).
-COST_LIMITS_SECONDS = {(UMBRELLA,): 4.7, (UMBRELLA, COMPILED): 1.6, ("millrace/flow/stage.hpp",): 0.3,
-                       ("millrace/device/view.hpp",): 0.3}   # a header and its flags
-ROUNDS = 3
-MAX_TIMES = 6
+YARDSTICK = "".join(f"#include <{name}>\n" for name in """
+    algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
+CONSUMER = ROOT / "tests" / "contract" / "install" / "consumer.cpp"
+TOTAL = re.compile(r"^ TOTAL .*?(\d+)([kMG]?)$", re.MULTILINE)
+UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def processor_seconds(text, *flags):
-    """Of the compiler; none if it does not compile."""
-    before = processor_seconds_of_children()
-    compiled = syntax_check("g++", text, *flags).returncode == 0
-    return processor_seconds_of_children() - before if compiled else None
+class Cost(NamedTuple):
+    """A text to compile, and the memory that it may cost, in yardsticks."""
+    name: str
+    text: str
+    limit: float
+    flags: tuple = ()
 
 
-def add_round(costs):
-    """To the costs of each (header, flags), in yardsticks; none where it does not compile."""
-    empty = processor_seconds("")
-    yardstick = processor_seconds(YARDSTICK) - empty
-    for (header, *flags), of_header in costs.items():
-        seconds = processor_seconds(f"#include <{header}>\n", *flags)
-        of_header.append(None if seconds is None else (seconds - empty) / yardstick)
+def included(header):
+    return f"#include <{header}>\n"
 
 
-def check_costs(report):
-    costs = {header: [] for header in COST_LIMITS_SECONDS if (INCLUDE / header[0]).exists()}
+# Alone the umbrella brings all definitions; of the compiled library it only declares. g++ 12 allocates 192 MiB for the
+# yardstick. Measured with g++ 12 on 28 November 2026: 3.5, 1.3, 0.05, 0.08, 5.0 and 2.3 yardsticks.
+COSTS = (Cost(UMBRELLA, included(UMBRELLA), 4.0),
+         Cost(f"{UMBRELLA} {COMPILED}", included(UMBRELLA), 1.6, (COMPILED,)),
+         Cost("millrace/flow/stage.hpp", included("millrace/flow/stage.hpp"), 0.1),
+         Cost("millrace/device/view.hpp", included("millrace/device/view.hpp"), 0.1),
+         Cost("a program of one flow", CONSUMER.read_text(), 5.8),
+         Cost(f"a program of one flow {COMPILED}", CONSUMER.read_text(), 2.8, (COMPILED,)))
 
-    def cost_of(header):
-        return statistics.median(costs[header]) * YARDSTICK_COST_SECONDS
 
-    def problem_of(header):
-        if None in costs[header]:
-            return "it does not compile"
-        cost, limit = cost_of(header), COST_LIMITS_SECONDS[header]
-        return f"it costs {cost:.2f} s over an empty file; {limit:.2f} s are allowed" if cost > limit else None
+def memory_of(passes, text, *flags):
+    """(the bytes that g++ allocates for this text, processor seconds or None where they are remembered)"""
+    # Code is generated as well: this instantiates what a program uses.
+    command = ["g++", "-std=c++20", "-O0", "-S", "-o", "/dev/null", "-ftime-report", f"-I{INCLUDE}",
+               *library_flags("--cflags"), *flags]
+    key = passes.key(command, text, INCLUDE)
+    if remembered := passes.remark(key):
+        return int(remembered), None
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "costs.cpp"
+        source.write_text(text)
+        before = processor_seconds_of_children()
+        done = subprocess.run([*command, str(source)], capture_output=True, text=True)
+        seconds = processor_seconds_of_children() - before
+    total = TOTAL.search(done.stderr)
+    if done.returncode != 0 or not total:
+        raise ValueError(done.stderr[-2000:])
+    memory = int(total[1]) * UNITS[total[2]]
+    passes.remember(key, str(memory))
+    return memory, seconds
 
-    for _ in range(MAX_TIMES):
-        for _ in range(ROUNDS):
-            add_round(costs)
-        if not any(map(problem_of, costs)):
-            break
-    for header in COST_LIMITS_SECONDS:
-        name = f"cost of {' '.join(header)}"
-        if header not in costs:
-            report.skip(name, "the header is not there")
-        elif problem := problem_of(header):
-            report.add(name, problem)
-        else:
-            report.add(f"{name}: {cost_of(header):.2f} s where the yardstick costs {YARDSTICK_COST_SECONDS} s", None)
+
+def check_costs(report, passes):
+    empty, _ = memory_of(passes, "")
+    yardstick = memory_of(passes, YARDSTICK)[0] - empty
+    for cost in COSTS:
+        try:
+            memory, seconds = memory_of(passes, cost.text, *cost.flags)
+        except ValueError as problem:
+            report.add(f"cost of {cost.name}", f"it does not compile:\n{problem}")
+            continue
+        yardsticks = (memory - empty) / yardstick
+        measured = f"{yardsticks:.3g} yardsticks of the compiler's memory ({(memory - empty) >> 20} MiB)"
+        report.add(f"cost of {cost.name}: {measured}" + (f", {seconds:.1f} s here" if seconds else ""),
+                   f"it costs {measured}; {cost.limit} are allowed" if yardsticks > cost.limit else None)
 
 
 def main():
-    report = Report()
-    nvcc.check(report, RememberedPasses())
-    check_costs(report)
+    report, passes = Report(), RememberedPasses()
+    nvcc.check(report, passes)
+    check_costs(report, passes)
     return report.close()
 
 

@@ -4,23 +4,19 @@
 #
 #   nvcc.check(report, passes)          # of costs.py
 #
-# The cost is processor seconds over an empty .cu file compiled right before, the median of three rounds, or of up to
-# nine where that is too much. The limit holds for a machine on which the empty file takes 0.9 s; a slower or busy one
-# gets as much more as that file takes longer.
+# The cost is the number of tokens that the preprocessor passes on, over an empty .cu file: it is the same in every run.
 import os
+import re
 import shutil
-import statistics
 import subprocess
 
-from checks import ROOT, allowed_here, library_flags, output_of, processor_seconds_of_children
+from checks import ROOT, library_flags, output_of
 
 INCLUDE = ROOT / "include"
 FOLDER = ROOT / "build" / "headers"
 VIEW = "millrace/device/view.hpp"
-VIEW_LIMIT_SECONDS = 0.3
-EMPTY_SECONDS = 0.9
-ROUNDS = 3
-MAX_TIMES = 3
+VIEW_LIMIT_TOKENS = 25_000
+TOKEN = re.compile(r"\w+|[^\w\s]")
 ARCHITECTURES = ("sm_75", "sm_90")
 # No -Wpedantic: the host compiler would complain of what nvcc writes.
 WARNINGS = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=-warn-spills,-warn-lmem-usage"]
@@ -76,24 +72,24 @@ def check_text(report, passes, nvcc, version, name, text, *more):
     report.add(f"nvcc: {name}")
 
 
+def tokens_of(nvcc, name, text):
+    """How many follow the preprocessor; None if it fails."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source = FOLDER / f"{name}.cu"
+    source.write_text(text)
+    done = subprocess.run(command(nvcc, "-E", str(source)), capture_output=True, text=True)
+    lines = (line for line in done.stdout.splitlines() if not line.startswith("#"))
+    return sum(len(TOKEN.findall(line)) for line in lines) if done.returncode == 0 else None
+
+
 def check_cost(report, nvcc):
-    texts = {"empty": "", "view": f"#include <{VIEW}>\n"}
-    seconds = {name: [] for name in texts}
-    for _ in range(MAX_TIMES):
-        for _ in range(ROUNDS):
-            for name, text in texts.items():
-                before = processor_seconds_of_children()
-                if compile_text(nvcc, f"cost_{name}", text).returncode != 0:
-                    report.add(f"nvcc: cost of {VIEW}", "it does not compile")
-                    return
-                seconds[name].append(processor_seconds_of_children() - before)
-        cost = statistics.median(view - empty for empty, view in zip(seconds["empty"], seconds["view"]))
-        empty = statistics.median(seconds["empty"])
-        allowed = allowed_here(VIEW_LIMIT_SECONDS, empty, EMPTY_SECONDS)
-        if cost <= allowed:
-            break
-    report.add(f"nvcc: cost of {VIEW}: {cost:.2f} s; an empty file: {empty:.2f} s", None if cost <= allowed else
-               f"it costs {cost:.2f} s over an empty file; {allowed:.2f} s are allowed on this machine")
+    empty, view = tokens_of(nvcc, "cost_empty", ""), tokens_of(nvcc, "cost_view", f"#include <{VIEW}>\n")
+    if empty is None or view is None:
+        report.add(f"nvcc: cost of {VIEW}", "the preprocessor fails")
+        return
+    cost = view - empty
+    report.add(f"nvcc: cost of {VIEW}: {cost} tokens; an empty file: {empty}", None if cost <= VIEW_LIMIT_TOKENS else
+               f"it costs {cost} tokens over an empty file; {VIEW_LIMIT_TOKENS} are allowed")
 
 
 def check(report, passes):

@@ -6,7 +6,6 @@ import subprocess
 
 from checks import ROOT, WARNINGS, StepFailed
 from contract.install.library import consumers_of_the_library, library_is_not_there
-from contract.install.timed import run_in_time
 
 ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
             "sentencepiece": "SentencePiece", "torch": "LibTorch", "webp": "libwebp"}
@@ -41,7 +40,7 @@ def install(leg):
         try:
             leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
                     **found_through)
-            run_in_time(leg, "build it", ["ninja", "-C", build])
+            leg.run("build it", ["ninja", "-C", build])
             leg.run("run it", [build / "consumer"])
             leg.expect(f"a consumer through {how}", None)
         except StepFailed as problem:
@@ -55,7 +54,7 @@ def install(leg):
     consumers_of_the_library(leg, prefix, consumer, pkg_config_path)
     leg.run_check("contract/install/plug_ins.py")
     try:
-        run_in_time(leg, "build a consumer with copied headers", [
+        leg.run("build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",
             "-o", consumer / "copied"])
         leg.run("run it", [consumer / "copied"])
@@ -66,8 +65,8 @@ def install(leg):
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     no_jpeg = without(folder / "no_jpeg", "jpeglib.h", "jerror.h", "turbojpeg.h")
     try:
-        run_in_time(leg, "build a consumer of text alone", ["g++", *WARNINGS, *no_jpeg, consumer / "text_consumer.cpp",
-                                                            *flags, "-o", consumer / "text"])
+        leg.run("build a consumer of text alone", ["g++", *WARNINGS, *no_jpeg, consumer / "text_consumer.cpp", *flags,
+                                                   "-o", consumer / "text"])
         leg.run("run it", [consumer / "text"])
         linked = leg.run("what it is linked to", ["ldd", consumer / "text"])
         leg.expect("a consumer of text alone, without libjpeg", linked if "jpeg" in linked else None)
@@ -82,8 +81,7 @@ def install(leg):
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     program = consumer / "with_cuda"
-    run_in_time(leg, "build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o",
-                                                    program])
+    leg.run("build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
     libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
     leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
     leg.expect("a consumer through pkg-config, with CUDA", None)
@@ -172,7 +170,7 @@ def through_cmake(leg, prefix, consumer):
                  "-DCMAKE_CXX_COMPILER=clang++"]
     try:
         leg.run("configure a consumer through CMake", configure)
-        run_in_time(leg, "build it", ["cmake", "--build", build])
+        leg.run("build it", ["cmake", "--build", build])
         leg.run("run it", [build / "consumer"])
         leg.expect("a consumer through CMake", None)
     except StepFailed as problem:
