@@ -10,8 +10,8 @@
 // Errors: those of the source. setup_error if libarchive cannot read the compression by itself. data_error if the
 // source is empty, or if anything but zeros follows the compressed stream. late_data_error if the stream is damaged or
 // cut short; the checksums of each format show this at its end at the latest. A cut gzip stream first hands out all
-// bytes before the cut. data_error if the stream has grown to more than `max_expansion` times what was read of it, and
-// to more than 64 MiB.
+// bytes before the cut. data_error if the stream grows to more than 64 MiB and to more than `max_expansion` times the
+// size of the source. The limit applies to the complete source: a part of it may expand more.
 // A caller that copies large pieces names the place they go to; a plain stream reads them straight into it:
 // `next_chunk(rest_of_payload)`. A short chunk follows, with what lies behind.
 // Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
@@ -66,7 +66,11 @@ class shard_stream {
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
   /// Returns whether the stream can have `end_bytes` bytes: a plain one has them, a compressed one may expand to them.
+  /// If a compressed one may not, next_chunk() throws before it returns that many bytes.
   bool may_reach(std::uint64_t end_bytes);
+
+  /// Returns the error of a compressed stream that grows to `end_bytes` bytes, which may_reach() denied.
+  data_error too_expanded(std::uint64_t end_bytes) const;
 
   /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
   /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
@@ -78,6 +82,7 @@ class shard_stream {
   static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a call costs less than copying them
   static constexpr std::size_t behind_bytes = std::size_t{4} << 10;   // the next headers, and small members with them
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
 
   struct compression {
     std::string_view name, magic;
@@ -104,8 +109,9 @@ class shard_stream {
   void end_gzip_member();
   std::span<const std::byte> decompress();
 
-  /// Throws data_error if the stream has expanded too far.
-  void check_expansion() const;
+  /// Returns whether the source has at least `count_bytes` bytes. Reads single bytes that are ahead, but few of them.
+  bool source_has(std::uint64_t count_bytes);
+  bool source_has_byte(std::uint64_t offset_bytes);
   /// Throws data_error if anything but zeros follows the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();
@@ -121,6 +127,8 @@ class shard_stream {
   std::span<const std::byte> peeked_;   // read already, not yet handed out
   std::size_t read_bytes_ = chunk_bytes;   // of the next read; short ones follow what was read into a place
   std::uint64_t source_read_bytes_ = 0;
+  std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
+  bool source_size_proven_ = false;         // and no more
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;
   std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member

@@ -31,34 +31,50 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk(std::span<st
   while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
   if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
   end_bytes_ += chunk.size();
-  if (compressed()) check_expansion();
+  if (compressed() && !may_reach(end_bytes_)) throw too_expanded(end_bytes_);
   return chunk;
 }
 
-MILLRACE_INLINE void shard_stream::check_expansion() const {
-  if (end_bytes_ <= free_expansion_bytes || end_bytes_ / content_.max_expansion <= source_read_bytes_) return;
-  throw data_error("the " + std::string(method_name_) + " stream grows to more than " +
-                       std::to_string(content_.max_expansion) + " times its size: got " + std::to_string(end_bytes_) +
-                       " bytes out of " + std::to_string(source_read_bytes_),
-                   "Raise max_expansion if that is right; else it was made to fill a disk or a memory: leave it out",
-                   where(end_bytes_));
+MILLRACE_INLINE bool shard_stream::may_reach(std::uint64_t end_bytes) {
+  if (compressed()) return end_bytes <= free_expansion_bytes || source_has(end_bytes / content_.max_expansion);
+  return end_bytes == 0 || (end_bytes <= largest_offset && source_has_byte(end_bytes - 1));
 }
 
-MILLRACE_INLINE bool shard_stream::may_reach(std::uint64_t end_bytes) {
-  constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
-  std::uint64_t source_bytes = end_bytes;
-  if (compressed()) {
-    if (end_bytes <= end_bytes_ + free_expansion_bytes) return true;
-    source_bytes = source_read_bytes_ + (end_bytes - end_bytes_ - free_expansion_bytes) / content_.max_expansion;
+MILLRACE_INLINE bool shard_stream::source_has_byte(std::uint64_t offset_bytes) {
+  std::byte byte{};
+  return source_->read_at(offset_bytes, {&byte, 1}) == 1;
+}
+
+MILLRACE_INLINE data_error shard_stream::too_expanded(std::uint64_t end_bytes) const {
+  return {"the " + std::string(method_name_) + " stream grows to more than " + std::to_string(content_.max_expansion) +
+              " times its size (max_expansion): got " + std::to_string(end_bytes) + " bytes out of " +
+              std::to_string(source_proven_bytes_),
+          "Raise max_expansion if that is right; else it was made to fill a disk or a memory: leave it out",
+          where(end_bytes_)};
+}
+
+MILLRACE_INLINE bool shard_stream::source_has(std::uint64_t count_bytes) {
+  source_proven_bytes_ = std::max(source_proven_bytes_, source_read_bytes_);
+  if (count_bytes <= source_proven_bytes_) return true;
+  if (count_bytes > largest_offset || source_size_proven_) return false;
+  // Each question may be a request to a server. Therefore one question covers the expansion of a chunk, and a denied
+  // one is followed by a search for the size.
+  const std::uint64_t ahead_bytes = std::min(count_bytes + chunk_bytes, largest_offset);
+  if (source_has_byte(ahead_bytes - 1)) {
+    source_proven_bytes_ = ahead_bytes;
+    return true;
   }
-  std::byte last{};
-  return source_bytes == 0 || (source_bytes <= largest_offset && source_->read_at(source_bytes - 1, {&last, 1}) == 1);
+  for (std::uint64_t beyond = ahead_bytes; beyond - source_proven_bytes_ > 1;) {
+    const std::uint64_t middle = source_proven_bytes_ + (beyond - source_proven_bytes_) / 2;
+    (source_has_byte(middle - 1) ? source_proven_bytes_ : beyond) = middle;
+  }
+  source_size_proven_ = true;
+  return count_bytes <= source_proven_bytes_;
 }
 
 MILLRACE_INLINE std::uint64_t shard_stream::skip(std::uint64_t count_bytes) {
   if (compressed() || !peeked_.empty() || count_bytes < chunk_bytes / 4) return 0;
-  std::byte last{};   // the last skipped byte has to exist
-  if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
+  if (!source_has_byte(source_read_bytes_ + count_bytes - 1)) return 0;   // the last skipped byte has to exist
   source_read_bytes_ += count_bytes;
   end_bytes_ += count_bytes;
   return count_bytes;

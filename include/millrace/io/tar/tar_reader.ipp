@@ -67,10 +67,13 @@ MILLRACE_INLINE void tar_reader::check_payload() {
   constexpr std::uint64_t small_bytes = std::uint64_t{1} << 20;
   if (member_.size_bytes <= small_bytes || member_.sparse) return;
   const std::uint64_t begin = member_.payload_offset_bytes - base_bytes_;
-  if (member_.size_bytes > ~begin || !stream_.may_reach(begin + member_.size_bytes))
-    give_up(damage("has a damaged or cut payload: its " + std::to_string(member_.size_bytes) +
-                       " bytes go beyond the end of the file",
-                   member_.offset_bytes));
+  if (member_.size_bytes <= ~begin && stream_.may_reach(begin + member_.size_bytes)) return;
+  // A stream that ends soon shows that the size is wrong. Else the limit on its expansion is the reason.
+  const data_error limit = stream_.too_expanded(begin + member_.size_bytes);
+  if (!stream_.is_sound_to_its_end()) throw late_data_error(limit.message(), limit.where());
+  throw damage("has a damaged or cut payload: its " + std::to_string(member_.size_bytes) +
+                   " bytes go beyond the end of the file",
+               member_.offset_bytes);
 }
 
 MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {

@@ -176,3 +176,93 @@ TEST_CASE("frames that readers are told to skip are skipped, in front of a zstd 
   for (const std::string& none : {skippable(4), skippable(4) + tar, skippable(4).substr(0, 9), skippable(4) + "12"})
     CHECK_FALSE(contents_of(none).error.empty());
 }
+
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+/// A payload like a mask of classes: long runs of one value. Compressors make it 200 to 1,000 times smaller.
+std::string mask_of(std::size_t size_bytes) {
+  mr::rng random({.seed = 19});
+  std::string bytes(size_bytes, '\0');
+  for (std::size_t at = 0; at + 1'024 <= size_bytes; at += 1'024)
+    bytes[at + random.below(1'024)] = static_cast<char>(random.below(4));
+  return bytes;
+}
+
+std::string noise_of(std::size_t size_bytes) {
+  mr::rng random({.seed = 20});
+  std::string bytes(size_bytes, '\0');
+  for (char& b : bytes) b = static_cast<char>(random.below(256));
+  return bytes;
+}
+
+outcome read_bytes(std::string bytes, mr::shard_reader_options options = {}, std::size_t per_read = ~std::size_t{0}) {
+  return read_source(std::make_unique<memory_source>(std::move(bytes), memory_source::faults{per_read}), options);
+}
+
+}  // namespace
+
+TEST_CASE("a large compressible member is read wherever it is in a compressed shard, of one stream or several") {
+  const std::string mask = mask_of(72 * mib);
+  const std::string before = file("a.cls", "1"), behind = file("b.cls", "2");
+  const std::string last = before + file("b.npy", mask) + end_marker();
+  const std::string middle = before + pax(pax_record("size", std::to_string(mask.size()))) +
+                             block({.name = "b.npy", .size_bytes = 0}) + padded(mask) + behind + end_marker();
+  for (const std::string tool : {"gzip -1", "zstd -1", "lz4", "bzip2 -1", "xz -0"}) {
+    if (!have(tool.substr(0, tool.find(' ')))) {
+      MESSAGE("skipped: no " << tool);
+      continue;
+    }
+    CAPTURE(tool);
+    const auto packed = [&](std::string_view bytes) { return through(tool + " -c", std::string(bytes)); };
+    const std::string expected = "b: npy=" + std::to_string(mask.size()) + "?";
+    const outcome at_end = read_bytes(packed(last));
+    CHECK_MESSAGE(at_end.error.empty(), at_end.message);
+    CHECK(at_end.samples == std::vector<std::string>{"a: cls=1", expected});
+    const outcome in_middle = read_bytes(packed(middle));
+    CHECK_MESSAGE(in_middle.error.empty(), in_middle.message);
+    CHECK(in_middle.samples == std::vector<std::string>{"a: cls=1", expected + " cls=2"});
+    const std::string_view all = last;
+    const std::size_t cut = 40 * mib;
+    const outcome joined = read_bytes(packed(all.substr(0, cut)) + packed(all.substr(cut)), {}, 1'000);
+    CHECK_MESSAGE(joined.error.empty(), joined.message);
+    CHECK(joined.samples == at_end.samples);
+  }
+}
+
+TEST_CASE("max_expansion limits a complete shard: a part of it may expand more") {
+  const std::string noise = noise_of(8 * mib), zeros(100 * mib, '\0');
+  for (const std::string tool : {"gzip -1", "zstd -1"}) {
+    if (!have(tool.substr(0, tool.find(' ')))) continue;
+    CAPTURE(tool);
+    for (const bool zeros_first : {true, false}) {
+      const std::string packed = through(
+          tool + " -c", file("a.bin", zeros_first ? zeros : noise) + file("b.bin", zeros_first ? noise : zeros) +
+                            end_marker());
+      const outcome good = read_bytes(packed, {.max_expansion = 20});
+      CHECK_MESSAGE(good.error.empty(), good.message);
+      CHECK(good.samples.size() == 2);
+      const outcome limited = read_bytes(packed, {.max_expansion = 12});
+      CHECK(limited.error == "data");
+      CHECK_MESSAGE(limited.message.find("grows to more than 12 times its size (max_expansion)") != std::string::npos,
+                    limited.message);
+    }
+  }
+}
+
+TEST_CASE("a member of a compressed shard whose size is wrong is damage, not a matter of max_expansion") {
+  for (const std::string tool : {"gzip -1", "zstd -1"}) {
+    if (!have(tool.substr(0, tool.find(' ')))) continue;
+    CAPTURE(tool);
+    for (const std::size_t claimed : {70 * mib, 900 * mib}) {
+      const std::string tar = file("a.cls", "1") + block({.name = "b.bin", .size_bytes = claimed}) +
+                              std::string(2 * mib, 'x');
+      const outcome read = read_bytes(through(tool + " -c", tar));
+      CHECK(read.samples == std::vector<std::string>{"a: cls=1"});
+      CHECK(read.error == "data");
+      CHECK_MESSAGE(read.message.find("payload") != std::string::npos, read.message);
+      CHECK(read.message.find("max_expansion") == std::string::npos);
+    }
+  }
+}
