@@ -14,6 +14,7 @@
 #include <millrace/base/channel_scale.ipp>
 #include <millrace/base/crc32c.ipp>
 #include <millrace/base/error.ipp>
+#include <millrace/base/file_kind.ipp>
 #include <millrace/base/format.ipp>
 #include <millrace/base/json_writer.ipp>
 #include <millrace/base/machine.ipp>

@@ -73,6 +73,7 @@
 #include <millrace/sources/shards.ipp>
 #include <millrace/sources/sidecar_counts.ipp>
 #include <millrace/sources/token_files.ipp>
+#include <millrace/sources/token_layout.ipp>
 #include <millrace/sources/write_set_index.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>

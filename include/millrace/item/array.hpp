@@ -5,6 +5,7 @@
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // no .npy: raw elements, little-endian, shape {n}
 //
 // A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field is raw.
+// Elements of more than one byte are never those of a compressed file, an archive, a text or another well-known kind.
 // Accepted are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T. Nothing is converted.
 // Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: no shared state.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
@@ -84,6 +85,9 @@ struct array_layout {
 
 [[noreturn]] void throw_no_array(const bytes& field, const std::string& problem, std::string hint);
 
+/// Throws data_error if the bytes are those of a well-known kind of file, not raw numbers.
+void check_raw(const bytes& field);
+
 /// Checks the whole field and returns its layout. Allocates the shape only.
 template <array_element T>
 array_layout layout_of(const bytes& field) {
@@ -92,6 +96,7 @@ array_layout layout_of(const bytes& field) {
   if (!all.starts_with(mark)) {
     if (field.name().ends_with("npy"))
       throw_no_array(field, "is not a .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
+    if constexpr (sizeof(T) > 1) check_raw(field);
     if (all.size() % sizeof(T) != 0)
       throw_no_array(field,
                      "has " + std::to_string(all.size()) + " bytes, which is not a multiple of the " +

@@ -3,6 +3,7 @@
 
 #include <millrace/item/array.hpp>
 
+#include <millrace/base/file_kind.hpp>
 #include <millrace/item/record.hpp>
 
 #include <charconv>
@@ -77,6 +78,19 @@ MILLRACE_INLINE bool npy_header_parser::shape(std::vector<std::size_t>& extents)
 MILLRACE_INLINE void throw_no_array(const bytes& field, const std::string& problem, std::string hint) {
   const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
   throw data_error(name + " " + problem, std::move(hint), location_of(field));
+}
+
+MILLRACE_INLINE void check_raw(const bytes& field) {
+  constexpr std::size_t max_inspected_bytes = std::size_t{64} << 10;
+  const std::span<const std::byte> all = field;
+  const file_kind kind =
+      kind_of_file({.front = all.first(std::min(all.size(), max_inspected_bytes)), .file_bytes = all.size()});
+  // A count and increasing offsets may also be raw integers.
+  if (kind == file_kind::unknown || kind == file_kind::offset_table) return;
+  throw_no_array(field,
+                 "holds no raw numbers: got " + std::string(name_of(kind)) + ", expected a .npy file or raw numbers",
+                 is_textual(kind) ? "Read it with integer(), real() or text()"
+                                  : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
 }
 
 }  // namespace detail

@@ -4,12 +4,15 @@
 //             | mr::shuffle({.window = 65536})                    // of items mr::packed, which have only ids
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
-// A file is an array of little-endian u16 or u32 without a header. Names that end in .u32 hold u32, others u16, unless
-// token_bytes is set. Window i of a file begins at token i * stride. The tokens after the last whole window of a file
-// are counted and left out; with keep_short they become a shorter item, for pack().
+// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. Names that end in .u8,
+// .u16, .u32, .u64 or .i8 to .i64 hold that type, other flat files u16, unless token_bytes is set. header_bytes skips
+// the header of any other format. Window i of a file begins at token i * stride. The tokens after the last complete
+// window of a file are counted and left out; with keep_short they become a shorter item, for pack().
 // Files are read in pieces of 256 KiB, or of a window where windows lie far apart.
-// Errors: setup_error for missing files, for a length of 0 and for other token sizes. A file that is not a whole
-// number of tokens is a data_error. A file that is truncated while it is read is an io_error.
+// Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file of another
+// kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size that is not a
+// multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated while it is
+// read is an io_error.
 // Threads: as lines().
 #pragma once
 
@@ -19,8 +22,10 @@
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/token_layout.hpp>
 
 #include <memory>
+#include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -29,14 +34,17 @@ struct token_files_options {
   std::size_t length = 1024;      ///< tokens per window
   std::size_t stride = 0;         ///< tokens from the start of a window to the start of the next; 0: the length
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
-  std::size_t token_bytes = 0;    ///< bytes per token, 2 or 4; 0: 4 for names that end in .u32, else 2
+  std::size_t token_bytes = 0;    ///< bytes per token: 1, 2, 4 or 8; 0: by the file's header, else by its name
+  /// Bytes before the first token of each file. Set: the files are flat; headers and containers are not recognized.
+  std::optional<std::size_t> header_bytes{};
+  std::size_t vocabulary = 0;     ///< an id of this or more is an error; 0: every id is valid
   bool keep_short = false;        ///< delivers a shorter last window of a file
   millrace::storage storage{};    ///< where the files are
 };
 
 namespace detail {
 
-/// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
+/// Reads the windows of one file, in order. Throws data_error if the file does not consist of tokens.
 class token_reader {
  public:
   token_reader(const std::string& name, const token_files_options& options);
@@ -44,8 +52,6 @@ class token_reader {
   /// Returns the next window; nothing at the end of the file.
   std::optional<packed> next();
   void report(event_counts& counts) const noexcept;
-
-  static std::size_t token_bytes_of(const std::string& name, const token_files_options& o);
 
  private:
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
@@ -55,10 +61,11 @@ class token_reader {
 
   token_files_options options_;
   std::unique_ptr<byte_source> file_;
-  std::size_t token_bytes_;
+  token_layout layout_;
   std::vector<std::byte> held_;
   std::size_t held_first_ = 0;   // its first token
   std::size_t tokens_ = 0;
+  std::uint32_t max_id_;
   std::size_t at_ = 0, end_ = 0;   // start of the next window and end of the last one, in tokens
 };
 
@@ -82,12 +89,13 @@ class token_files_source {
 };
 
 bool names_tokens(std::string_view name) noexcept;
-inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens end in .u16, .u32 or .bin"};
+inline constexpr folder_rule tokens_of_a_folder{
+    names_tokens, "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
 
 }  // namespace detail
 
 /// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it takes names that end
-/// in .u16, .u32 or .bin. Throws setup_error for missing files and for bad options.
+/// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
 template <class Names>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   const detail::listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};

@@ -6,21 +6,32 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
+namespace token_values {
+
+MILLRACE_INLINE std::uint32_t max_id_of(std::size_t vocabulary) noexcept {
+  constexpr std::size_t all = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(vocabulary == 0 ? all : std::min(vocabulary - 1, all));
+}
+
+}  // namespace token_values
+
 MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
-    : options_(options), token_bytes_(token_bytes_of(name, options)) {
+    : options_(options), file_(open_file(options.storage, name)), max_id_(token_values::max_id_of(options.vocabulary)) {
   static_assert(std::endian::native == std::endian::little);
-  file_ = open_file(options.storage, name);
   const std::uint64_t bytes = size_of_open(options.storage, *file_);
-  if (bytes % token_bytes_ != 0)
-    throw data_error("the file has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
-                         std::to_string(token_bytes_) + " that a token has)",
-                     "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = name});
-  tokens_ = static_cast<std::size_t>(bytes / token_bytes_);
+  held_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, token_file_head::front_bytes)));
+  if (!options.header_bytes) static_cast<void>(read_fully(*file_, 0, held_));
+  layout_ = layout_of_tokens({.name = name, .front = held_, .file_bytes = bytes},
+                             {.token_bytes = options.token_bytes, .header_bytes = options.header_bytes});
+  held_.clear();
+  tokens_ = static_cast<std::size_t>(layout_.tokens);
 }
 
 MILLRACE_INLINE std::optional<packed> token_reader::next() {
@@ -30,14 +41,14 @@ MILLRACE_INLINE std::optional<packed> token_reader::next() {
   packed window;
   window.ids.resize(count);
   const std::byte* const from = bytes_of(at_, count);
-  if (token_bytes_ == 4) {
-    std::memcpy(window.ids.data(), from, count * 4);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint16_t token;
-      std::memcpy(&token, from + 2 * i, sizeof token);
-      window.ids[i] = token;
-    }
+  const std::size_t good = decode_tokens(from, layout_.type, max_id_, window.ids);
+  if (good < count) {
+    const std::size_t bytes = layout_.type.bytes;
+    throw data_error("a token is not in the vocabulary: got id " + token_text(from + good * bytes, layout_.type) +
+                         ", expected 0 to " + std::to_string(max_id_),
+                     "Check token_files_options::vocabulary and token_bytes, and which tokenizer wrote the file",
+                     {.stage = "tokens", .shard = std::string(file_->name()),
+                      .offset_bytes = layout_.first_byte + (at_ + good) * bytes});
   }
   end_ = at_ + count;
   at_ += options_.stride > 0 ? options_.stride : length;
@@ -45,24 +56,20 @@ MILLRACE_INLINE std::optional<packed> token_reader::next() {
 }
 
 MILLRACE_INLINE const std::byte* token_reader::bytes_of(std::size_t first, std::size_t count) {
-  if (first < held_first_ || first + count > held_first_ + held_.size() / token_bytes_) {
+  if (first < held_first_ || first + count > held_first_ + held_.size() / layout_.type.bytes) {
     // Where windows lie far apart, what is between them is not read.
     const bool apart = options_.stride > 2 * options_.length;
-    const std::size_t wanted = apart ? count : std::max(count, chunk_bytes / token_bytes_);
-    held_.resize(std::min(wanted, tokens_ - first) * token_bytes_);
+    const std::size_t wanted = apart ? count : std::max(count, chunk_bytes / layout_.type.bytes);
+    held_.resize(std::min(wanted, tokens_ - first) * layout_.type.bytes);
     held_first_ = first;
     // A file that ends too early is an error of the source.
-    static_cast<void>(read_fully(*file_, std::uint64_t{first} * token_bytes_, held_));
+    static_cast<void>(read_fully(*file_, layout_.first_byte + std::uint64_t{first} * layout_.type.bytes, held_));
   }
-  return held_.data() + (first - held_first_) * token_bytes_;
+  return held_.data() + (first - held_first_) * layout_.type.bytes;
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
   if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
-}
-
-MILLRACE_INLINE std::size_t token_reader::token_bytes_of(const std::string& name, const token_files_options& o) {
-  return o.token_bytes > 0 ? o.token_bytes : name.ends_with(".u32") ? 4 : 2;
 }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,
@@ -70,13 +77,15 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     : files_(std::move(names), options.storage), options_(options) {
   if (options.length == 0)
     throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
-  if (options.token_bytes != 0 && options.token_bytes != 2 && options.token_bytes != 4)
+  if (options.token_bytes > 8 || (options.token_bytes > 0 && !std::has_single_bit(options.token_bytes)))
     throw setup_error("token_files() was asked for tokens of " + std::to_string(options.token_bytes) + " bytes",
-                      "Tokens have 2 or 4 bytes; 0 lets the file's name decide");
+                      "Tokens have 1, 2, 4 or 8 bytes; 0 lets the file decide");
 }
 
 MILLRACE_INLINE bool names_tokens(std::string_view name) noexcept {
-  return !name.starts_with('.') && (name.ends_with(".u16") || name.ends_with(".u32") || name.ends_with(".bin"));
+  constexpr std::string_view endings[] = {".u16", ".u32", ".bin", ".npy", ".u8", ".u64", ".i8", ".i16", ".i32", ".i64"};
+  return !name.starts_with('.') && std::any_of(std::begin(endings), std::end(endings),
+                                               [name](std::string_view end) { return name.ends_with(end); });
 }
 
 }  // namespace detail

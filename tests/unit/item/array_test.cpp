@@ -182,3 +182,22 @@ TEST_CASE("what numpy.save() writes is read") {
   CHECK(t.shape() == std::array<std::size_t, 3>{2, 3, 4});
   for (int i = 0; i < 24; ++i) CHECK(t.data()[i] == i);
 }
+
+TEST_CASE("raw elements are not read from a file of another kind") {
+  using namespace std::string_literals;
+  const std::string gzip = "\x1f\x8b\x08\0\0\0\0\0\2\3\5\xc1\x83\x61\3\0\0\0\xb0\xd4\1\1"s;
+  const std::string zip = "PK\3\4\x2d\0\0\0\0\0\0\0\x21\0\0\xf6\xc8\x6a\x23\xff\xff\xff\xff\xff\xff\xff\x09\0\x14\0"s;
+  const std::string wav = "RIFF\x24\x08\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"s;
+  CHECK(message_of(gzip, "emb") ==
+        "the field 'emb' holds no raw numbers: got a gzip stream, expected a .npy file or raw numbers");
+  CHECK(message_of(zip, "npz").find("a ZIP archive") != std::string::npos);
+  CHECK(message_of<std::int16_t>(wav, "pcm").find("a WAV file") != std::string::npos);
+  CHECK(message_of("0.5 0.25 0.125 1.5 2.5 3.5 4.5 5", "txt").find("a text") != std::string::npos);
+  CHECK(message_of<std::int32_t>("[15, 16, 17, 18, 19, 20, 21, 22]", "json").find("a JSON text") != std::string::npos);
+  // Bytes are bytes, whatever they hold.
+  CHECK(message_of<std::uint8_t>(gzip, "bin") == "no error");
+  // A count and sorted offsets may be raw numbers.
+  std::vector<std::uint32_t> offsets{20};
+  for (std::uint32_t i = 0; i <= 20; ++i) offsets.push_back(88);
+  CHECK(message_of<std::uint32_t>(raw(offsets), "bin") == "no error");
+}
