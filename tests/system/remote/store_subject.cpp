@@ -27,7 +27,13 @@ int main(int count, char** arguments) {
       return 0;
     }
     for (int attempt = 1;; ++attempt) {
-      const auto sent = stores.address("GET", arguments[2]);
+      mr::detail::addressed_request sent;
+      try {
+        sent = stores.address("GET", arguments[2]);
+      } catch (const mr::detail::keys_pending& e) {
+        around.sleep(e.pause_seconds);
+        continue;
+      }
       mr::detail::small_request request{.url = sent.url, .headers = sent.headers};
       if (count > 3) request.headers.emplace_back("Range", std::string("bytes=") + arguments[3]);
       const auto answer = around.fetch(request);
@@ -40,8 +46,10 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "there is no %s\n", arguments[2]);
         return 2;
       }
-      const bool goes_on = stores.heal(arguments[2], sent, answer) || said.is_transient();
-      if (!goes_on || attempt == 5) throw stores.failure(arguments[2], sent, answer);
+      const auto next = stores.heal(arguments[2], sent, answer);
+      const bool goes_on = next.what != mr::detail::remedy::kind::none || said.is_transient();
+      if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.tried);
+      around.sleep(next.pause_seconds);
     }
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

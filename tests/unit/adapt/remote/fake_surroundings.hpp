@@ -8,6 +8,7 @@
 // A request that has no answer is one that nobody answers: an io_error.
 #pragma once
 
+#include <millrace/adapt/remote/store/object_access.hpp>
 #include <millrace/adapt/remote/store/surroundings.hpp>
 #include <millrace/base/error.hpp>
 
@@ -39,6 +40,21 @@ struct fake_world {
               return found->second;
             },
             .now_seconds = [this] { return now; },
-            .sleep = [this](double seconds) { slept.push_back(seconds); }};
+            .sleep = [this](double seconds) {
+              slept.push_back(seconds);
+              now += static_cast<std::int64_t>(seconds);
+            }};
+  }
+
+  /// Addresses a request, and waits while keys are being looked for.
+  millrace::detail::addressed_request address(millrace::detail::object_access& access,
+                                              const millrace::detail::object_url& name) {
+    for (;;) {
+      try {
+        return access.address("GET", name, "");
+      } catch (const millrace::detail::keys_pending& e) {
+        now += static_cast<std::int64_t>(e.pause_seconds);
+      }
+    }
   }
 };

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <string>
 
 namespace mr = millrace;
@@ -21,7 +22,8 @@ std::string authorization(gs_access& access) {
 
 std::string failure(fake_world& world, const mr::gs_options& options = {}) {
   try {
-    gs_access(options, world.around()).address("GET", name, "");
+    gs_access access(options, world.around());
+    world.address(access, name);
   } catch (const mr::error& e) {
     CHECK(std::string(e.what()).find("hush") == std::string::npos);
     return e.what();
@@ -43,9 +45,11 @@ TEST_CASE("Google's storage takes a bearer token of the user's") {
   CHECK(authorization(access) == "Bearer token-1");
   world.now += 60;
   CHECK(authorization(access) == "Bearer token-2");
-  CHECK(access.heal(name, access.address("GET", name, ""), {.status = 401}));
+  CHECK(access.heal(name, access.address("GET", name, ""), {.status = 401}).what ==
+        mr::detail::remedy::kind::at_once);
   CHECK(authorization(access) == "Bearer token-3");
-  CHECK(!access.heal(name, access.address("GET", name, ""), {.status = 403, .code = "AccessDenied"}));
+  CHECK(access.heal(name, access.address("GET", name, ""), {.status = 403, .code = "AccessDenied"}).what ==
+        mr::detail::remedy::kind::none);
   CHECK(has(failure(world, {.bearer_token = [] { return std::string("hush\r\nX: y"); }}), "a wrong bearer token"));
   CHECK(has(failure(world, {.bearer_token = [] { return std::string(); }}), "a wrong bearer token"));
 }
@@ -104,4 +108,39 @@ TEST_CASE("an emulator and public buckets get no keys") {
   CHECK(anonymous.address("GET", name, "").url == "http://127.0.0.1:1/photos/a%20b.tar");
   CHECK(anonymous.address("GET", name, "").headers.empty());
   CHECK(world.sent.empty());
+}
+
+TEST_CASE("tokens of Google's that expire during a run, and key files that are half-written, are looked for again") {
+  fake_world world;
+  std::string token = "one";
+  gs_access access({.bearer_token = [&] {
+                     if (token.empty()) throw std::runtime_error("the token is being renewed");
+                     return token;
+                   }},
+                   world.around());
+  const auto first = access.address("GET", name, "");
+  access.accepted(first);
+  token = "";
+  using kind = mr::detail::remedy::kind;
+  CHECK(access.heal(name, first, {.status = 401}).what == kind::later);
+  world.now += 70;   // longer than a token of the user's is taken for good
+  CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
+  token = "two";
+  world.now += 16;
+  CHECK(authorization(access) == "Bearer two");
+
+  world.variables["GOOGLE_APPLICATION_CREDENTIALS"] = "/keys.json";
+  const std::string complete = R"({"type": "authorized_user", "client_id": "i", "client_secret": "s", )"
+                               R"("refresh_token": "r"})";
+  world.answers["POST https://oauth2.googleapis.com/token"] = {
+      .status = 200, .body = R"({"access_token": "three", "expires_in": 3600})"};
+  for (std::size_t bytes = 0; bytes < complete.size(); ++bytes) {
+    CAPTURE(bytes);
+    world.files["/keys.json"] = complete.substr(0, bytes);
+    gs_access by_file({}, world.around());
+    CHECK_THROWS_AS(by_file.address("GET", name, ""), mr::detail::keys_pending);
+    world.files["/keys.json"] = complete;
+    world.now += 1;
+    CHECK(authorization(by_file) == "Bearer three");
+  }
 }

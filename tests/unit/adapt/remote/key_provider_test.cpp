@@ -10,6 +10,7 @@
 namespace mr = millrace;
 using mr::detail::found_keys;
 using mr::detail::key_provider;
+using mr::detail::remedy;
 
 namespace {
 
@@ -19,16 +20,20 @@ struct many_keys {
   int found = 0, asked = 0;
   bool fails = false, same = false;
 
+  std::vector<std::string> lines;
+
   key_provider provider() {
     return key_provider(
         [this] {
           ++asked;
           if (fails) throw mr::io_error("nobody answers", "Try again");
           if (!same || found == 0) ++found;
+          // The same keys, asked for again, may have a later end.
           return found_keys{.keys = {.access_key_id = std::to_string(found), .expires_seconds = now + life},
                             .origin = "test"};
         },
-        [this] { return now; });
+        {.now_seconds = [this] { return now; },
+         .patience = {.tell = [this](const std::string& line) { lines.push_back(line); }}});
   }
 };
 
@@ -67,21 +72,69 @@ TEST_CASE("a renewal that fails is tried again each minute, until the keys have 
   CHECK(keys.get().keys.access_key_id == "1");
   CHECK(all.asked == 3);
   all.now += 239;
-  CHECK_THROWS_AS(keys.get(), mr::io_error);
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
   all.fails = false;
-  all.now += key_provider::failure_seconds;
+  all.now += 1;
   CHECK(keys.get().keys.access_key_id == "2");
 }
 
-TEST_CASE("a failure is told to all that ask within five seconds") {
+TEST_CASE("a first look-up that fails is repeated after 1, 2 and 4 s, and its error says so") {
   many_keys all;
   all.fails = true;
   key_provider keys = all.provider();
-  for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::io_error);
-  CHECK(all.asked == 1);
-  all.now += 5;
-  CHECK_THROWS_AS(keys.get(), mr::io_error);
-  CHECK(all.asked == 2);
+  const std::int64_t begin = all.now;
+  std::vector<std::int64_t> looks;
+  for (; all.now < begin + key_provider::unproven_seconds; ++all.now) {
+    const int before = all.asked;
+    for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+    if (all.asked != before) looks.push_back(all.now - begin);
+  }
+  CHECK(looks == std::vector<std::int64_t>{0, 1, 3});
+  try {
+    keys.get();
+    FAIL("taken");
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "nobody answers; looked for the keys 4 times in 7 s");
+  }
+}
+
+TEST_CASE("keys that are there a little later are taken") {
+  many_keys all;
+  all.fails = true;
+  key_provider keys = all.provider();
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  all.fails = false;
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);   // not before its time
+  all.now += 1;
+  CHECK(keys.get().keys.access_key_id == "1");
+}
+
+TEST_CASE("without any place that has keys the error comes at once, but not after keys were good") {
+  bool none = true;
+  std::int64_t now = 1'000;
+  key_provider keys(
+      [&] {
+        if (none) throw mr::detail::no_keys_error("keys are missing", "Set them");
+        return found_keys{.keys = {.access_key_id = "1", .expires_seconds = now + 3'600}, .origin = "test"};
+      },
+      {.now_seconds = [&] { return now; }});
+  CHECK_THROWS_AS(keys.get(), mr::setup_error);
+  none = false;
+  keys.accepted(keys.get().keys);
+  none = true;
+  now += 3'600;
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+}
+
+TEST_CASE("keys that have expired are those of a look-up that failed") {
+  std::int64_t now = 1'000, expires = 900;
+  key_provider keys(
+      [&] { return found_keys{.keys = {.access_key_id = "1", .expires_seconds = expires}, .origin = "test"}; },
+      {.now_seconds = [&] { return now; }});
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  expires = 5'000;
+  now += 1;
+  CHECK(keys.get().keys.access_key_id == "1");
 }
 
 TEST_CASE("keys that live shorter than the margin are not looked for at every request") {
@@ -94,25 +147,90 @@ TEST_CASE("keys that live shorter than the margin are not looked for at every re
   CHECK(keys.get().keys.access_key_id == "2");
 }
 
-TEST_CASE("refused keys are renewed once") {
+TEST_CASE("refused keys are replaced by others, whichever request was refused first") {
   many_keys all;
   key_provider keys = all.provider();
   const auto first = keys.get().keys;
-  CHECK(keys.renew(first));
+  CHECK(keys.refused(first).what == remedy::kind::at_once);
   CHECK(keys.get().keys.access_key_id == "2");
   CHECK(all.asked == 2);
-  CHECK(keys.renew(first));   // another request was sent with the old ones
+  CHECK(keys.refused(first).what == remedy::kind::at_once);   // another request was sent with the old ones
   CHECK(all.asked == 2);
-  CHECK(!keys.renew(keys.get().keys));
-  CHECK(all.asked == 2);
-  all.now += 60;
+}
+
+TEST_CASE("keys that were accepted once are looked for as long as requests are sent again") {
+  many_keys all;
   all.same = true;
-  all.life -= 60;
-  CHECK(!keys.renew(keys.get().keys));
-  CHECK(all.asked == 3);
-  all.now += 60;
+  key_provider keys = all.provider();
+  const auto first = keys.get().keys;
+  keys.accepted(first);
+  const std::int64_t begin = all.now;
+  std::vector<std::int64_t> looks;
+  for (; all.now < begin + 180; ++all.now) {
+    if (all.now == begin + 20) all.fails = true;   // the file is half-written now
+    const int before = all.asked;
+    for (int i = 0; i < 10; ++i) {
+      CHECK(keys.get().keys.access_key_id == "1");   // the server may accept them again
+      const remedy next = keys.refused(first);
+      CHECK(next.what == remedy::kind::later);
+      CHECK(next.pause_seconds >= 1);
+      CHECK(next.pause_seconds <= 16);
+    }
+    if (all.asked != before) looks.push_back(all.now - begin);
+  }
+  CHECK(looks == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
+  const remedy last = keys.refused(first);
+  CHECK(last.what == remedy::kind::none);
+  CHECK(last.tried == "; looked for other keys 15 times in 180 s, and the last look-up failed: nobody answers");
+  REQUIRE(all.lines.size() == 3);   // one each minute
+  CHECK(all.lines[0] == "the server refuses the keys of test. They are looked for again for up to 180 s");
+  CHECK(all.lines[2] == "the server refuses the keys of test: nobody answers. They are looked for again for up to " +
+                            std::string("60 s"));
+  all.fails = all.same = false;
+  all.now += 11;
+  CHECK(keys.get().keys.access_key_id == "2");   // a new run in the same process
+}
+
+TEST_CASE("keys that are there late or were half-written are taken") {
+  many_keys all;
+  all.same = true;
+  key_provider keys = all.provider();
+  const auto first = keys.get().keys;
+  keys.accepted(first);
   all.fails = true;
-  CHECK(!keys.renew(keys.get().keys));
+  CHECK(keys.refused(first).what == remedy::kind::later);
+  all.now += 100;
+  all.fails = all.same = false;
+  CHECK(keys.refused(first).what == remedy::kind::at_once);
+  const auto second = keys.get().keys;
+  CHECK(second.access_key_id == "2");
+  CHECK(keys.refused(second).what == remedy::kind::later);   // a part of the secret was missing
+  all.now += 16;
+  CHECK(keys.refused(second).what == remedy::kind::at_once);
+  keys.accepted(keys.get().keys);
+  all.same = true;
+  // The time of a later refusal begins anew.
+  all.now += 1'000;
+  CHECK(keys.refused(keys.get().keys).what == remedy::kind::later);
+}
+
+TEST_CASE("keys that were never accepted are given up soon, those of the environment at once") {
+  many_keys all;
+  all.same = true;
+  key_provider keys = all.provider();
+  const auto first = keys.get().keys;
+  CHECK(keys.refused(first).what == remedy::kind::later);
+  all.now += 6;
+  CHECK(keys.refused(first).what == remedy::kind::later);
+  all.now += 1;
+  CHECK(keys.refused(first).what == remedy::kind::none);
+  key_provider fixed(
+      [] { return found_keys{.keys = {.access_key_id = "1"}, .origin = "environment", .is_fixed = true}; },
+      {.now_seconds = [&] { return all.now; }});
+  CHECK(fixed.refused(fixed.get().keys).what == remedy::kind::none);
+  key_provider impatient([] { return found_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
+                         {.now_seconds = [&] { return all.now; }, .patience = {.retry_seconds = 0}});
+  CHECK(impatient.refused(impatient.get().keys).what == remedy::kind::none);
 }
 
 TEST_CASE("one thread looks for keys while the others wait") {
@@ -122,7 +240,7 @@ TEST_CASE("one thread looks for keys while the others wait") {
         ++asked;
         return found_keys{.keys = {.access_key_id = "1"}, .origin = "test"};
       },
-      [] { return std::int64_t{1}; });
+      {.now_seconds = [] { return std::int64_t{1}; }});
   std::vector<std::thread> threads;
   std::atomic<int> good = 0;
   for (int i = 0; i < 8; ++i)

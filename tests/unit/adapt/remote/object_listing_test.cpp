@@ -133,6 +133,36 @@ TEST_CASE("a bucket elsewhere is listed there, and keys that expired are renewed
   CHECK(world.slept.empty());
 }
 
+TEST_CASE("a listing waits for keys that are replaced some seconds late") {
+  fake_world world;
+  const std::string there = "GET http://s/photos/?" + query;
+  world.files["/made-up/.aws/credentials"] = "[default]\naws_access_key_id = OLD\naws_secret_access_key = S\n";
+  mr::detail::s3_access access({.endpoint = "http://s"}, world.around());
+  world.answers[there] = {.status = 200, .body = page("a")};
+  CHECK(mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/")).size() == 1);
+  world.answers[there] = {.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
+  auto around = world.around();
+  around.sleep = [&](double seconds) {
+    world.around().sleep(seconds);
+    if (world.now < 1'700'000'020) return;
+    world.files["/made-up/.aws/credentials"] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
+    world.answers[there] = {.status = 200, .body = page("b")};
+  };
+  CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) == names{"s3://photos/b"});
+  CHECK(world.slept == std::vector<double>{1, 2, 4, 8, 16});
+  const auto last = std::string(mr::detail::header_value(world.sent.back().headers, "Authorization"));
+  CHECK(has(last, "Credential=NEW/"));
+
+  world.answers[there] = {.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
+  world.slept.clear();
+  try {
+    mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/"));
+    FAIL("taken");
+  } catch (const mr::io_error& e) {
+    CHECK(has(e.what(), "got status 400 ExpiredToken, expected 200; looked for other keys 15 times in 180 s"));
+  }
+}
+
 TEST_CASE("an answer with an error is read, and told without what it repeats") {
   const auto said = read_store_answer(
       {.status = 403,
@@ -142,7 +172,7 @@ TEST_CASE("an answer with an error is read, and told without what it repeats") {
                "</Error>"});
   CHECK(said.code == "SignatureDoesNotMatch");
   CHECK(!said.is_transient());
-  CHECK(!said.is_about_keys());
+  CHECK(said.is_about_keys());   // half of a file of keys, perhaps
   const std::string text = said.failure("s3://photos/a", "the environment", 0).what();
   CHECK(has(text, "got status 403 SignatureDoesNotMatch (It does not match\\x1b[0m), expected 200"));
   CHECK(has(text, "Correct the secret access key; the request was signed with keys of the environment"));

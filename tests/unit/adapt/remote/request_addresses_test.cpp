@@ -18,6 +18,27 @@ TEST_CASE("names of web servers become URLs that can be sent, with the user's he
                        mr::setup_error);
 }
 
+TEST_CASE("headers of web servers may expire, and are asked for again after a refusal") {
+  using kind = mr::detail::remedy::kind;
+  std::string token = "one";
+  mr::detail::request_addresses addresses({.headers = {{"X-A", "b"}}, .current_headers = [&] {
+    return std::vector<std::pair<std::string, std::string>>{{"Authorization", "Bearer " + token}};
+  }, .retry = {.seconds = 0}});
+  const auto first = addresses.address("https://h/a");
+  CHECK(first.headers == mr::detail::header_list{{"X-A", "b"}, {"Authorization", "Bearer one"}});
+  token = "two";
+  CHECK(addresses.heal("https://h/a", first, {.status = 404}).what == kind::none);
+  CHECK(addresses.heal("https://h/a", first, {.status = 401}).what == kind::at_once);
+  const auto second = addresses.address("https://h/a");
+  CHECK(second.headers.back().second == "Bearer two");
+  const auto last = addresses.heal("https://h/a", second, {.status = 403});
+  CHECK(last.what == kind::none);
+  CHECK_THROWS_WITH(throw addresses.failure("https://h/a", second, {.status = 403}, last.tried),
+                    doctest::Contains("got status 403, expected 206; looked for other keys 1 time in 0 s"));
+  mr::detail::request_addresses fixed({.headers = {{"Authorization", "Bearer one"}}});
+  CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
+}
+
 TEST_CASE("passwords and queries are not told") {
   using mr::detail::without_secrets;
   CHECK(without_secrets("https://me:hush@host:1/a.tar?X-Amz-Signature=hush") == "https://host:1/a.tar?...");

@@ -8,6 +8,7 @@
 
 namespace mr = millrace;
 using mr::detail::parse_object_url;
+using mr::detail::remedy;
 using mr::detail::s3_access;
 
 namespace {
@@ -130,7 +131,8 @@ TEST_CASE("without keys the error says where they were looked for") {
   fake_world world;
   const auto failure = [&](const mr::s3_options& options = {}) {
     try {
-      s3_access(options, world.around()).address("GET", parse_object_url("s3://photos/a"), "");
+      s3_access access(options, world.around());
+      world.address(access, parse_object_url("s3://photos/a"));
     } catch (const mr::setup_error& e) {
       return std::string(e.what());
     }
@@ -152,16 +154,16 @@ TEST_CASE("a bucket elsewhere is asked for in its region from then on") {
   const auto name = parse_object_url("s3://photos/a"), other = parse_object_url("s3://texts/a");
   auto sent = access.address("GET", name, "");
   mr::detail::store_answer said{.status = 301, .region = "eu-west-1"};
-  CHECK(access.heal(name, sent, said));
+  CHECK(access.heal(name, sent, said).what == remedy::kind::at_once);
   sent = access.address("GET", name, "");
   CHECK(sent.url == "https://photos.s3.eu-west-1.amazonaws.com/a");
   CHECK(has(authorization(sent), "/eu-west-1/s3/aws4_request"));
   CHECK(has(access.address("GET", other, "").url, "us-east-1"));
-  CHECK(!access.heal(name, sent, said));
+  CHECK(access.heal(name, sent, said).what == remedy::kind::none);
   // A region becomes a part of a host.
   for (const char* wrong : {"evil.example/", "a@b", "", "eu/../x"}) {
     said.region = wrong;
-    CHECK(!access.heal(name, sent, said));
+    CHECK(access.heal(name, sent, said).what == remedy::kind::none);
   }
   CHECK(access.address("GET", name, "").url == sent.url);
 }
@@ -171,13 +173,14 @@ TEST_CASE("with an endpoint another region changes the signature alone") {
   s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.around());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
-  CHECK(access.heal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"}));
+  CHECK(access.heal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"}).what ==
+        remedy::kind::at_once);
   const auto next = access.address("GET", name, "");
   CHECK(next.url == sent.url);
   CHECK(has(authorization(next), "/garage/s3/aws4_request"));
 }
 
-TEST_CASE("expired keys are renewed once, refused ones are not") {
+TEST_CASE("refusals of keys lead to other keys, those of rights do not") {
   fake_world world;
   int given = 0;
   s3_access access({.credentials = [&] {
@@ -187,14 +190,62 @@ TEST_CASE("expired keys are renewed once, refused ones are not") {
                    world.around());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
-  CHECK(!access.heal(name, sent, {.status = 403, .code = "AccessDenied"}));
-  CHECK(!access.heal(name, sent, {.status = 403, .code = "SignatureDoesNotMatch"}));
-  CHECK(!access.heal(name, sent, {.status = 500, .code = "InternalError"}));
-  CHECK(access.heal(name, sent, {.status = 403, .code = "ExpiredToken"}));
+  CHECK(access.heal(name, sent, {.status = 403, .code = "AccessDenied"}).what == remedy::kind::none);
+  CHECK(access.heal(name, sent, {.status = 500, .code = "InternalError"}).what == remedy::kind::none);
+  CHECK(given == 1);
+  CHECK(access.heal(name, sent, {.status = 403, .code = "ExpiredToken"}).what == remedy::kind::at_once);
   const auto next = access.address("GET", name, "");
   CHECK(next.keys.access_key_id == "AKID-2");
-  CHECK(!access.heal(name, next, {.status = 403, .code = "ExpiredToken"}));
+  CHECK(access.heal(name, next, {.status = 403, .code = "SignatureDoesNotMatch"}).what == remedy::kind::later);
   CHECK(given == 2);
+  world.now += 1;
+  CHECK(access.heal(name, next, {.status = 403, .code = "InvalidAccessKeyId"}).what == remedy::kind::at_once);
+  CHECK(given == 3);
   s3_access nobody({.anonymous = true}, world.around());
-  CHECK(!nobody.heal(name, nobody.address("GET", name, ""), {.status = 403}));
+  CHECK(nobody.heal(name, nobody.address("GET", name, ""), {.status = 403}).what == remedy::kind::none);
+}
+
+TEST_CASE("a profile that is half-written at the start is read again") {
+  const std::string complete = "[default]\naws_access_key_id = AKID-P\naws_secret_access_key = SECRET-P\n";
+  const auto name = parse_object_url("s3://photos/a");
+  for (const std::size_t bytes : {0, 4, 20, 35, 60}) {
+    CAPTURE(bytes);
+    fake_world world;
+    std::string& file = world.files["/made-up/.aws/credentials"];
+    file = complete.substr(0, bytes);
+    s3_access access({}, world.around());
+    CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
+    file = "[default]\nregion = eu-west-7\n" + complete.substr(10);
+    world.now += 1;
+    const auto sent = access.address("GET", name, "");
+    CHECK(sent.keys.access_key_id == "AKID-P");
+    CHECK(sent.region == "eu-west-7");
+  }
+}
+
+TEST_CASE("a profile that is replaced during a run leads to its keys, and its region stays") {
+  const auto text = [](const std::string& key) {
+    return "[default]\nregion = eu-west-7\naws_access_key_id = " + key + "\naws_secret_access_key = SECRET-" + key +
+           "\n";
+  };
+  const auto name = parse_object_url("s3://photos/a");
+  const mr::detail::store_answer refusal{.status = 403, .code = "SignatureDoesNotMatch"};
+  for (std::size_t bytes = 0; bytes < text("NEW").size(); ++bytes) {
+    CAPTURE(bytes);
+    fake_world world;
+    std::string& file = world.files["/made-up/.aws/credentials"];
+    file = text("OLD");
+    s3_access access({}, world.around());
+    const auto old = access.address("GET", name, "");
+    access.accepted(old);
+    file = text("NEW").substr(0, bytes);
+    auto next = access.heal(name, old, refusal);
+    if (next.what == remedy::kind::at_once) next = access.heal(name, access.address("GET", name, ""), refusal);
+    CHECK(next.what == remedy::kind::later);
+    file = text("NEW");
+    world.now += 2;
+    const auto sent = access.address("GET", name, "");
+    CHECK(sent.keys.secret_access_key == "SECRET-NEW");
+    CHECK(sent.region == "eu-west-7");
+  }
 }

@@ -51,7 +51,7 @@ class credential_sources {
                       .secret_access_key = around_.variable("AWS_SECRET_ACCESS_KEY"),
                       .session_token = around_.variable("AWS_SESSION_TOKEN")};
     if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
-    return whole({.keys = std::move(keys), .origin = "the environment"});
+    return whole({.keys = std::move(keys), .origin = "the environment", .is_fixed = true});
   }
 
   std::optional<found_keys> from_profile() {
@@ -129,6 +129,12 @@ class credential_sources {
     return services.empty() ? std::string() : config_.value("services " + services, "s3.endpoint_url");
   }
 
+  /// Returns the path of a profile file that has no section, as one that is being written again; empty if none is so.
+  std::string blank_file() {
+    load_profiles();
+    return blank_;
+  }
+
   /// Returns what the profile has in the place of keys, and is not followed; empty if nothing.
   const std::string& unread() const noexcept { return unread_; }
 
@@ -158,6 +164,7 @@ class credential_sources {
       path = around_.variable(variable);
       if (path.empty()) path = around_.variable("HOME") + usual;
       const auto text = around_.read_file(path);
+      if (text && trimmed(*text).empty()) blank_ = path;
       return profile_file::parse(text ? *text : std::string(), path);
     };
     credentials_ = load("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials", credentials_path_);
@@ -272,7 +279,7 @@ class credential_sources {
 
   const surroundings& around_;
   choice chosen_;
-  std::string profile_, credentials_path_, config_path_, unread_;
+  std::string profile_, credentials_path_, config_path_, unread_, blank_;
   bool is_named_ = false, loaded_ = false;
   profile_file credentials_, config_;
 };

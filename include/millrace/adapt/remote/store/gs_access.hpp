@@ -22,9 +22,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Google's protocol.
 class gs_access final : public object_access {
  public:
-  gs_access(gs_options options, surroundings around)
+  gs_access(gs_options options, surroundings around, key_patience patience = {})
       : options_(std::move(options)), around_(std::move(around)),
-        keys_([this] { return find_keys(); }, around_.now_seconds) {}
+        keys_([this] { return find_keys(); },
+              {.now_seconds = around_.now_seconds, .patience = std::move(patience)}) {}
 
   addressed_request address(std::string_view method, const object_url& object, std::string_view query) override {
     addressed_request made{.region = "auto"};
@@ -42,8 +43,13 @@ class gs_access final : public object_access {
     return made;
   }
 
-  bool heal(const object_url&, const addressed_request& sent, const store_answer& said) override {
-    return !sent.origin.empty() && said.is_about_keys() && keys_.renew(sent.keys);
+  void accepted(const addressed_request& sent) override {
+    if (!sent.origin.empty()) keys_.accepted(sent.keys);
+  }
+
+  remedy heal(const object_url&, const addressed_request& sent, const store_answer& said) override {
+    if (sent.origin.empty() || !said.is_about_keys()) return {};
+    return keys_.refused(sent.keys);
   }
 
   std::int64_t now_seconds() const override { return around_.now_seconds(); }
@@ -71,6 +77,11 @@ class gs_access final : public object_access {
     return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
   }
 
+  static found_keys fixed(found_keys found) {
+    found.is_fixed = true;
+    return found;
+  }
+
   found_keys find_keys() const {
     // A user's token is asked for each minute: only the user knows when it expires.
     if (options_.bearer_token)
@@ -78,14 +89,14 @@ class gs_access final : public object_access {
                       "gs_options::bearer_token");
     if (options_.hmac_key) return keys_of_user(options_.hmac_key(), "gs_options::hmac_key");
     if (std::string token = around_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
-      return of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN");
+      return fixed(of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN"));
     signing_keys keys{.access_key_id = around_.variable("GS_ACCESS_KEY_ID"),
                       .secret_access_key = around_.variable("GS_SECRET_ACCESS_KEY")};
     if (!keys.access_key_id.empty() && !keys.secret_access_key.empty())
-      return {.keys = std::move(keys), .origin = "the environment"};
+      return {.keys = std::move(keys), .origin = "the environment", .is_fixed = true};
     if (auto found = google_key_file(around_).token()) return *found;
     if (auto found = from_instance()) return *found;
-    throw setup_error(
+    throw no_keys_error(
         "keys for gs:// names are missing: neither the environment has some (GOOGLE_OAUTH_ACCESS_TOKEN, or "
         "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), nor a key file of gcloud, nor the instance",
         "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::anonymous for a public bucket",

@@ -2,11 +2,13 @@
 //
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
-//   if (answer.status != 200 && access.heal(name, sent, read_store_answer(answer))) ...   // address it anew
+//   if (answer.status == 200) access.accepted(sent);
+//   else act_on(access.heal(name, sent, read_store_answer(answer)));   // address it again, at once or later, or fail
 //
-// Errors: those of looking for keys. Threads: any.
+// Errors: those of key_provider::get(). Threads: any.
 #pragma once
 
+#include <millrace/adapt/remote/store/key_provider.hpp>
 #include <millrace/adapt/remote/store/object_url.hpp>
 #include <millrace/adapt/remote/store/signature_v4.hpp>
 #include <millrace/adapt/remote/store/store_answer.hpp>
@@ -35,8 +37,10 @@ class object_access {
 
   /// Returns URL and headers of a request; the query is encoded.
   virtual addressed_request address(std::string_view method, const object_url& object, std::string_view query) = 0;
-  /// Learns from a refusal. Returns whether a request that is addressed anew may succeed.
-  virtual bool heal(const object_url& object, const addressed_request& sent, const store_answer& said) = 0;
+  /// Notes that a request was answered with what it asked for.
+  virtual void accepted(const addressed_request& sent) = 0;
+  /// Learns from a refusal. Returns whether and when a request that is addressed again may succeed.
+  virtual remedy heal(const object_url& object, const addressed_request& sent, const store_answer& said) = 0;
   /// The time of day by which requests are signed.
   virtual std::int64_t now_seconds() const = 0;
 };

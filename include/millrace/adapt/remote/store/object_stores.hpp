@@ -2,7 +2,7 @@
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, around);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
-//   if (refused && stores.heal("s3://photos/a.tar", sent, answer)) ...  // address it anew
+//   const auto next = stores.heal("s3://photos/a.tar", sent, answer);   // of a refusal: whether to address it again
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
 // Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
@@ -25,10 +25,12 @@ class object_stores {
   struct options {
     s3_options s3{};
     gs_options gs{};
+    key_patience patience{};
   };
 
   object_stores(options chosen, surroundings around)
-      : around_(std::move(around)), s3_(std::move(chosen.s3), around_), gs_(std::move(chosen.gs), around_) {}
+      : around_(std::move(around)), s3_(std::move(chosen.s3), around_, chosen.patience),
+        gs_(std::move(chosen.gs), around_, chosen.patience) {}
 
   /// Returns URL and headers of a request for a name for which is_object_url() holds.
   addressed_request address(std::string_view method, std::string_view name) {
@@ -40,15 +42,21 @@ class object_stores {
     return of(object).address(method, object, {});
   }
 
-  /// Learns from a refusal. Returns whether the same request may succeed when it is addressed anew.
-  bool heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
+  /// Notes that a request was answered with what it asked for.
+  void accepted(std::string_view name, const addressed_request& sent) { of(parse_object_url(name)).accepted(sent); }
+
+  /// Learns from a refusal. Returns whether and when the same request may succeed when it is addressed again.
+  remedy heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
     const object_url object = parse_object_url(name);
     return of(object).heal(object, sent, read_store_answer(answer));
   }
 
-  /// Returns the error of a request that a store has refused for good.
-  io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer) const {
-    return read_store_answer(answer).failure(std::string(name), sent.origin, around_.now_seconds());
+  /// Returns the error of a request that a store refuses. `tried` says what was done about it.
+  io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
+                   const std::string& tried = {}) const {
+    store_answer said = read_store_answer(answer);
+    said.tried = tried;
+    return said.failure(std::string(name), sent.origin, around_.now_seconds());
   }
 
   /// Returns the sorted names that begin with `prefix`.

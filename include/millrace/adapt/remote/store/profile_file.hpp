@@ -4,8 +4,8 @@
 //   file.value("profile train", "region");               // "eu-west-1"; empty if there is none
 //   file.value("services mine", "s3.endpoint_url");      // indented lines belong to the name above them
 //
-// Errors: setup_error with path and line for what is neither a section nor NAME = VALUE. It never quotes a line, since
-// that may hold a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
+// Errors: profile_error with path and line for what is neither a section nor NAME = VALUE. It never quotes a line,
+// since that may hold a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -17,6 +17,12 @@
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A profile file that cannot be read, perhaps because a program is writing it.
+class profile_error : public setup_error {
+ public:
+  using setup_error::setup_error;
+};
 
 /// The sections of a file, and the values in them.
 class profile_file {
@@ -67,7 +73,7 @@ class profile_file {
 
  private:
   [[noreturn]] static void fail(std::string_view path, std::size_t line) {
-    throw setup_error("a profile file is wrong: line " + std::to_string(line) + " of " + printable(path) +
+    throw profile_error("a profile file is wrong: line " + std::to_string(line) + " of " + printable(path) +
                           " is neither [SECTION] nor NAME = VALUE",
                       "Correct the line; `aws configure list` reads the same file", {.stage = "remote"});
   }

@@ -8,12 +8,12 @@
 // Threads: any.
 #pragma once
 
-#include <millrace/adapt/remote/store/key_provider.hpp>
 #include <millrace/adapt/remote/store/object_access.hpp>
 #include <millrace/adapt/remote/store/s3_options.hpp>
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,21 +45,22 @@ inline found_keys keys_of_user(const s3_credentials& given, const char* option) 
 /// Amazon's protocol.
 class s3_access final : public object_access {
  public:
-  s3_access(s3_options options, surroundings around)
+  s3_access(s3_options options, surroundings around, key_patience patience = {})
       : options_(std::move(options)), around_(std::move(around)),
-        keys_([this] { return find_keys(); }, around_.now_seconds) {}
+        keys_([this] { return find_keys(); },
+              {.now_seconds = around_.now_seconds, .patience = std::move(patience)}) {}
 
   addressed_request address(std::string_view method, const object_url& object, std::string_view query) override {
-    const settings s = settled();
+    std::optional<found_keys> found;
+    const settings s = settled_with(found);
     addressed_request made{.region = region_of(object.bucket, s)};
     made.url = base_of(object.bucket, made.region, s) + uri_encoded(object.key, slash::kept);
     if (!query.empty()) made.url.append("?").append(query);
     header_list own;
     if (options_.requester_pays) own.emplace_back("x-amz-request-payer", "requester");
-    if (!s.anonymous) {
-      found_keys found = keys_.get();
-      made.keys = std::move(found.keys);
-      made.origin = std::move(found.origin);
+    if (found) {
+      made.keys = std::move(found->keys);
+      made.origin = std::move(found->origin);
       made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
           {.method = method, .url = made.url, .headers = own}, around_.now_seconds());
     }
@@ -67,14 +68,19 @@ class s3_access final : public object_access {
     return made;
   }
 
-  bool heal(const object_url& object, const addressed_request& sent, const store_answer& said) override {
+  void accepted(const addressed_request& sent) override {
+    if (!sent.origin.empty()) keys_.accepted(sent.keys);
+  }
+
+  remedy heal(const object_url& object, const addressed_request& sent, const store_answer& said) override {
     // A region becomes a part of the host that the next request goes to.
     if (is_region(said.region) && said.region != sent.region) {
       const std::lock_guard lock(mutex_);
       regions_[object.bucket] = said.region;
-      return true;
+      return {.what = remedy::kind::at_once};
     }
-    return !sent.origin.empty() && said.is_about_keys() && keys_.renew(sent.keys);
+    if (sent.origin.empty() || !said.is_about_keys()) return {};
+    return keys_.refused(sent.keys);
   }
 
   std::int64_t now_seconds() const override { return around_.now_seconds(); }
@@ -87,6 +93,24 @@ class s3_access final : public object_access {
     bool ready = false, anonymous = false;
     std::string region{}, endpoint{};
   };
+
+  /// Returns the settings. Looks for keys unless they say that there are to be none.
+  settings settled_with(std::optional<found_keys>& found) {
+    try {
+      settings s = settled();
+      if (s.anonymous) return s;
+      found = keys_.get();
+      const std::lock_guard lock(mutex_);
+      had_keys_ = true;
+      return settings_.ready ? settings_ : s;
+    } catch (const profile_error&) {
+      keys_.look_up_failed();
+    } catch (const std::exception&) {
+      const std::lock_guard lock(mutex_);
+      if (!had_keys_) settings_.ready = false;   // the region may be in the file that is not complete, too
+      throw;
+    }
+  }
 
   settings settled() {
     const std::lock_guard lock(mutex_);
@@ -141,8 +165,11 @@ class s3_access final : public object_access {
     // Each time anew: files of profiles and tokens are rewritten while a run goes on.
     credential_sources sources(around_, {.profile = options_.profile, .region = settled().region});
     if (auto found = sources.find()) return *found;
+    if (const std::string blank = sources.blank_file(); !blank.empty())
+      throw setup_error("the profile file " + printable(blank) + " is empty", "Write the keys into it",
+                        {.stage = "remote"});
     const bool unread = !sources.unread().empty();
-    throw setup_error(
+    throw no_keys_error(
         "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor the profile" +
             (unread ? ", whose " + sources.unread() + " Millrace does not follow" : std::string()) +
             ", a web identity, a container or the instance",
@@ -155,6 +182,7 @@ class s3_access final : public object_access {
   const surroundings around_;
   std::mutex mutex_;   // of what follows
   settings settings_;
+  bool had_keys_ = false;
   std::map<std::string, std::string> regions_;   // by bucket, where it is not the settings' one
   key_provider keys_;
 };

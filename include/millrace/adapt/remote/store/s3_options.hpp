@@ -9,6 +9,9 @@
 // AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; a container's
 // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the metadata of an EC2 instance, for one second. A named profile
 // comes before the environment. Keys that expire are renewed five minutes before.
+// A refusal of keys is transient: files of keys are often replaced some seconds late, or written in steps. New look-ups
+// follow after 1, 2, 4, 8, 16, 16, ... s, and end after remote_retries::seconds. Keys that the store never accepted end
+// after 7 s, and at once if they are from the environment.
 // Errors: setup_error at the first request if there are no keys. Threads: values; the callables are called by any
 // thread, one at a time.
 #pragma once

@@ -24,6 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct found_keys {
   signing_keys keys{};
   std::string origin{};
+  bool is_fixed = false;   ///< looking again finds the same: the environment of a process does not change
 };
 
 /// Returns keys from an answer with the time at which they expire, if it has one.

@@ -30,6 +30,7 @@ struct signing_keys {
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
   std::int64_t expires_seconds = never;   ///< since 1970
+  header_list headers{};                  ///< of web servers, in the place of keys
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };

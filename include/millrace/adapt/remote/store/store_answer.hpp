@@ -26,6 +26,7 @@ struct store_answer {
   std::string code{}, sentence{};   ///< empty: the answer has none, as to HEAD
   std::string region{};             ///< where the bucket is, if the answer says so
   std::optional<std::int64_t> server_seconds{};
+  std::string tried{};              ///< what was done about it, for the error
 
   /// Whether the same request may succeed later.
   bool is_transient() const noexcept {
@@ -34,8 +35,12 @@ struct store_answer {
   }
   /// Whether other keys may help. An answer to HEAD has no code.
   bool is_about_keys() const noexcept {
-    return code == "ExpiredToken" || code == "ExpiredTokenException" || code == "TokenRefreshRequired" ||
-           code == "InvalidToken" || status == 401 || (code.empty() && (status == 400 || status == 403));
+    for (const char* const of_keys :
+         {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidSecurity",
+          // Half of a file that is being replaced has the new key id with the old secret, or a part of the secret.
+          "InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch"})
+      if (code == of_keys) return true;
+    return status == 401 || (code.empty() && (status == 400 || status == 403));
   }
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 
@@ -50,7 +55,7 @@ struct store_answer {
       text += "; this machine's clock is " + std::to_string(ahead < 0 ? -ahead : ahead) + " seconds " +
               (ahead < 0 ? "behind" : "ahead of") + " the server's";
     }
-    return io_error(text, advice(origin), {.stage = "remote", .shard = name});
+    return io_error(text + tried, advice(origin), {.stage = "remote", .shard = name});
   }
 
  private:

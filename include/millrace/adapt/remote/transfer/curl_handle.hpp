@@ -36,6 +36,11 @@ struct curl_closer {
   void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
 };
 
+struct curl_multi_closer {
+  void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
+};
+using curl_multi = std::unique_ptr<CURLM, curl_multi_closer>;
+
 /// The headers of a request.
 class curl_headers {
  public:

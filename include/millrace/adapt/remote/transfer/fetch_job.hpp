@@ -10,6 +10,7 @@
 #include <millrace/adapt/remote/transfer/range_answer.hpp>
 #include <millrace/adapt/remote/transfer/range_fetch.hpp>
 #include <millrace/adapt/remote/transfer/retry_rule.hpp>
+#include <millrace/base/clock.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -41,6 +42,11 @@ struct fetch_job {
   bool on_new_connection = false;
   fetch_problem problem{};   ///< the last one
 
+  /// Lets it be addressed again after a pause.
+  void wait(double seconds) noexcept {
+    sent.reset();
+    due_ns = read_clock_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(1e9 * seconds);
+  }
   /// Returns the range that is not there yet.
   asked_range missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
 };

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// How often a request is sent again, and after which pauses.
 struct remote_retries {
   int attempts = 10;                   ///< without progress
-  double seconds = 180;                ///< without progress; then the read fails
+  double seconds = 180;                ///< without progress, or with refused keys; then the read fails
   double first_pause_seconds = 0.2;    ///< the pause before the second attempt is between 0 and this
   double longest_pause_seconds = 20;   ///< the bound of later pauses, which doubles each time, goes up to this
 };
@@ -39,6 +40,11 @@ struct remote_options {
   std::size_t part_bytes = std::size_t{8} << 20;          ///< asked for by one request
   std::size_t memory_bytes = std::size_t{256} << 20;      ///< fetched ahead of its readers
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
+  /// Returns further headers for http:// and https://, such as a token that expires. Called at the first request, and
+  /// again after 401 and 403 as for the keys of stores (s3_options.hpp). One thread at a time calls it.
+  std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
+  /// Receives each notice, such as that keys are refused and looked for again, on any thread; none: a line on stderr.
+  std::function<void(const std::string&)> tell{};
   std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
   bool http2 = false;   ///< shares connections; slower for large objects, as each connection has one limit of speed
   double connect_seconds = 10;                            ///< for a connection to stand

@@ -2,7 +2,7 @@
 //
 //   mr::detail::request_addresses addresses(options);
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
-//   if (refused && addresses.heal(name, sent, answer)) ...                   // address it anew
+//   const auto next = addresses.heal(name, sent, answer);   // of a refusal: whether to address it again
 //
 // Errors: setup_error for a name of another kind; those of looking for keys. Threads: any.
 #pragma once
@@ -11,6 +11,7 @@
 #include <millrace/adapt/remote/store/object_stores.hpp>
 #include <millrace/adapt/remote/transfer/remote_options.hpp>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,8 +50,11 @@ inline std::string sendable_url(std::string_view name) {
 class request_addresses {
  public:
   explicit request_addresses(const remote_options& o)
-      : headers_(o.headers),
-        stores_({.s3 = o.s3, .gs = o.gs}, process_surroundings(curl_fetch({.ca_file = o.ca_file}))) {}
+      : headers_(o.headers), asks_for_headers_(o.current_headers != nullptr),
+        stores_({.s3 = o.s3, .gs = o.gs, .patience = patience_of(o)},
+                process_surroundings(curl_fetch({.ca_file = o.ca_file}))),
+        web_keys_([ask = o.current_headers] { return keys_of_web(ask()); },
+                  {.now_seconds = process_surroundings({}).now_seconds, .patience = patience_of(o)}) {}
 
   /// Returns URL and headers of a request.
   addressed_request address(const std::string& name) {
@@ -60,22 +64,47 @@ class request_addresses {
                             ", expected http://, https://, s3:// or gs://",
                         "Correct the name, or leave out .storage for local files",
                         {.stage = "remote", .shard = name});
-    return {.url = sendable_url(name), .headers = headers_};
+    addressed_request made{.url = sendable_url(name), .headers = headers_};
+    if (!asks_for_headers_) return made;
+    found_keys found = web_keys_.get();
+    made.headers.insert(made.headers.end(), found.keys.headers.begin(), found.keys.headers.end());
+    made.keys = std::move(found.keys);
+    made.origin = std::move(found.origin);
+    return made;
   }
 
-  /// Learns from a refusal. Returns whether the same request may succeed when it is addressed anew.
-  bool heal(const std::string& name, const addressed_request& sent, const small_answer& answer) {
-    return is_object_url(name) && stores_.heal(name, sent, answer);
+  /// As address(), where the server redirects to.
+  addressed_request redirected(const std::string& name, const std::string& target) {
+    addressed_request sent = address(name);
+    // Headers are for the name's own host.
+    if (url_parts(sent.url).host != url_parts(target).host) sent.headers.clear();
+    sent.url = target;
+    return sent;
   }
 
-  /// Returns the error of a request that was refused for good.
-  io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer) const {
-    if (is_object_url(name)) return stores_.failure(name, sent, answer);
+  /// Notes that a request was answered with what it asked for.
+  void accepted(const std::string& name, const addressed_request& sent) {
+    if (is_object_url(name)) return stores_.accepted(name, sent);
+    if (!sent.origin.empty()) web_keys_.accepted(sent.keys);
+  }
+
+  /// Learns from a refusal. Returns whether and when the same request may succeed when it is addressed again.
+  remedy heal(const std::string& name, const addressed_request& sent, const small_answer& answer) {
+    if (is_object_url(name)) return stores_.heal(name, sent, answer);
+    if (sent.origin.empty() || (answer.status != 401 && answer.status != 403)) return {};
+    return web_keys_.refused(sent.keys);
+  }
+
+  /// Returns the error of a refused request. `tried` says what was done about it.
+  io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
+                   const std::string& tried = {}) const {
+    if (is_object_url(name)) return stores_.failure(name, sent, answer, tried);
     const std::string hint = answer.status == 401 || answer.status == 403
-                                 ? "Send what the server asks for with remote_options::headers"
+                                 ? "Send what the server asks for with remote_options::headers, or ::current_headers "
+                                   "for a token that expires"
                                  : "Open the address in a browser, or with curl -I";
     return {"the server refuses a request: got status " + std::to_string(answer.status) + words_of(answer) +
-                ", expected 206",
+                ", expected 206" + tried,
             hint, {.stage = "remote", .shard = without_secrets(name)}};
   }
 
@@ -101,8 +130,26 @@ class request_addresses {
   }
 
  private:
+  static key_patience patience_of(const remote_options& o) {
+    return {.retry_seconds = o.retry.attempts > 1 ? o.retry.seconds : 0,
+            .tell = [tell = o.tell](const std::string& line) {
+              if (tell) tell(line);
+              else std::fprintf(stderr, "millrace: %s\n", line.c_str());
+            }};
+  }
+
+  static found_keys keys_of_web(header_list headers) {
+    for (const auto& [name, value] : headers)
+      if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
+        throw setup_error("remote_options::current_headers returned a wrong header: expected a name, and one line",
+                          "Return it without ends of lines", {.stage = "remote"});
+    return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
+  }
+
   const header_list headers_;
+  const bool asks_for_headers_;
   object_stores stores_;
+  key_provider web_keys_;   // headers of web servers, which expire as keys do
 };
 
 }}}  // namespace millrace::detail

@@ -51,7 +51,11 @@ class transfer_engine {
   void submit(std::shared_ptr<range_fetch> fetch) {
     // Looking for keys takes long, and must not keep the network's thread from moving bytes.
     auto job = std::make_shared<fetch_job>(fetch_job{.fetch = std::move(fetch), .retry = retry_state(steady_ns())});
-    job->sent = addresses_.address(job->fetch->object()->name);
+    try {
+      job->sent = addresses_.address(job->fetch->object()->name);
+    } catch (const keys_pending& e) {
+      job->wait(e.pause_seconds);   // the network's thread addresses it
+    }
     {
       const std::lock_guard lock(mutex_);
       submitted_.push_back(std::move(job));
@@ -79,6 +83,8 @@ class transfer_engine {
  private:
   using job_pointer = std::shared_ptr<fetch_job>;
   using attempt_pointer = std::unique_ptr<fetch_attempt>;
+
+  static constexpr int max_healings = 16;
 
   void run() noexcept {
     for (;;) {
@@ -153,7 +159,7 @@ class transfer_engine {
     try {
       const remote_object& object = *job->fetch->object();
       if (!object.redirected_to.empty()) {
-        job->sent = redirected(object);
+        job->sent = addresses_.redirected(object.name, object.redirected_to);
       } else if (!job->sent) {
         job->sent = addresses_.address(object.name);
       }
@@ -169,36 +175,24 @@ class transfer_engine {
         throw std::bad_alloc();
       }
       ++job->running;
-      pay(asked.end_byte - asked.first_byte);
+      const double seconds = seconds_of_limits(options_, asked.end_byte - asked.first_byte);
+      if (seconds > 0) allowed_ns_ = std::max(allowed_ns_, steady_ns()) + static_cast<std::int64_t>(1e9 * seconds);
+    } catch (const keys_pending& e) {
+      job->wait(e.pause_seconds);
+      return waiting_.push_back(job);
     } catch (...) {
-      job->fetch->fail(std::current_exception());
-      return;
+      return job->fetch->fail(std::current_exception());
     }
     log_.sent(kind == fetch_attempt::kind::hedge, running_.size());
-  }
-
-  addressed_request redirected(const remote_object& object) const {
-    addressed_request sent = addresses_.address(object.name);
-    // Headers are for the name's own host.
-    if (url_parts(sent.url).host != url_parts(object.redirected_to).host) sent.headers.clear();
-    sent.url = object.redirected_to;
-    return sent;
-  }
-
-  /// Moves the time of the next start by what this one takes of the limits.
-  void pay(std::uint64_t bytes) noexcept {
-    double seconds = 0;
-    if (options_.bytes_per_second > 0)
-      seconds = static_cast<double>(bytes) / static_cast<double>(options_.bytes_per_second);
-    if (options_.requests_per_second > 0)
-      seconds = std::max(seconds, 1.0 / static_cast<double>(options_.requests_per_second));
-    if (seconds > 0) allowed_ns_ = std::max(allowed_ns_, steady_ns()) + static_cast<std::int64_t>(1e9 * seconds);
   }
 
   void ended(const fetch_attempt& attempt) {
     log_.ended(attempt, running_.size());
     if (attempt.first_byte_ns() == 0) return;
     connected_ = true;
+    const answer_kind got = attempt.judged().what;
+    if (got == answer_kind::bytes || got == answer_kind::nothing)
+      addresses_.accepted(attempt.job()->fetch->object()->name, attempt.sent());
     hedges_.came(attempt.first_byte_seconds());
   }
 
@@ -249,13 +243,20 @@ class transfer_engine {
     }
     const store_answer said = read_store_answer(answer);
     if (answer.status == 404 && (said.is_missing_object() || is_web_name(object.name))) {
+      addresses_.accepted(object.name, attempt.sent());
       stop(job);
       return job->fetch->miss();
     }
-    if (job->healings < 3 && addresses_.heal(object.name, attempt.sent(), answer)) {
-      ++job->healings;
+    remedy next = addresses_.heal(object.name, attempt.sent(), answer);
+    if (next.what == remedy::kind::at_once && ++job->healings <= max_healings) {
       log_.failed(failure_kind::refused);
       return at_once(job);
+    }
+    if (next.what == remedy::kind::later) {
+      if (job->running > 0) return;
+      log_.failed(failure_kind::busy);
+      job->wait(next.pause_seconds);
+      return waiting_.push_front(job);
     }
     if (said.is_transient()) {
       if (job->running > 0) return;
@@ -263,7 +264,7 @@ class transfer_engine {
                          "the server answered " + std::to_string(answer.status) + request_addresses::words_of(answer),
                          false, pause_asked_ns(answer)});
     }
-    fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer)));
+    fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.tried)));
   }
 
   void follow(const fetch_attempt& attempt) {
@@ -370,13 +371,9 @@ class transfer_engine {
     waiting_.clear();
   }
 
-  struct multi_closer {
-    void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
-  };
-
   const remote_options options_;
   mutable request_addresses addresses_;
-  std::unique_ptr<CURLM, multi_closer> multi_;
+  curl_multi multi_;
   transfer_log log_;
   std::atomic<std::int64_t> idle_ns_{0};
 
