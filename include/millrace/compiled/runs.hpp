@@ -12,6 +12,7 @@
 #endif
 
 #include <millrace/sync/batch_ring.ipp>
+#include <millrace/sync/notice_outlet.ipp>
 #include <millrace/sync/started_thread.ipp>
 #include <millrace/order/exact_order.ipp>
 #include <millrace/order/lane_cursor.ipp>

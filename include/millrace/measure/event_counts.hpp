@@ -4,17 +4,17 @@
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
 // A name is a string literal, because only its address is kept; equal texts share one count. At most 48 names; the
-// events of further names are counted as "other". A line of text may be left to be shown to the user; only the first
-// line is kept.
-// Errors: none. Threads: any number may count and read at once; counting neither waits nor allocates.
+// events of further names are counted as "other". Notices for the user may be posted here too: the first of each kind,
+// or the first few.
+// Errors: none. Threads: any number may count, post and read at once; counting neither waits nor allocates.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/notice.hpp>
 
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <string_view>
+#include <mutex>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -30,10 +30,10 @@ class event_counts {
  public:
   void count(const char* what, std::uint64_t times = 1) noexcept;
 
-  /// Leaves a line to be shown to the user, cut after 499 bytes. Does nothing if there is a line already.
-  void tell(std::string_view line) noexcept;
-  /// Returns the line to the first caller, then null; null if there is none. The text lives as long as this object.
-  const char* take_line() noexcept;
+  /// Leaves a notice for the user, unless `most` of its kind were posted before.
+  void post(notice&& n, unsigned most = 1) noexcept;
+  /// Removes and returns the posted notices, in order. Costs one load where there are none.
+  std::vector<notice> take_posted() noexcept;
 
   /// Returns all counts, in the order in which the names first occurred.
   std::vector<event_count> counts() const;
@@ -45,9 +45,10 @@ class event_counts {
   };
   std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
-  enum class news : std::uint8_t { none, written, told, taken };
-  std::atomic<news> news_{news::none};
-  std::array<char, 500> line_{};
+  std::array<std::atomic<unsigned>, static_cast<std::size_t>(notice_kind::tuning) + 1> posted_{};   // by kind
+  std::atomic<bool> any_posted_{false};
+  std::mutex mutex_;
+  std::vector<notice> notices_;   // under the mutex
 };
 
 }}}  // namespace millrace::detail

@@ -4,6 +4,8 @@
 #include <millrace/measure/event_counts.hpp>
 
 #include <cstring>
+#include <new>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -19,17 +21,22 @@ MILLRACE_INLINE void event_counts::count(const char* what, std::uint64_t times) 
   other_.fetch_add(times, std::memory_order_relaxed);
 }
 
-MILLRACE_INLINE void event_counts::tell(std::string_view line) noexcept {
-  auto none = news::none;
-  if (!news_.compare_exchange_strong(none, news::written)) return;
-  line.copy(line_.data(), line_.size() - 1);
-  news_.store(news::told);
+MILLRACE_INLINE void event_counts::post(notice&& n, unsigned most) noexcept {
+  if (posted_[static_cast<std::size_t>(n.kind)].fetch_add(1, std::memory_order_relaxed) >= most) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    notices_.push_back(std::move(n));
+    any_posted_.store(true);
+  } catch (const std::bad_alloc&) {
+    // A notice is not worth a run without memory. Its event was counted.
+  }
 }
 
-MILLRACE_INLINE const char* event_counts::take_line() noexcept {
-  auto told = news::told;
-  return news_.load(std::memory_order_relaxed) == told && news_.compare_exchange_strong(told, news::taken)
-             ? line_.data() : nullptr;
+MILLRACE_INLINE std::vector<notice> event_counts::take_posted() noexcept {
+  if (!any_posted_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(mutex_);
+  any_posted_.store(false);
+  return std::exchange(notices_, {});
 }
 
 MILLRACE_INLINE std::vector<event_count> event_counts::counts() const {

@@ -82,8 +82,8 @@ class indexed_run final : public planned_run {
   /// Returns what the data set says about its order; empty if it says nothing.
   std::string describe() const override;
 
-  /// Returns a warning for a line of its own; empty if all is well.
-  std::string notice() const override;
+  /// Returns warnings about the data set and the resume point.
+  std::vector<notice> notices() const override;
 
   /// Accounts for the next batch in order, and returns its origin.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.

@@ -57,15 +57,16 @@ MILLRACE_INLINE std::string indexed_run<Data>::shuffle_advice() const {
 }
 
 template <class Data>
-MILLRACE_INLINE std::string indexed_run<Data>::notice() const {
-  std::string text;
-  if constexpr (requires { data_->notice(); }) text = data_->notice();
-  if (!start_.is_share() || world_.rank > 0) return text;   // rank 0 warns for all ranks
-  if (!text.empty()) text += "\nmillrace: ";
-  return text + "the resume point's digest is not that of the run: got the share of one of " +
-         std::to_string(start_.share.ranks) +
-         " ranks, expected the sum of all. Order and samples are right; the digests from here on mean nothing. Sum "
-         "position().digest over the ranks before to_text()";
+MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
+  std::vector<notice> all;
+  if constexpr (requires { data_->notices(); }) all = data_->notices();
+  if (!start_.is_share() || world_.rank > 0) return all;   // rank 0 warns for all ranks
+  all.push_back({.kind = notice_kind::resume, .severity = notice_severity::warning,
+                 .text = "the resume point's digest is not that of the run: got the share of one of " +
+                         std::to_string(start_.share.ranks) +
+                         " ranks, expected the sum of all. Order and samples are right; the digests from here on mean "
+                         "nothing. Sum position().digest over the ranks before to_text()"});
+  return all;
 }
 
 template <class Data>

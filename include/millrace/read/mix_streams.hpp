@@ -224,7 +224,7 @@ class mix_streams {
     /// Adds the events of the epoch to `to`.
     void report(event_counts& to) const {
       for (const event_count& c : from_->counts->counts()) to.count(c.what, c.times);
-      if (const char* const line = from_->counts->take_line()) to.tell(line);
+      for (notice& n : from_->counts->take_posted()) to.post(std::move(n));
     }
 
    private:

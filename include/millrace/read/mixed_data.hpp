@@ -69,8 +69,8 @@ class mixed_data {
   /// Returns source, shard, key and offset of a sample.
   error_location location_of(const located_sample& s) const;
 
-  /// Returns the notices of all sources (shard_data::notice()); empty if all is well.
-  std::string notice() const;
+  /// Returns the notices of all sources (shard_data::notices()).
+  std::vector<notice> notices() const;
 
   /// Returns the meter that watches the reads of all sources together.
   read_meter& reads() const noexcept { return reads_; }

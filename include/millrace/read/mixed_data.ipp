@@ -62,10 +62,10 @@ MILLRACE_INLINE error_location mixed_data::location_of(const located_sample& s) 
   return found;
 }
 
-MILLRACE_INLINE std::string mixed_data::notice() const {
-  std::string all;
+MILLRACE_INLINE std::vector<notice> mixed_data::notices() const {
+  std::vector<notice> all;
   for (const auto& set : sets_)
-    if (const std::string one = set->notice(); !one.empty()) all += (all.empty() ? "" : " Also, ") + one;
+    for (notice& one : set->notices()) all.push_back(std::move(one));
   return all;
 }
 

@@ -16,6 +16,7 @@
 #include <millrace/work/ticket_input.hpp>
 
 #include <string>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -37,8 +38,8 @@ class planned_run {
   virtual std::size_t held_bytes() const noexcept { return 0; }
   /// Returns what a session announces of the order at its start, for the end of a line; empty if there is nothing.
   virtual std::string describe() const { return {}; }
-  /// Returns a warning for a line of its own; empty if all is well.
-  virtual std::string notice() const { return {}; }
+  /// Returns the notices of the start: warnings, and where a resumed run continues.
+  virtual std::vector<notice> notices() const { return {}; }
   /// Returns advice about a poor shuffle, which takes a while; empty if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
   /// Sets what the order knows about the samples of the first `s.batches` batches.

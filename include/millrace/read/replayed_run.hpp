@@ -85,14 +85,14 @@ class replayed_run final : public planned_run {
   /// Completes the epoch of a batch, and returns its origin.
   batch_origin account_for(ready_batch& b) override;
 
-  /// Returns what a session announces at its start: its lanes, and what it reads again to resume.
+  /// Returns the lanes for the start line.
   std::string describe() const override;
-
-  /// Returns a warning for a line of its own; empty if all is well.
-  std::string notice() const override;
+  /// Returns where a resumed run continues and what it reads again, and a warning about changed files.
+  std::vector<notice> notices() const override;
 
  private:
   static const options& checked(const options& o);
+  std::string resumed() const;
 
   /// Returns `max_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
   /// Returns 1 if the run needs no lanes.

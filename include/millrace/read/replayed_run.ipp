@@ -66,9 +66,13 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
     text = "; " + std::to_string(lanes_) + " lanes, " + options_.world.describe();
   if (options_.world.size > 1)
     text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
-  if (start_.step == 0) return text;
+  return text;
+}
+
+MILLRACE_INLINE std::string replayed_run::resumed() const {
   const replay_point& r = start_.replay;
-  text += "; goes on behind batch " + std::to_string(start_.step) + " of the run and, having no index, ";
+  const std::string text =
+      "the run continues after its batch " + std::to_string(start_.step) + " and, without an index, ";
   if (from_ == replay_start::run)
     return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
   if (lanes_ > 1)
@@ -81,12 +85,16 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
          std::to_string(r.ordinal - r.first) + " samples";
 }
 
-MILLRACE_INLINE std::string replayed_run::notice() const {
-  if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return {};
+MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
+  std::vector<notice> all;
+  if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
+  if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;
   const auto digits = [](std::uint32_t times) { return detail::hex(times, 8); };
-  return "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
-         digits(times_then_) + " (the resume point). Check that no sample was changed, which is not seen without an "
-         "index.";
+  all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
+                 .text = "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
+                         digits(times_then_) + " (the resume point). Check that no sample was changed, which is not "
+                         "seen without an index."});
+  return all;
 }
 
 MILLRACE_INLINE const replayed_run::options& replayed_run::checked(const options& o) {

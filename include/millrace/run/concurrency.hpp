@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class concurrency {
  public:
   /// `workers` is the number of workers at the start; without workers there is no tuning.
-  concurrency(const session_options& o, unsigned workers);
+  concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the greatest number of workers that tuning may open.
   unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }

@@ -7,8 +7,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned workers)
+MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned workers, notice_outlet& notices)
     : rule_(workers > 0 ? o.tuning : nullptr) {
+  limits_.notices = &notices;
   limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
   limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
 }

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,13 +49,17 @@ class damage_account {
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
   /// Returns the shards of rows that were lost with their shard.
   std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
+  /// Returns the sums of the session for its end, if there was more damage than the posted notices named.
+  std::optional<notice> summary() const;
 
  private:
+  static constexpr unsigned max_posted = 10;   // lost shards that are reported one by one
   static constexpr std::uint64_t max_shown = 5, share_counts_above = 10;
 
   /// Counts a row. `position` is its position in the epoch, if that is known.
   void count(const damaged_row& d, event_counts& counts);
   void count_as_lost(const lost_shard_error& e, event_counts& counts);
+  void post_lost(const char* text, const error& e, event_counts& counts);
   void list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position);
   void check(std::uint64_t rows) const;
   [[noreturn]] void throw_too_many(const std::string& limit, const char* option) const;
@@ -62,7 +67,7 @@ class damage_account {
   const damage_options options_;
   const world world_;
   const std::unique_ptr<quarantine_list> quarantine_;   // null: none is kept
-  std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0;
+  std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
   std::set<std::string> lost_;       // names of the shards whose samples were lost with them
   std::atomic<std::uint64_t> replaced_{0}, masked_{0}, lost_shards_{0};

@@ -44,7 +44,7 @@ MILLRACE_INLINE void damage_account::add(const std::vector<std::exception_ptr>& 
       std::rethrow_exception(why);
     } catch (const error& e) {
       if (quarantine_) quarantine_->add({.shard = e.where().shard, .stage = e.where().stage, .reason = e.message()});
-      counts.tell("a shard is lost from here on, and the run goes on without the rest of it: " + std::string(e.what()));
+      post_lost("a shard is lost from here on, and the run continues without the rest of it: ", e, counts);
     }
   }
 }
@@ -70,8 +70,11 @@ MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& c
     ++damaged_;
     ++in_a_row_;
     if (damaged_ <= max_shown) first_ += std::string("\n  ") + e.what();
-    counts.tell(std::string("a damaged sample was ") + (d.replaced ? "replaced by a copy of another" : "masked") +
-                ", and further ones are counted: " + e.what());
+    counts.post({.kind = notice_kind::damaged_sample, .severity = notice_severity::loss,
+                 .text = std::string("a damaged sample was ") +
+                         (d.replaced ? "replaced by a copy of another" : "masked") +
+                         ", and further ones are counted: " + e.what(),
+                 .where = e.where()});
   }
 }
 
@@ -80,8 +83,24 @@ MILLRACE_INLINE void damage_account::count_as_lost(const lost_shard_error& e, ev
   lost_shards_.fetch_add(1, std::memory_order_relaxed);
   if (lost_.size() <= max_shown) first_lost_ += std::string("\n  ") + e.what();
   counts.count("shards lost to damage");
-  counts.tell("a shard is lost, and the run goes on with damaged rows in the place of its samples: " +
-              std::string(e.what()));
+  post_lost("a shard is lost, and the run continues with damaged rows in the place of its samples: ", e, counts);
+}
+
+MILLRACE_INLINE void damage_account::post_lost(const char* text, const error& e, event_counts& counts) {
+  ++lost_shards_posted_;
+  counts.post({.kind = notice_kind::lost_shard, .severity = notice_severity::loss, .text = std::string(text) + e.what(),
+               .where = e.where()}, max_posted);
+}
+
+MILLRACE_INLINE std::optional<notice> damage_account::summary() const {
+  const std::uint64_t rows = replaced() + masked();
+  if (damaged_ <= 1 && lost_shards_posted_ <= max_posted) return std::nullopt;
+  return notice{.kind = damaged_ > 0 ? notice_kind::damaged_sample : notice_kind::lost_shard,
+                .severity = notice_severity::loss,
+                .text = "damage in this session: " + std::to_string(damaged_) + " damaged samples and " +
+                        std::to_string(lost_shards_posted_) + " lost shards; " + std::to_string(replaced()) +
+                        " rows were replaced and " + std::to_string(masked()) + " masked, of " +
+                        std::to_string(std::max(rows_, rows))};
 }
 
 MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {

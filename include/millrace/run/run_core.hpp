@@ -91,7 +91,7 @@ class run_core {
   timeline events() const;
   /// Returns the number of slots that a batch can lie in.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
-  /// Returns what was announced at the start.
+  /// Returns the texts of the notices at the start.
   const std::string& description() const noexcept { return description_; }
 
  private:
@@ -119,12 +119,13 @@ class run_core {
   }
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
-  void tell_news() noexcept;
+  void deliver_news() noexcept;
 
   const session_options options_;
   const run_settings settings_;
   const std::vector<unsigned> cores_;
   const unsigned workers_;
+  notice_outlet notices_;
   concurrency concurrency_;
   const int process_;
   const std::size_t budget_bytes_, read_ahead_bytes_;
@@ -137,6 +138,7 @@ class run_core {
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;
+  std::vector<notice> start_notices_;   // of allocate(), until announce()
   bool down_ = false;
 
   // Used by the trainer only.

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -39,7 +38,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       settings_(settings),
       cores_(options_.threads_near_device ? settings_.device.device.backend()->near_cores() : std::vector<unsigned>{}),
       workers_(options.threads < 0 ? automatic_workers(cores_) : static_cast<unsigned>(options.threads)),
-      concurrency_(options_, workers_),
+      notices_(options_.notice),
+      concurrency_(options_, workers_, notices_),
       process_(getpid()),
       budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
       read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
@@ -147,9 +147,11 @@ MILLRACE_INLINE void run_core::allocate() {
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
                  (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
-  const std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, options_.world);
-  for (const std::string& notice : {parts_.order->notice(), damage})
-    if (!notice.empty()) description_ += "\nmillrace: " + notice;
+  start_notices_ = parts_.order->notices();
+  if (std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, options_.world); !damage.empty())
+    start_notices_.push_back(
+        {.kind = notice_kind::setting, .severity = notice_severity::warning, .text = std::move(damage)});
+  for (const notice& n : start_notices_) description_ += "\nmillrace: " + n.text;
 }
 
 MILLRACE_INLINE void run_core::open_slots() {
@@ -160,15 +162,19 @@ MILLRACE_INLINE void run_core::open_slots() {
 
 /// The workers already render the first batches meanwhile.
 MILLRACE_INLINE void run_core::announce() {
-  if (!options_.announce) return;
-  description_ += parts_.order->shuffle_advice();
-  std::fprintf(stderr, "%s\n", description_.c_str());
-  tell_news();
+  if (options_.announce) {
+    std::string line = description_.substr(0, description_.find('\n'));
+    const std::string advice = parts_.order->shuffle_advice();
+    description_.insert(line.size(), advice);
+    notices_.deliver({.kind = notice_kind::start, .text = line.substr(line.find(' ') + 1) + advice});
+  }
+  for (const notice& n : std::exchange(start_notices_, {})) notices_.deliver(n);
+  deliver_news();
 }
 
 MILLRACE_INLINE void run_core::watch_for_stalls() {
   if (options_.stalls.after_ns > 0)
-    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); });
+    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
 MILLRACE_INLINE bool run_core::begin(batch_lease& current, std::uint64_t epoch) {
@@ -237,7 +243,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   without_memory_skip(
       [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); }); });
   step_range_.start("batch", got.batch.batch);
-  tell_news();
+  deliver_news();
   return out;
 }
 
@@ -314,14 +320,13 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
   for (pipeline_node* c : nodes_) c->stop();
   output_->host_slots().stop();
   for (pipeline_node* c : nodes_) c->join();
-  tell_news();
+  deliver_news();
+  if (const auto sum = damaged_.summary()) notices_.deliver(*sum);
   output_->set_listener(nullptr);
 }
 
-/// Prints the next line of the event counts, if there is one, to stderr. Such an event is not an error.
-MILLRACE_INLINE void run_core::tell_news() noexcept {
-  if (const char* const line = options_.announce ? counts_.take_line() : nullptr)
-    std::fprintf(stderr, "millrace: %s\n", line);
+MILLRACE_INLINE void run_core::deliver_news() noexcept {
+  for (const notice& n : counts_.take_posted()) notices_.deliver(n);
 }
 
 MILLRACE_INLINE run_stats run_core::stats() const {

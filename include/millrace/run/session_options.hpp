@@ -3,6 +3,7 @@
 //   mr::session run{std::move(flow), {.epochs = 90, .threads = 8, .memory_bytes = std::size_t{8} << 30}};
 #pragma once
 
+#include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>
 #include <millrace/measure/run_stats.hpp>
@@ -29,7 +30,6 @@ namespace detail {
 /// Reports what each stage waits for when a run stalls. It never ends anything.
 struct stall_watch {
   std::uint64_t after_ns = 0;   ///< least time in next() or in a step that is a stall; 0: off
-  std::function<void(const std::string&)> tell{};   ///< called once per stall, on a thread of its own; empty: stderr
 };
 
 class tuning_rule;   // tune/autotuner.hpp
@@ -51,7 +51,9 @@ struct session_options {
   /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
   /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
   std::size_t read_ahead_bytes = 0;
-  bool announce = true;               ///< prints threads, slots and bytes to stderr at start
+  bool announce = true;               ///< sends the notice about threads, slots and bytes at the start
+  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr.
+  std::function<void(const millrace::notice&)> notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start

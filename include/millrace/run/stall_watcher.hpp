@@ -1,15 +1,17 @@
-// Watches whether batches still come, and reports what each stage waits for when none does. It never ends anything.
+// Watches whether batches still arrive, and reports what each stage waits for when none does. It never ends anything.
 //
-//   mr::detail::stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
+//   mr::detail::stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); },
+//                                    notices);
 //
 // Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
 // run's end does not count as a stall.
-// Errors: what `tell` throws is dropped.
-// Threads: one of its own, from construction to destruction. The destructor waits for a `tell` that is running.
+// Errors: none. Threads: one of its own, from construction to destruction. The destructor waits for a notice that is
+// being delivered.
 #pragma once
 
 #include <millrace/measure/trainer_times.hpp>
 #include <millrace/run/session_options.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 
 #include <condition_variable>   // and the durations that its wait_for takes
 #include <mutex>
@@ -21,18 +23,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class stall_watcher {
  public:
   /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
-  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits);
+  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits,
+                notice_outlet& notices);
   stall_watcher(const stall_watcher&) = delete;
   stall_watcher& operator=(const stall_watcher&) = delete;
   ~stall_watcher();
 
  private:
   void look();
-  void tell(std::uint64_t late_ns) noexcept;
+  void report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept;
 
   const stall_watch watch_;
   const trainer_times* const trainer_;
   const std::function<std::string()> who_waits_;
+  notice_outlet* const notices_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;

@@ -11,10 +11,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
-                                             std::function<std::string()> who_waits)
+                                             std::function<std::string()> who_waits, notice_outlet& notices)
     : watch_(std::move(watch)),
       trainer_(&trainer),
       who_waits_(std::move(who_waits)),
+      notices_(&notices),
       thread_(started_thread([this] { look(); })) {}
 
 MILLRACE_INLINE stall_watcher::~stall_watcher() {
@@ -39,7 +40,7 @@ MILLRACE_INLINE void stall_watcher::look() {
       if (late_ns >= watch_.after_ns) {
         told_of_ns = trainer.since_ns;
         lock.unlock();
-        tell(late_ns);
+        report(trainer, late_ns);
         lock.lock();
       } else {
         next_ns -= late_ns;
@@ -49,11 +50,11 @@ MILLRACE_INLINE void stall_watcher::look() {
   }
 }
 
-MILLRACE_INLINE void stall_watcher::tell(std::uint64_t late_ns) noexcept {
+MILLRACE_INLINE void stall_watcher::report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept {
   try {
-    const std::string text = "millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n";
-    if (watch_.tell) watch_.tell(text);
-    else std::fputs(text.c_str(), stderr);
+    notices_->deliver({.kind = notice_kind::stall,
+                       .severity = trainer.waits ? notice_severity::warning : notice_severity::info,
+                       .text = "no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_()});
   } catch (...) {
     // A report that fails must not stop a run that is only late.
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/measure/flow_figures.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 #include <millrace/work/segment.hpp>
 
 #include <memory>
@@ -30,6 +31,7 @@ class autotuner {
 struct concurrency_limits {
   concurrency_counts open{};   ///< open at the start
   concurrency_counts most{};   ///< created, so that they can be opened
+  notice_outlet* notices = nullptr;   ///< of the session
 };
 
 /// Makes the autotuner of each session that is given this rule.

@@ -2,7 +2,7 @@
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
-//   auto told = mr::tuning({.tell = [&](const mr::tuning_decision& d) { out.message(d.text()); }});   // else to stderr
+//   auto told = mr::tuning({.tell = [&](const mr::tuning_decision& d) { out.message(d.text()); }});
 //
 // Tuning begins with session_options::threads and io_threads. It looks at windows of at least 20 batches and
 // 0.2 s. It makes at most five changes and then settles.
@@ -28,7 +28,7 @@ struct tuning_options {
   std::size_t max_workers = 0;   ///< bound on workers; 0: the usable cores
   std::size_t max_reads = 32;    ///< bound on reads at a time; each read has an I/O thread
   double data_wait = 0.02;       ///< accepted wait for data, as a share of the trainer's time
-  std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; none: a line on stderr
+  std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; empty: session_options::notice
 };
 
 namespace detail {
@@ -52,6 +52,7 @@ class window_tuner final : public autotuner {
   static constexpr std::uint64_t window_batches = 20;   // fewer say too little about a share of 2 % of the time
 
   const tuning_options options_;
+  notice_outlet* const notices_;
   tuning_search search_;
   flow_figures before_{};
   bool begun_ = false;

@@ -6,7 +6,6 @@
 #include <millrace/base/error.hpp>
 #include <millrace/base/machine.hpp>
 
-#include <cstdio>
 #include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -15,6 +14,7 @@ namespace detail {
 
 MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_limits& of)
     : options_(std::move(o)),
+      notices_(of.notices),
       search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
 
 MILLRACE_INLINE concurrency_counts window_tuner::look(const flow_figures& now) {
@@ -52,7 +52,7 @@ MILLRACE_INLINE void window_tuner::begin(const flow_figures& now) {
 
 MILLRACE_INLINE void window_tuner::tell(const tuning_decision& d) const {
   if (options_.tell) options_.tell(d);
-  else std::fprintf(stderr, "millrace: %s\n", d.text().c_str());
+  else if (notices_) notices_->deliver({.kind = notice_kind::tuning, .text = d.text()});
 }
 
 MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {

@@ -284,10 +284,12 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   std::vector<std::string> told;
   mr::session_options watch;
   // Long after the workers have begun, on a crowded machine too, and long before they are done.
-  watch.stalls = {.after_ns = 600'000'000, .tell = [&](const std::string& text) {
-                    const std::lock_guard lock(mutex);
-                    told.push_back(text);
-                  }};
+  watch.stalls = {.after_ns = 600'000'000};
+  watch.notice = [&](const mr::notice& n) {
+    if (n.kind != mr::notice_kind::stall) return;
+    const std::lock_guard lock(mutex);
+    told.push_back(n.text);
+  };
   const auto heard = [&] {
     const std::lock_guard lock(mutex);
     return told;
@@ -298,7 +300,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   }
   const auto of_work = heard();
   REQUIRE(!of_work.empty());
-  CHECK(of_work[0].starts_with("millrace: no batch for 0."));
+  CHECK(of_work[0].starts_with("no batch for 0."));
   CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
   CHECK(of_work[0].find(" of 2 at work, the longest for ") != std::string::npos);
   CHECK(of_work[0].find(" at sample ") != std::string::npos);

@@ -154,7 +154,7 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   CHECK(from.shard >= 4);   // batch 14 ends at place 112, and what lies more than 16 before that has come
   CHECK(from.first > 80);
   CHECK(resumed.description().ends_with(
-      "; goes on behind batch 14 of the run and, having no index, reads again from shard " +
+      "\nmillrace: the run continues after its batch 14 and, without an index, reads again from shard " +
       std::to_string(from.shard + 1) + " of the 6 in pass 0, " + std::to_string(111 - from.first) + " samples"));
   CHECK(resumed.stats().samples_read == 135 * 3 - from.first);
   names.pop_back();

@@ -2,16 +2,17 @@
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
 //   if (!damaged.allow({.shard = name, .samples = 40, .knows_all = true})) damaged.throw_if_allowed(name);
-//   damaged.text(147);        // "2 of 147 shards are damaged: ..."; empty without any
+//   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; nothing without any
 //
 // Errors: data_error of throw_if_allowed(). Threads: one at a time. Lifetime: a value.
 #pragma once
 
-#include <millrace/base/error.hpp>
+#include <millrace/base/notice.hpp>
 #include <millrace/base/text.hpp>
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -29,11 +30,13 @@ class damaged_shards {
   /// Notes a damaged shard. Returns whether so many are allowed.
   bool allow(const found& one) {
     if (++count_ > at_most_) return false;
-    if (count_ == 1)
+    if (count_ == 1) {
+      first_shard_ = one.shard;
       first_ = printable(one.shard) + " has " + (one.knows_all ? "all its " : "only the first ") +
                std::to_string(one.samples) + " samples in the order" +
                (one.knows_all ? ", and those that cannot be read are damaged"
                               : "; an older index would know the rest");
+    }
     return true;
   }
   /// Throws the error of one too many, if any are allowed.
@@ -44,16 +47,18 @@ class damaged_shards {
                      "Copy the shards again, or raise indexed_shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = shard});
   }
-  /// Returns a phrase that tells of them; empty if there are none.
-  std::string text(std::size_t shards) const {
+  /// Returns the notice about them; none without any.
+  std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
-    return std::to_string(count_) + " of " + std::to_string(shards) + " shards are damaged: " + first_ +
-           (count_ > 1 ? ", ..." : "");
+    return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,
+             .text = std::to_string(count_) + " of " + std::to_string(shards) + " shards are damaged: " + first_ +
+                     (count_ > 1 ? ", ..." : ""),
+             .where = {.stage = "index", .shard = first_shard_}}};
   }
 
  private:
   std::size_t at_most_, count_ = 0;
-  std::string first_{};
+  std::string first_{}, first_shard_{};
 };
 
 }}}  // namespace millrace::detail

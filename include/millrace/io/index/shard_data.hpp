@@ -17,7 +17,7 @@
 // Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
 // the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
-// the shard has the samples before the damage. notice() tells of it.
+// the shard has the samples before the damage. notices() reports it.
 // Errors at the start name the shard: those of build_indexes(), and setup_error for a compressed shard. A damaged shard
 // gives the data_error of shard_reader; with `strict`, so does one without an end marker.
 // Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
@@ -87,12 +87,12 @@ class shard_data {
   error_location location_of(const located_sample& s) const;
   /// Returns the size of all shards together, headers included; of a choice, as much of that as it takes.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. Folders, times and payloads are not in it: notice() reports changed
+  /// Returns a digest of names, sizes and members. Folders, times and payloads are not in it: notices() reports changed
   /// times, and reading checks payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Returns a line to show at the start; empty if all is well.
-  std::string notice() const;
+  std::vector<notice> notices() const;
 
   /// Returns the meter of sample reads without a meter of their own. Reads of indexes are not in it.
   read_meter& reads() const noexcept { return reads_; }

@@ -115,15 +115,15 @@ MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) 
   return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
 }
 
-MILLRACE_INLINE std::string shard_data::notice() const {
-  std::string all = keys_not_found_;
-  const auto add = [&all](const std::string& more) { all += (all.empty() ? "" : "\nmillrace: ") + more; };
-  if (const std::string damaged = damaged_.text(names_.size()); !damaged.empty()) add(damaged);
+MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
+  std::vector<notice> all = damaged_.notices(names_.size());
+  if (!keys_not_found_.empty()) all.push_back({.severity = notice_severity::warning, .text = keys_not_found_});
   if (!touched_.empty())
-    add("the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
-        " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
-        (touched_.size() > 1 ? ", ..." : "") +
-        "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.");
+    all.push_back({.severity = notice_severity::warning,
+                   .text = "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
+                           " shards were changed: got others, expected those of their indexes (" +
+                           printable(names_[touched_.front()]) + (touched_.size() > 1 ? ", ..." : "") + "). Check that "
+                           "no sample was changed; known checksums hold, so reading a changed sample is an error."});
   return all;
 }
 

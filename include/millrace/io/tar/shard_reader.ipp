@@ -14,8 +14,15 @@ namespace detail {
 
 MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept {
   counts.count("shards that ended without a marker");
-  counts.tell("the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): all of its "
-              "samples are delivered. Others like it are only counted; `.strict = true` makes it an error");
+  try {
+    counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
+                 .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
+                         "all of its samples are delivered. Others like it are only counted; `.strict = true` makes "
+                         "it an error",
+                 .where = {.stage = "tar", .shard = shard}});
+  } catch (const std::bad_alloc&) {
+    // The event was counted.
+  }
 }
 
 }  // namespace detail

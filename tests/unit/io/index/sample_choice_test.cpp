@@ -173,12 +173,14 @@ TEST_CASE("keys that no shard has are told of, and a choice of nothing is an err
   const auto names = write_shards(f);
   const auto some = data_of(names, {.only = std::vector<std::string>{"k1", "nowhere"},
                                     .without = std::vector<std::string>{"k2", "K\n1", "K2"}});
-  CHECK(some.notice().find("1 of the 2 keys of .only: 'nowhere'") != std::string::npos);
-  CHECK(some.notice().find("2 of the 3 keys of .without: 'K") != std::string::npos);
-  CHECK(some.notice().find('\n') == std::string::npos);
+  REQUIRE(some.notices().size() == 1);
+  const std::string text = some.notices()[0].text;
+  CHECK(text.find("1 of the 2 keys of .only: 'nowhere'") != std::string::npos);
+  CHECK(text.find("2 of the 3 keys of .without: 'K") != std::string::npos);
+  CHECK(text.find('\n') == std::string::npos);
   CHECK(some.choice_text() == "1 of 1500 samples chosen");
   CHECK(data_of(names, {}).choice_text().empty());
-  CHECK(data_of(names, {.without = keys_of({7})}).notice().empty());
+  CHECK(data_of(names, {.without = keys_of({7})}).notices().empty());
   CHECK_THROWS_WITH_AS(data_of(names, {.only = mr::key_list()}),
                        doctest::Contains("no sample is chosen: .only, .without, .where or .repeats leave out all 1500"),
                        mr::setup_error);

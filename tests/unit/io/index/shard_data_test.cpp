@@ -244,10 +244,12 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
     REQUIRE(counts.counts().size() == 1);
     CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");
     CHECK(counts.counts()[0].times == 2);
-    const char* const line = counts.take_line();
-    REQUIRE(line);
-    CHECK(std::string(line).find(names[1] + " ended without an end marker") != std::string::npos);
-    CHECK(counts.take_line() == nullptr);
+    const std::vector<mr::notice> news = counts.take_posted();
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].kind == mr::notice_kind::missing_end_marker);
+    CHECK(news[0].where.shard == names[1]);
+    CHECK(news[0].text.find(names[1] + " ended without an end marker") != std::string::npos);
+    CHECK(counts.take_posted().empty());
     try {
       mr::detail::shard_data strict(names, {.strict = true});
       FAIL("no error");
