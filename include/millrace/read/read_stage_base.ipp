@@ -250,7 +250,19 @@ template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
   s.epoch = s.pass = from.epoch;
   if (from.lost) [[unlikely]] return make_lost_sample(from, s);
-  if constexpr (requires { from.open->skip(); }) {
+  if constexpr (requires { from.open->goes_on(); }) {
+    try {
+      s.item = from.open->next();
+    } catch (...) {
+      if (!from.open->goes_on()) throw;
+      if (!goes_on_) {
+        from.open->check_rest();
+        throw;
+      }
+      s.item = located(from);
+      s.what = sample<item>::kind::damaged;
+    }
+  } else if constexpr (requires { from.open->skip(); }) {
     try {
       s.item = from.open->next();
     } catch (...) {

@@ -6,9 +6,11 @@
 // A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped.
 // The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that holds only a byte
 // order mark, has no lines.
-// Errors: data_error with file, line and offset for text that is not UTF-8 and for a line that is too long. A
-// compressed stream that is damaged or cut off is a late_data_error: earlier lines of that file may be wrong.
-// The complete lines before an error are delivered first. Every call after the error throws it again.
+// Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. It is the error of
+// that line alone: the next call returns the next line. The column counts characters, from 1.
+// A compressed stream that is damaged or cut off is a late_data_error: earlier lines of that file may be wrong. This
+// error, one of the source, and that of max_expansion end the file: every further call throws it again.
+// The complete lines before an error are delivered first.
 // Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
 // Threads: one at a time. Lifetime: the pool outlives the reader.
 #pragma once
@@ -40,6 +42,11 @@ class line_reader {
 
   /// Returns the next line; nothing at the end of the file. Throws data_error or late_data_error (see above).
   std::optional<line> next();
+  /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
+  bool goes_on() const noexcept { return line_failed_; }
+  /// Throws the error of the compressed stream, if it is damaged within the next 64 MiB. Damage of the stream makes
+  /// lines look wrong, so a caller checks this before it reports the error of a line. Nothing can be read afterwards.
+  void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
   void report(detail::event_counts& counts) const noexcept;
@@ -54,11 +61,21 @@ class line_reader {
     std::size_t at, size;   // in the text of the block, in bytes
     std::uint64_t number;
   };
+  /// A line of `lines_` that cannot be delivered.
+  struct bad_line {
+    std::size_t index;
+    std::exception_ptr why;
+  };
+  static constexpr std::size_t no_head = ~std::size_t{0};   // in heads_: a line that cannot be delivered
 
   void read_block();
 
-  /// Reads on until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`.
-  void find_line_end();
+  /// Reads on until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if
+  /// it skipped a line that is too long.
+  bool find_line_end();
+
+  /// Skips the line that `pending_` and `rest_` begin, without storing it.
+  void skip_line();
 
   /// Finds the lines in `pending_` followed by `rest_`. Sets how many bytes of `rest_` the block takes: `taken_bytes_`.
   void find_lines();
@@ -68,14 +85,16 @@ class line_reader {
   void make_block();
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
 
-  /// Removes the first line that is not UTF-8 and all lines after it, and records the error.
+  /// Records an error for each line that is not UTF-8.
   void check_text(std::string_view text);
 
-  data_error too_long(std::uint64_t number, std::size_t size, std::uint64_t offset_bytes,
-                      const char* or_more = "") const;
+  data_error no_utf8(const span_of_line& bad, std::string_view text, std::size_t good) const;
+  data_error too_long(std::uint64_t number, std::uint64_t size, std::uint64_t offset_bytes) const;
+  std::string subject(std::uint64_t number) const;
   error_location where(std::uint64_t number, std::uint64_t offset_bytes) const;
   std::string last_line() const;
-  void fail(data_error known);
+  /// Records the error of the last line of `lines_`.
+  void fail_last(data_error why);
 
   line_reader_options options_;
   std::unique_ptr<byte_source> source_;
@@ -88,10 +107,11 @@ class line_reader {
   std::uint64_t number_ = 0;       // number of the last line found
   std::uint64_t empty_lines_ = 0;
   std::vector<span_of_line> lines_;
+  std::vector<bad_line> bad_;      // in the order of their lines
   detail::block_ref block_;
-  std::vector<std::size_t> heads_;   // offsets in the block: heads of the lines to deliver
-  std::size_t at_ = 0;             // index in `heads_` of the next line
-  bool ended_ = false;
+  std::vector<std::size_t> heads_;   // of each line: the offset of its head in the block, or no_head
+  std::size_t at_ = 0, bad_at_ = 0;  // indices in `heads_` and `bad_` of the next ones
+  bool ended_ = false, line_failed_ = false;
   std::exception_ptr failure_;
 };
 

@@ -3,7 +3,10 @@
 
 #include <millrace/sources/line_reader.hpp>
 
+#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
+
+#include <algorithm>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -17,15 +20,34 @@ MILLRACE_INLINE line_reader::line_reader(std::unique_ptr<byte_source> source, bl
                                                      .max_expansion = options.max_expansion})) {}
 
 MILLRACE_INLINE std::optional<line> line_reader::next() {
+  line_failed_ = false;
   while (at_ == heads_.size()) {
     if (failure_) std::rethrow_exception(failure_);
     if (ended_) return std::nullopt;
     read_block();
   }
-  const auto* const head = reinterpret_cast<const detail::record_head*>(block_.get()->data() + heads_[at_++]);
+  const std::size_t head_at = heads_[at_++];
+  if (head_at == no_head) [[unlikely]] {
+    line_failed_ = true;
+    std::rethrow_exception(std::exchange(bad_[bad_at_++].why, nullptr));
+  }
+  const auto* const head = reinterpret_cast<const detail::record_head*>(block_.get()->data() + head_at);
   line read{record(head)};
   if (at_ == heads_.size()) block_ = {};
   return read;
+}
+
+MILLRACE_INLINE void line_reader::check_rest() {
+  heads_.clear();
+  at_ = 0;
+  ended_ = true;
+  try {
+    static_cast<void>(stream_->is_sound_to_its_end());
+  } catch (error& known) {
+    known.add(last_line());
+    failure_ = std::current_exception();
+    throw;
+  }
 }
 
 MILLRACE_INLINE void line_reader::report(detail::event_counts& counts) const noexcept {
@@ -35,16 +57,16 @@ MILLRACE_INLINE void line_reader::report(detail::event_counts& counts) const noe
 MILLRACE_INLINE void line_reader::read_block() {
   heads_.clear();
   lines_.clear();
-  at_ = 0;
+  bad_.clear();
+  at_ = bad_at_ = taken_bytes_ = 0;
+  block_ = {};   // its last lines may have been bad ones
   try {
-    find_line_end();
-    if (!failure_) find_lines();
-    if (!lines_.empty()) make_block();
+    if (find_line_end()) find_lines();
+    if (bad_.size() == lines_.size()) heads_.assign(lines_.size(), no_head);
+    else make_block();
     offset_bytes_ += pending_.size() + taken_bytes_;
     rest_.remove_prefix(taken_bytes_);
     pending_.clear();
-    // A damaged compressed stream makes lines look wrong, too. Then this call throws the real error, the damage.
-    if (failure_) static_cast<void>(stream_->is_sound_to_its_end());
   } catch (error& known) {
     known.add(last_line());
     failure_ = std::current_exception();
@@ -53,29 +75,52 @@ MILLRACE_INLINE void line_reader::read_block() {
   }
 }
 
-MILLRACE_INLINE void line_reader::find_line_end() {
+MILLRACE_INLINE bool line_reader::find_line_end() {
   while (rest_.find('\n') == std::string_view::npos) {
     // The 8 spare bytes: a byte order mark and an end of line do not count as text.
-    if (pending_.size() + rest_.size() > options_.max_line_bytes + 8)
-      return fail(too_long(number_ + 1, pending_.size() + rest_.size(), offset_bytes_, "at least "));
+    if (pending_.size() + rest_.size() > options_.max_line_bytes + 8) {
+      skip_line();
+      return false;
+    }
     pending_ += rest_;
     const auto chunk = stream_->next_chunk();
     rest_ = {reinterpret_cast<const char*>(chunk.data()), chunk.size()};
     if (chunk.empty()) {
       ended_ = true;
-      return;
+      break;
     }
   }
+  return true;
+}
+
+MILLRACE_INLINE void line_reader::skip_line() {
+  std::uint64_t size = pending_.size() + rest_.size();
+  char last = rest_.empty() ? pending_.back() : rest_.back();
+  pending_.clear();
+  pending_.shrink_to_fit();
+  std::size_t end = std::string_view::npos;
+  do {
+    const auto chunk = stream_->next_chunk();
+    rest_ = {reinterpret_cast<const char*>(chunk.data()), chunk.size()};
+    ended_ = chunk.empty();
+    end = rest_.find('\n');
+    const std::string_view text = rest_.substr(0, end);
+    size += text.size();
+    if (!text.empty()) last = text.back();
+  } while (!ended_ && end == std::string_view::npos);
+  lines_.push_back({0, 0, ++number_});
+  fail_last(too_long(number_, size - (!ended_ && last == '\r' ? 1 : 0), offset_bytes_));
+  taken_bytes_ = ended_ ? 0 : end + 1;
+  offset_bytes_ += size - (ended_ ? 0 : end);   // read_block() adds taken_bytes_
 }
 
 MILLRACE_INLINE void line_reader::find_lines() {
-  taken_bytes_ = 0;
   if (ended_) {
     const bool only_a_mark = number_ == 0 && pending_ == byte_order_mark;
     if (!pending_.empty() && !only_a_mark) add_line(0, pending_.size());
     return;
   }
-  for (std::size_t begin = 0; lines_.size() < block_lines && taken_bytes_ < block_bytes && !failure_;) {
+  for (std::size_t begin = 0; lines_.size() < block_lines && taken_bytes_ < block_bytes;) {
     const std::size_t end = rest_.find('\n', taken_bytes_);
     if (end == std::string_view::npos) break;
     const char before = end > 0 ? rest_[end - 1] : pending_.empty() ? '\0' : pending_.back();
@@ -90,12 +135,12 @@ MILLRACE_INLINE void line_reader::add_line(std::size_t begin, std::size_t end) {
   if (++number_ == 1 && end >= 3 &&
       (pending_ + std::string(rest_.substr(0, 3))).starts_with(byte_order_mark))
     begin += byte_order_mark.size();
-  if (end - begin > options_.max_line_bytes)
-    fail(too_long(number_, end - begin, offset_bytes_ + begin));
-  else if (end == begin && options_.skip_empty)
+  if (end == begin && options_.skip_empty) {
     ++empty_lines_;
-  else
-    lines_.push_back({begin, end - begin, number_});
+    return;
+  }
+  lines_.push_back({begin, end - begin, number_});
+  if (end - begin > options_.max_line_bytes) fail_last(too_long(number_, end - begin, offset_bytes_ + begin));
 }
 
 MILLRACE_INLINE void line_reader::make_block() {
@@ -109,8 +154,20 @@ MILLRACE_INLINE void line_reader::make_block() {
   static_cast<void>(put(base, at, pending_));
   static_cast<void>(put(base, at, rest_.substr(0, taken_bytes_)));
   if (options_.check_utf8) check_text({reinterpret_cast<const char*>(base), lines_.back().at + lines_.back().size});
+  if (bad_.size() == lines_.size()) {
+    heads_.assign(lines_.size(), no_head);
+    block_ = {};
+    return;
+  }
   const std::size_t name_at = put(base, at, field_name), file_at = put(base, at, file);
-  for (const span_of_line& one : lines_) {
+  std::size_t bad = 0, last_head_at = no_head;
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (bad < bad_.size() && bad_[bad].index == i) [[unlikely]] {
+      ++bad;
+      heads_.push_back(no_head);
+      continue;
+    }
+    const span_of_line& one = lines_[i];
     const std::size_t key_at = put(base, at, line::key_before);
     auto* const digits = reinterpret_cast<char*>(base + at);
     at += static_cast<std::size_t>(std::to_chars(digits, digits + 20, one.number).ptr - digits);
@@ -124,9 +181,9 @@ MILLRACE_INLINE void line_reader::make_block() {
                                    .held_bytes = block_.get()->capacity_bytes / lines_.size()};
     std::memcpy(base + at, &field, sizeof field);
     at = head_at;
-    if (heads_.empty()) block_.get()->head = base + at;
-    else reinterpret_cast<detail::record_head*>(base + heads_.back())->next_at = at;
-    heads_.push_back(at);
+    if (last_head_at == no_head) block_.get()->head = base + at;
+    else reinterpret_cast<detail::record_head*>(base + last_head_at)->next_at = at;
+    heads_.push_back(last_head_at = at);
     std::memcpy(base + at, &head, sizeof head);
     at += sizeof head;
   }
@@ -138,28 +195,42 @@ MILLRACE_INLINE std::size_t line_reader::put(std::byte* base, std::size_t& at, s
 }
 
 MILLRACE_INLINE void line_reader::check_text(std::string_view text) {
-  const std::size_t good = detail::utf8_prefix_bytes(text);
-  if (good == text.size()) return;
-  while (!lines_.empty() && lines_.back().at > good) lines_.pop_back();
-  const span_of_line bad = lines_.back();
-  lines_.pop_back();
-  const std::string_view found = text.substr(good, 4), begin = text.substr(bad.at, 2);
-  const bool utf16 = bad.number == 1 && (begin == "\xff\xfe" || begin == "\xfe\xff");
-  failure_ = nullptr;   // a line that is too long comes later
-  fail(data_error("line " + std::to_string(bad.number) + " is not valid UTF-8: its byte " +
-                      std::to_string(good - bad.at + 1) + " begins '" + printable(found) + "'" +
-                      (utf16 ? ", the mark of UTF-16" : ""),
-                  "Convert the file to UTF-8 (iconv -f " + std::string(utf16 ? "UTF-16" : "ENCODING") +
-                      " -t UTF-8), or set lines_options::check_utf8 to false",
-                  where(bad.number, offset_bytes_ + good)));
+  const std::size_t too_long_lines = bad_.size();
+  for (std::size_t begin = 0, i = 0; i < lines_.size();) {
+    const std::size_t good = begin + detail::utf8_prefix_bytes(text.substr(begin));
+    if (good == text.size()) break;
+    while (i + 1 < lines_.size() && lines_[i + 1].at <= good) ++i;
+    const auto same = [i](const bad_line& bad) { return bad.index == i; };
+    if (std::none_of(bad_.begin(), bad_.end(), same))
+      bad_.push_back({i, std::make_exception_ptr(no_utf8(lines_[i], text, good))});
+    if (++i < lines_.size()) begin = lines_[i].at;
+  }
+  if (too_long_lines > 0 && bad_.size() > too_long_lines)
+    std::sort(bad_.begin(), bad_.end(), [](const bad_line& a, const bad_line& b) { return a.index < b.index; });
 }
 
-MILLRACE_INLINE data_error line_reader::too_long(std::uint64_t number, std::size_t size, std::uint64_t offset_bytes,
-                                                 const char* or_more) const {
-  return data_error("line " + std::to_string(number) + " has " + or_more + std::to_string(size) +
-                        " bytes (expected: at most " + std::to_string(options_.max_line_bytes) + ")",
-                    "Raise max_line_bytes if that is right; else this is not a file of lines",
-                    where(number, offset_bytes));
+MILLRACE_INLINE data_error line_reader::no_utf8(const span_of_line& bad, std::string_view text,
+                                                std::size_t good) const {
+  const std::string_view before = text.substr(bad.at, good - bad.at), begin = text.substr(bad.at, 2);
+  const auto column = 1 + std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
+  const bool utf16 = bad.number == 1 && (begin == "\xff\xfe" || begin == "\xfe\xff");
+  const auto wrong = static_cast<unsigned char>(text[good]);
+  return {subject(bad.number) + " is not valid UTF-8: got byte 0x" + detail::hex(wrong, 2) +
+              " at column " + std::to_string(column) + (utf16 ? ", the mark of UTF-16" : ""),
+          "Convert the file to UTF-8 (iconv -f " + std::string(utf16 ? "UTF-16" : "ENCODING") +
+              " -t UTF-8), or set lines_options::check_utf8 to false",
+          where(bad.number, offset_bytes_ + good)};
+}
+
+MILLRACE_INLINE data_error line_reader::too_long(std::uint64_t number, std::uint64_t size,
+                                                 std::uint64_t offset_bytes) const {
+  return {subject(number) + " is too long: got " + std::to_string(size) + " bytes, expected at most " +
+              std::to_string(options_.max_line_bytes),
+          "Raise max_line_bytes if that is right; else this is not a file of lines", where(number, offset_bytes)};
+}
+
+MILLRACE_INLINE std::string line_reader::subject(std::uint64_t number) const {
+  return printable(source_->name()) + ":" + std::to_string(number);
 }
 
 MILLRACE_INLINE error_location line_reader::where(std::uint64_t number, std::uint64_t offset_bytes) const {
@@ -171,8 +242,8 @@ MILLRACE_INLINE std::string line_reader::last_line() const {
   return number_ == 0 ? ", before the first line was complete" : ", after line " + std::to_string(number_);
 }
 
-MILLRACE_INLINE void line_reader::fail(data_error known) {
-  if (!failure_) failure_ = std::make_exception_ptr(std::move(known));
+MILLRACE_INLINE void line_reader::fail_last(data_error why) {
+  bad_.push_back({lines_.size() - 1, std::make_exception_ptr(std::move(why))});
 }
 
 }}  // namespace millrace

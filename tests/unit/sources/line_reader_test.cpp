@@ -15,14 +15,15 @@ namespace {
 struct lines_read {
   std::vector<std::string> texts{};
   std::vector<std::uint64_t> numbers{}, offsets{};
-  std::string error{};
+  std::string error{};                 // the first
+  std::vector<std::string> errors{};   // all, of which the last may be that of the file
   friend bool operator==(const lines_read&, const lines_read&) = default;
 };
 
 lines_read read_lines(std::string file, mr::line_reader_options options = {}) {
   lines_read all;
   mr::line_reader reader(std::make_unique<memory_source>(std::move(file)), shared_pool(), options);
-  try {
+  const auto read_on = [&] {
     while (auto one = reader.next()) {
       all.texts.emplace_back(one->text());
       all.numbers.push_back(one->number());
@@ -31,9 +32,17 @@ lines_read read_lines(std::string file, mr::line_reader_options options = {}) {
       REQUIRE(one->origin().where().key == "line " + std::to_string(one->number()));
       REQUIRE(mr::detail::location_of(one->field()).key == one->origin().key());
     }
-  } catch (const mr::error& e) {
-    all.error = e.what();
-    CHECK_THROWS(static_cast<void>(reader.next()));
+  };
+  for (bool more = true; more;) {
+    try {
+      read_on();
+      more = false;
+    } catch (const mr::error& e) {
+      if (all.errors.empty()) all.error = e.what();
+      all.errors.emplace_back(e.what());
+      more = reader.goes_on();
+      if (!more) CHECK_THROWS(static_cast<void>(reader.next()));
+    }
   }
   return all;
 }
@@ -109,17 +118,19 @@ TEST_CASE("random files: as character by character, plain and through every comp
   }
 }
 
-TEST_CASE("what is no UTF-8 is named with file, line and offset, behind the lines before it") {
+TEST_CASE("what is no UTF-8 is named with file, line, column and offset, between the lines around it") {
   std::string file;
   for (int i = 0; i < 1'000; ++i) file += "all is well \xc3\xa9\n";
   const lines_read bad = read_lines(file + "caf\xe9 au lait\nfine again\n");
-  CHECK(bad.texts.size() == 1'000);
-  CHECK(bad.error.find("line 1001 is not valid UTF-8: its byte 4 begins '\\xe9 au'") != std::string::npos);
+  CHECK(bad.texts.size() == 1'001);
+  CHECK(bad.texts.back() == "fine again");
+  CHECK(bad.errors.size() == 1);
+  CHECK(bad.error.find("memory.tar:1001 is not valid UTF-8: got byte 0xe9 at column 4") != std::string::npos);
   CHECK(bad.error.find("offset 15003, key line 1001, stage lines") != std::string::npos);
   CHECK(read_lines(file + "caf\xe9\nfine\n", {.check_utf8 = false}).texts.size() == 1'002);
   // A character cut in two by the end of a line is none.
-  CHECK(read_lines("\xe4\xb8\n\xad\n").error.find("line 1 is not valid UTF-8") != std::string::npos);
-  CHECK(read_lines("a\nb\xc3").error.find("line 2 is not valid UTF-8") != std::string::npos);
+  CHECK(read_lines("\xe4\xb8\n\xad\n").error.find(":1 is not valid UTF-8") != std::string::npos);
+  CHECK(read_lines("a\nb\xc3").error.find(":2 is not valid UTF-8") != std::string::npos);
   CHECK(read_lines(std::string("\xff\xfe" "a\0\n\0", 6)).error.find("the mark of UTF-16") != std::string::npos);
 }
 
@@ -128,21 +139,58 @@ TEST_CASE("a line that is too long is an error before it is held") {
   CHECK(read_lines("12345678\r\n12345678", eight).texts == texts{"12345678", "12345678"});
   CHECK(read_lines("\xef\xbb\xbf" "12345678\n", eight).texts == texts{"12345678"});
   const lines_read long_line = read_lines("a\n123456789\nb\n", eight);
-  CHECK(long_line.texts == texts{"a"});
-  CHECK(long_line.error.find("line 2 has 9 bytes (expected: at most 8)") != std::string::npos);
+  CHECK(long_line.texts == texts{"a", "b"});
+  CHECK(long_line.error.find(":2 is too long: got 9 bytes, expected at most 8") != std::string::npos);
   CHECK(long_line.error.find("offset 2, key line 2") != std::string::npos);
-  CHECK(read_lines("a\n" + std::string(3'000'000, 'x'), eight).error.find("line 2 has at least ") != std::string::npos);
+  for (const std::string end : {"", "\n", "\r\n", "\nb"}) {
+    const lines_read skipped = read_lines("a\n" + std::string(3'000'000, 'x') + end, eight);
+    CHECK(skipped.errors.size() == 1);
+    CHECK(skipped.error.find(":2 is too long: got 3000000 bytes") != std::string::npos);
+    CHECK(skipped.texts == (end == "\nb" ? texts{"a", "b"} : texts{"a"}));
+    if (end == "\nb") CHECK(skipped.offsets.back() == 3'000'003);
+  }
 }
 
-TEST_CASE("of a line that is too long and one that is no UTF-8 the first is the error, behind the lines before it") {
+TEST_CASE("each bad line is one error at its place, and all other lines come") {
   const mr::line_reader_options eight{.max_line_bytes = 8};
   const lines_read both = read_lines("good\n\xff and too long\nfine\n", eight);
-  CHECK(both.texts == texts{"good"});
-  CHECK(both.error.find("line 2 has 14 bytes (expected: at most 8)") != std::string::npos);
-  const lines_read text_first = read_lines("good\n\xff\nfine\ntoo long a line\n", eight);
-  CHECK(text_first.texts == texts{"good"});
-  CHECK(text_first.error.find("line 2 is not valid UTF-8") != std::string::npos);
-  CHECK(read_lines("good\nfine\n\xff and too long\n", eight).texts == texts{"good", "fine"});
+  CHECK(both.texts == texts{"good", "fine"});
+  CHECK(both.errors.size() == 1);
+  CHECK(both.error.find(":2 is too long: got 14 bytes") != std::string::npos);
+  const lines_read text_first = read_lines("good\n\xff\nfine\ntoo long a line\n\xc3\xa9\xe9", eight);
+  CHECK(text_first.texts == texts{"good", "fine"});
+  REQUIRE(text_first.errors.size() == 3);
+  CHECK(text_first.errors[0].find(":2 is not valid UTF-8") != std::string::npos);
+  CHECK(text_first.errors[1].find(":4 is too long") != std::string::npos);
+  CHECK(text_first.errors[2].find(":5 is not valid UTF-8: got byte 0xe9 at column 2") != std::string::npos);
+  CHECK(read_lines("\xff\n\xff\n", eight).errors.size() == 2);   // a block of bad lines only
+  std::mt19937 random(12);
+  for (int round = 0; round < 60; ++round) {
+    // Lines of some hundred bytes, or of more than a chunk; about one in ten is bad.
+    const std::size_t longest = round % 3 == 0 ? 900'000 : 300, limit = longest / 2;
+    std::string file;
+    texts good;
+    std::vector<std::uint64_t> numbers, offsets, bad;
+    for (std::uint64_t n = 1; file.size() < (round % 3 == 0 ? 4'000'000U : 200'000U); ++n) {
+      std::string text(random() % limit, 'x');
+      const unsigned kind = random() % 20;
+      if (kind == 0) text.resize(limit + 1 + random() % limit, 'x');
+      if (kind == 1) text += random() % 2 ? "\xe9" : "\xc3";
+      (kind < 2 ? bad : numbers).push_back(n);
+      if (kind >= 2) {
+        offsets.push_back(file.size());
+        good.push_back(text);
+      }
+      file += text + (random() % 2 ? "\n" : "\r\n");
+    }
+    const lines_read read = read_lines(file, {.max_line_bytes = limit});
+    CHECK((read.texts == good));
+    CHECK((read.numbers == numbers));
+    CHECK((read.offsets == offsets));
+    REQUIRE(read.errors.size() == bad.size());
+    for (std::size_t i = 0; i < bad.size(); ++i)
+      CHECK(read.errors[i].find("memory.tar:" + std::to_string(bad[i]) + " is ") != std::string::npos);
+  }
 }
 
 TEST_CASE("a compressed file that is cut off or damaged gives its whole lines, then the error") {
@@ -179,7 +227,7 @@ TEST_CASE("one flipped bit in a compressed file of lines: the same lines, or an 
       refused += !found.error.empty();
       if (found.error.empty()) CHECK((found == whole));
       // Whatever the damage makes of the lines, it is the stream that is told to be damaged.
-      else CHECK(found.error.find(" stream is damaged") != std::string::npos);
+      else CHECK(found.errors.back().find(" stream is damaged") != std::string::npos);
     }
     CHECK(refused > flips * 9 / 10);
   }
