@@ -63,6 +63,8 @@
 #include <millrace/tune/tuning_search.ipp>
 #include <millrace/sources/brace_expansion.ipp>
 #include <millrace/sources/entry_points.ipp>
+#include <millrace/sources/file_data.ipp>
+#include <millrace/sources/files.ipp>
 #include <millrace/sources/indexed_shards.ipp>
 #include <millrace/sources/json_objects.ipp>
 #include <millrace/sources/keys_from.ipp>
@@ -70,6 +72,7 @@
 #include <millrace/sources/lines.ipp>
 #include <millrace/sources/listed_key.ipp>
 #include <millrace/sources/mix.ipp>
+#include <millrace/sources/path_glob.ipp>
 #include <millrace/sources/shard_list.ipp>
 #include <millrace/sources/shards.ipp>
 #include <millrace/sources/sidecar_counts.ipp>

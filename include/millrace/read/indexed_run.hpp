@@ -111,6 +111,7 @@ class indexed_run final : public planned_run {
   std::string lane_mixing_advice() const
     requires source_type::observes
   {
+    if (plan_.samples() == plan_.settings().counts.size()) return {};   // one sample in each shard: nothing to mix
     if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
     const shuffle_forecast ahead(plan_);
     const double share = ahead.share(), ideal = ahead.ideal_share();

@@ -2,6 +2,7 @@
 //
 //   mr::list_shards("train-{000..146}.tar");                                     // braces
 //   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
+//   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
 //   mr::list_shards(std::vector<std::string>{"odd#name?.tar", "x{1}.tar"});      // a list is taken literally
 //
 // A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
+#include <millrace/sources/folder_rule.hpp>
 
 #include <span>
 #include <string>
@@ -27,14 +29,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Selects files of a folder.
-struct folder_rule {
-  bool (*takes)(std::string_view name) noexcept;
-  const char* sentence;   ///< tells the user which endings are taken
-  bool leaves_out_missing = false;   ///< a file that is not there, or a glob that nothing matches, is no error
-  std::size_t unreadable_at_most = 0;   ///< files that may be unreadable or missing
-};
-
 bool names_a_shard(std::string_view name) noexcept;
 inline constexpr folder_rule shards_of_a_folder{
     names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
@@ -46,7 +40,7 @@ bool exists(const std::string& path) noexcept;
 bool is_folder(const std::string& path) noexcept;
 
 /// Returns the sorted paths that a glob matches.
-std::vector<std::string> glob_matches(const std::string& pattern);
+std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule = shards_of_a_folder);
 
 std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
 

@@ -6,6 +6,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/sources/brace_expansion.hpp>
+#include <millrace/sources/path_glob.hpp>
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -64,7 +65,8 @@ MILLRACE_INLINE bool is_folder(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern) {
+MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule) {
+  if (has_deep_glob(pattern)) return deep_matches(pattern, rule);
   struct matches : ::glob_t {
     matches() : ::glob_t() {}
     matches(const matches&) = delete;
@@ -76,7 +78,17 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
   if (result != 0 && result != GLOB_NOMATCH)
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  if (rule.with_subfolders) std::erase_if(paths, is_folder);
   std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Returns the files that a folder stands for.
+MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
+  if (!rule.with_subfolders) return shards_in(folder, rule);
+  std::vector<std::string> paths = files_below(folder, rule);
+  if (paths.empty())
+    throw setup_error("the folder '" + printable(folder) + "' has no files, also below it", rule.sentence);
   return paths;
 }
 
@@ -109,6 +121,7 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
 }
 
 MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
+  if (at_most >= paths.size()) return;
   constexpr std::size_t max_named = 3;
   std::string named;
   std::size_t bad = 0;
@@ -161,12 +174,12 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, c
       const std::string path(detail::local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
       if (rule.leaves_out_missing && !is_glob && !detail::exists(path)) continue;
-      std::vector<std::string> matches = is_glob ? detail::glob_matches(path) : std::vector<std::string>{path};
+      std::vector<std::string> matches = is_glob ? detail::glob_matches(path, rule) : std::vector<std::string>{path};
       if (matches.empty() && !rule.leaves_out_missing)
         throw setup_error("no file matches '" + printable(path) + "'",
                           "Check the path; relative paths begin at the working directory of the program");
       for (auto& match : matches) {
-        if (detail::is_folder(match)) append(detail::shards_in(match, rule));
+        if (detail::is_folder(match)) append(detail::files_of_folder(match, rule));
         else paths.push_back(std::move(match));
       }
     }
@@ -187,6 +200,16 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string
 
 namespace detail {
 
+/// Returns whether a glob of a storage, or a folder, which ends with a slash, has this file.
+MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, const folder_rule& rule) {
+  const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
+  if (pattern.ends_with('/') && rule.with_subfolders)
+    return !last.empty() && rule.takes(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
+  if (pattern.ends_with('/')) return file.size() == pattern.size() + last.size() && rule.takes(last);
+  if (has_deep_glob(pattern)) return path_matches(pattern, file) && (!pattern.ends_with("**") || rule.takes(last));
+  return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
+}
+
 MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= pattern.size();) {
@@ -205,10 +228,7 @@ MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, c
       }
       const std::size_t before = names.size();
       for (std::string& found : o.at->list(name.substr(0, glob))) {
-        const std::string_view last = std::string_view(found).substr(found.rfind('/') + 1);
-        const bool matches = is_folder ? found.size() == name.size() + last.size() && o.rule.takes(last)
-                                       : ::fnmatch(name.c_str(), found.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
-        if (matches) names.push_back(std::move(found));
+        if (means(name, found, o.rule)) names.push_back(std::move(found));
       }
       std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
       if (names.size() == before && !o.rule.leaves_out_missing)

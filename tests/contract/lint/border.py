@@ -138,6 +138,7 @@ OPT_IN = {
     "run/quarantine_list.hpp": "quarantine_list damaged_sample",
     "run/session.hpp": "batch_of",
     "sources/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
+    "sources/files.hpp": "files folder_classes",
     "sources/from.hpp": "source_options",
     "sources/indexed_shards.hpp": "indexed_shards",
     "sources/keys_from.hpp": "keys_from",

@@ -83,6 +83,9 @@ namespace own_file {
 #include "recipe_21.hpp"
 #include "recipe_22.hpp"
 }
+namespace loose_files {
+#include "recipe_23.hpp"
+}
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 damaged_samples::example damaged_samples::prepare(const millrace::record& r) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace mr = millrace;
 using namespace tar_test;
 
@@ -103,4 +105,44 @@ TEST_CASE("commands and network addresses are refused and never followed") {
   }
   CHECK(f.file_count() == 0);
   CHECK(message_of("s3://bucket/x.tar").find("the scheme 's3' needs a storage") != std::string::npos);
+}
+
+TEST_CASE("** matches any number of folders: sorted, without hidden names, and links do not lead round for ever") {
+  const temporary_folder f;
+  for (const char* folder : {"a/b/c", "a/.hidden", "z"}) std::filesystem::create_directories(f / folder);
+  for (const char* name : {"0.tar", "a/1.tar", "a/b/2.tar", "a/b/c/3.tar", "a/b/c/x.txt", "a/.hidden/4.tar",
+                           "a/.5.tar", "z/6.tar"})
+    save(f / name, "x");
+  std::filesystem::create_directory_symlink("..", f / "a/b/up");          // leads back to a/
+  std::filesystem::create_directory_symlink("../z", f / "a/zz");
+  std::filesystem::create_symlink("../0.tar", f / "a/link.tar");
+  const std::string p = f.path() + "/";
+  CHECK(mr::list_shards(p + "**/*.tar") == names{p + "0.tar", p + "a/1.tar", p + "a/b/2.tar", p + "a/b/c/3.tar",
+                                                 p + "a/link.tar", p + "a/zz/6.tar", p + "z/6.tar"});
+  CHECK(mr::list_shards(p + "a/**/c/*.tar") == names{p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "**/b/**/*.tar") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "**/**/c/?.tar") == names{p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "a/b/**") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});   // what the folder would be
+  CHECK(mr::list_shards(p + "**/.hidden/*.tar") == names{p + "a/.hidden/4.tar"});
+  CHECK(mr::list_shards(p + "**/.*.tar") == names{p + "a/.5.tar"});
+  CHECK(mr::list_shards(p + "{a,z}/**/[36].tar") == names{p + "a/b/c/3.tar", p + "a/zz/6.tar", p + "z/6.tar"});
+  CHECK(message_of(p + "none/**/*.tar").find("no file matches") != std::string::npos);
+  std::filesystem::create_symlink("self.tar", f / "z/self.tar");
+  CHECK(message_of(p + "**/self.tar").find("Too many levels of symbolic links") != std::string::npos);
+}
+
+TEST_CASE("a folder below ** that cannot be read is named") {
+  if (::geteuid() == 0) return;   // root reads everything
+  const temporary_folder f;
+  std::filesystem::create_directories(f / "a/locked");
+  save(f / "a/1.tar", "x");
+  std::filesystem::permissions(f / "a/locked", std::filesystem::perms::none);
+  std::string message;
+  try {
+    (void)mr::list_shards(f.path() + "/**/*.tar");
+  } catch (const mr::io_error& e) {
+    message = e.message();
+  }
+  std::filesystem::permissions(f / "a/locked", std::filesystem::perms::owner_all);
+  CHECK(message == "the folder '" + f.path() + "/a/locked/' cannot be read: Permission denied");
 }

@@ -1,0 +1,10 @@
+// Loose files, such as a folder of images, as the source of a flow. An umbrella: includes only.
+//
+//   #include <millrace/files.hpp>
+//   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1024});
+#pragma once
+
+#include <millrace/item/array.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/sources/files.hpp>
+#include <millrace/stages/shuffle.hpp>

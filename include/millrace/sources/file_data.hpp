@@ -1,0 +1,110 @@
+// A list of loose files as a data set whose samples can be read in any order: one sample is one file.
+//
+//   mr::detail::file_data data(names, {.root_bytes = 7});
+//   data.counts();                                              // 1 for each file
+//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i] for i < good
+//   data.fingerprint();                                         // digest of keys and sizes: for resuming
+//
+// indexed_run and indexed_source read it as they read shard_data. Each file counts as a shard with one sample, because
+// any file costs the same to read. Therefore an order that permutes shards permutes the files completely.
+// A record has one field, whose name is the ending of the file in lower case ("file" without an ending), and its
+// checksum. With classes it has a field "cls" too, which is the number of its class as text.
+// Errors of the constructor: setup_error if files are missing or unreadable, naming the first three, and for a file
+// without a class. Errors of read(): data_error for a local file that cannot be read or has another size than at the
+// start, because one file is one sample; io_error of a storage.
+// Threads: the constructor starts up to 32 and waits for them. Any number may call read() at the same time.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/metered_file.hpp>
+#include <millrace/item/record_builder.hpp>
+#include <millrace/item/sample.hpp>
+#include <millrace/measure/event_counts.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of file_data.
+struct file_data_options {
+  std::size_t root_bytes = 0;              ///< length of the front of each name that is not in its key
+  std::vector<std::string> classes{};      ///< first folders of keys, in the order of their numbers; empty: no classes
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
+  std::size_t unreadable_at_most = 0;      ///< files that may be missing or unreadable at the start
+  millrace::storage storage{};
+};
+
+/// The files of one data set.
+class file_data {
+ public:
+  using item = record;
+
+  /// Looks up the sizes of all files. Throws the errors described at the top of the file.
+  file_data(std::vector<std::string> names, file_data_options o);
+
+  /// Returns 1 for each file.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a sample.
+  std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
+  /// Returns 0: a choice of files is another data set.
+  std::uint64_t choice() const noexcept { return 0; }
+  std::string choice_text() const { return {}; }
+  /// Returns the file and the key of a sample.
+  error_location location_of(const located_sample& s) const {
+    const auto file = static_cast<std::size_t>(s.shard);
+    return {.shard = names_[file], .key = std::string(key(file))};
+  }
+  /// Returns the size of all files together.
+  std::uint64_t size_bytes() const noexcept { return all_bytes_; }
+  /// Returns a digest of the keys, sizes and classes. Folders above the keys, times and contents are not in it.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  /// Returns a line to show at the start; empty if all is well.
+  const std::string& notice() const noexcept { return notice_; }
+  /// Counts nothing: an explicit instantiation of indexed_source needs it.
+  void report_reads(event_counts&) const noexcept {}
+  /// Returns the meter of the reads.
+  read_meter& reads() const noexcept { return reads_; }
+
+  /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
+  /// next one. Records after it are good or empty.
+  std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);
+  /// Returns whether read() failed because a storage gave up; repeating the call would take as long.
+  bool is_given_up(const std::exception_ptr& failure) const noexcept {
+    return !options_.storage.is_local() && is_error_of_storage(failure);
+  }
+
+ private:
+  static constexpr std::uint64_t unknown_size = ~std::uint64_t{0};
+
+  std::string_view key(std::size_t file) const noexcept {
+    return std::string_view(names_[file]).substr(options_.root_bytes);
+  }
+  void find_sizes();
+  /// Sets the numbers of the classes. Throws setup_error if a file has none.
+  void find_classes();
+  record read_file(std::size_t file, record_builder& build) const;
+  record read_local(std::size_t file, record_builder& build) const;
+
+  const std::vector<std::string> names_;
+  const file_data_options options_;
+  mutable block_pool pool_;
+  mutable read_meter reads_;
+  std::vector<std::uint64_t> counts_, sizes_;
+  std::vector<std::uint32_t> classes_;   // of each file; empty without classes
+  std::uint64_t all_bytes_ = 0, fingerprint_ = 0;
+  std::string notice_;
+};
+
+/// Returns the field name of a file: its ending in lower case, without the dot; "file" if it has none.
+std::string field_of_file(std::string_view name);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/file_data.ipp>
+#endif

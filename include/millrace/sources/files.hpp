@@ -1,0 +1,132 @@
+// files: loose files as the source of a flow, in an exact order, for ranks and resume. Opt-in: not in the umbrella.
+//
+//   #include <millrace/files.hpp>
+//   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1})
+//             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
+//
+// The items are records, so the function that serves shards serves files too. r.key() is the path after the fixed part
+// ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field that is named by its ending in
+// lower case: r["jpg"]. `root` sets another fixed part.
+// Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(). Or a folder, which stands for
+// all files in and below it. Or a list of names, which is taken literally. Globs match files only, and leave out names
+// that begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
+// Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
+// integer<std::int32_t>(r["cls"]). Numbers count the sorted names of the folders from 0, and folder_classes() returns
+// these names. `classes` sets the names and their order instead, for example those of the training set.
+// Order: as indexed_shards(), without an index file. A shuffle of any window is a permutation of all files, because any
+// file costs the same to read. A run can resume after any batch. Its resume point fits only the same keys and sizes.
+// Every sample has to become exactly one row: no expand, filter or later shuffle.
+// Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read. io_error for an
+// unreadable folder. At its batch, a data_error for a file that vanished, became unreadable or changed its size. With
+// on_damage that is one damaged sample.
+// Threads: I/O threads read the files. Cost of the start: three system calls for each file. Write millions of small
+// files into shards instead.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/read/indexed_run.hpp>
+#include <millrace/sources/file_data.hpp>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of files().
+struct files_options {
+  std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
+  bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
+  std::vector<std::string> classes{};    ///< the names of these folders in order; not empty: folders_are_classes
+  /// The front of each path that is not in its key. Not set: the folders before the first glob, and nothing for a list.
+  std::string root{};
+  /// Whether to use the file with this key. Not set: all.
+  std::function<bool(std::string_view key)> where{};
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
+  /// Files that may be missing or unreadable at the start; for a session with on_damage.
+  std::size_t unreadable_at_most = 0;
+  millrace::storage storage{};           ///< where the files are
+};
+
+namespace detail {
+
+/// The files that a user named, before they are looked up.
+struct named_files {
+  std::vector<std::string> paths;
+  std::size_t root_bytes = 0;   ///< length of the front of each path that is not in its key
+};
+
+/// Returns the files of a pattern, and its fixed part.
+named_files find_files(std::string_view pattern, const files_options& o);
+/// Returns the files of a list.
+named_files find_files(std::vector<std::string> names, const files_options& o);
+
+/// A range of names: text, or anything that a std::string can be made from, such as std::filesystem::path.
+template <class R>
+concept list_of_names = !std::is_convertible_v<const R&, std::string_view> && requires(const R& r) {
+  std::string(*std::begin(r));
+  std::end(r);
+};
+
+template <class Names>
+named_files files_of(const Names& names, const files_options& o) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
+    return find_files(std::string_view(names), o);
+  } else {
+    std::vector<std::string> list;
+    for (const auto& name : names) list.emplace_back(name);
+    return find_files(std::move(list), o);
+  }
+}
+
+/// Returns the sorted first folders of the keys.
+std::vector<std::string> classes_of(const named_files& files);
+
+/// The source that files() makes.
+class files_source {
+ public:
+  using item = record;
+  using planned = indexed_run<file_data>;
+
+  files_source(named_files files, const files_options& o);
+
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
+
+  // The members of every source. The session calls plan() instead, so open() has no definition.
+  std::size_t shards() const noexcept { return data_->counts().size(); }
+  planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
+
+ private:
+  std::shared_ptr<file_data> data_;
+};
+
+}  // namespace detail
+
+/// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of names.
+/// Throws setup_error if there is no file or one cannot be read, io_error if a folder cannot be read.
+template <class Names>
+  requires(std::is_convertible_v<const Names&, std::string_view> || detail::list_of_names<Names>)
+auto files(const Names& names, const files_options& options = {}) {
+  using source = detail::files_source;
+  return detail::flow<record, source>{{}, source(detail::files_of(names, options), options), options.seed};
+}
+
+/// Returns the names of the classes of files(names, {.folders_are_classes = true}), in the order of their numbers.
+template <class Names>
+  requires(std::is_convertible_v<const Names&, std::string_view> || detail::list_of_names<Names>)
+std::vector<std::string> folder_classes(const Names& names, const files_options& options = {}) {
+  if (!options.classes.empty()) return options.classes;
+  return detail::classes_of(detail::files_of(names, options));
+}
+
+}}  // namespace millrace
+
+#include <millrace/sources/compiled_files.hpp>
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/files.ipp>
+#endif
