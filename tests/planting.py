@@ -19,6 +19,7 @@ from checks import ROOT, Broken, in_parallel, launcher, library_flags
 
 INCLUDE, TESTS = ROOT / "include", ROOT / "tests"
 LIMIT_SECONDS = 60
+UNPLANTED_LIMIT_SECONDS = 900   # guards against hangs alone
 
 
 class Edit(typing.NamedTuple):
@@ -110,11 +111,11 @@ class Build(typing.NamedTuple):
             return "fault", f"{signal.Signals(-done.returncode).name} in: {where}"
         return "check", f"failed: {where}"
 
-    def check_unplanted(self, program, objects, **limits):
+    def check_unplanted(self, program, objects, limit_seconds=UNPLANTED_LIMIT_SECONDS):
         """None where the program is green as the tree stands; else what is wrong."""
         folder = folder_for(self.scratch, program)
         try:
-            kind, what = self.outcome_of(program, folder, objects, **limits)
+            kind, what = self.outcome_of(program, folder, objects, limit_seconds=limit_seconds)
         except Broken as problem:
             return str(problem)
         if kind != "green":

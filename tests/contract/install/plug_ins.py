@@ -23,7 +23,7 @@ def built(*command):
 
 def problem_with(host, plug_in, expected):
     done = subprocess.run([host, plug_in, str(TIMES)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=120)
+                          timeout=900)
     if (done.returncode, done.stdout.strip()) == (0, expected):
         return None
     return f"exit status {done.returncode}, expected 0 and '{expected}'\n{done.stdout[-2000:]}"

@@ -47,7 +47,7 @@ def problem_with(job):
         if built.returncode != 0:
             return built.stdout[-3000:]
         ran = subprocess.run([f"{folder}/program"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             cwd=folder, timeout=120, stdin=subprocess.DEVNULL)
+                             cwd=folder, timeout=900, stdin=subprocess.DEVNULL)
         if ran.returncode != 0:
             return f"exit status {ran.returncode}\n{ran.stdout[-3000:]}"
     passes.remember(key)

@@ -1,4 +1,5 @@
 // What a session on a GPU promises. Compiled against the fake CUDA runtime and against the real one.
+#include "../../eventually.hpp"
 #include "kept_batches.hpp"
 
 #include <atomic>
@@ -9,10 +10,6 @@
 using namespace contract;
 
 namespace {
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Tells whether a batch's copy is held up. Outlives what holds it.
 class watched_copy {
@@ -83,17 +80,11 @@ TEST_CASE("session: next and release return at once while the step's stream is b
   step.synchronize();
   contract::pause();   // what can be read ahead is there
   contract::held until(step);
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {   // waiting for the step would be for ever
     auto b = run.next();
     kept.step(b, step);
   }
   CHECK_FALSE(until.over());
-#ifndef MILLRACE_FAKE_CUDA
-  CHECK(milliseconds_since(start) < 5);
-#else
-  CHECK(milliseconds_since(start) < 5'000);   // of a machine that does much else; waiting would be for ever
-#endif
   until.let_go();
   step.synchronize();
   CHECK(kept.right());
@@ -120,25 +111,28 @@ TEST_CASE("session: the device's events say how long it had no batch, whatever a
     step.synchronize();
     return run.figures();
   };
-  const mr::detail::flow_figures busy = figures_of(std::chrono::milliseconds(0), std::chrono::milliseconds(12));
-  REQUIRE(busy.device_gap_ns);
-  CHECK(busy.find(mr::detail::stage_kind::step)->starved_share() > 0.5);
-  CHECK(busy.data_wait_share() < 0.3);
-  const mr::detail::flow_figures idle = figures_of(std::chrono::milliseconds(12), std::chrono::milliseconds(1));
-  REQUIRE(idle.device_gap_ns);
-  CHECK(*idle.device_gap_ns > 40 * 5'000'000);
-  CHECK(idle.data_wait_share() > busy.data_wait_share());
+  CHECK(at_some_scale([&](int scale) {
+    const std::chrono::milliseconds none(0), longer(12 * scale);
+    const mr::detail::flow_figures busy = figures_of(none, longer), idle = figures_of(longer, longer / 12);
+    REQUIRE(busy.device_gap_ns);
+    REQUIRE(idle.device_gap_ns);
+    return busy.find(mr::detail::stage_kind::step)->starved_share() > 0.5 && busy.data_wait_share() < 0.3 &&
+           *idle.device_gap_ns > static_cast<std::uint64_t>(40 * scale) * 5'000'000 &&
+           idle.data_wait_share() > busy.data_wait_share();
+  }));
 }
 
 TEST_CASE("session: what lies between two epochs of a loop is no gap of the device") {
   contract::start();
   const contract::stream step;
+  const auto start = std::chrono::steady_clock::now();
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 3}), quiet(2, 2)};
   for (auto& b : run.epoch(0)) static_cast<void>(b);
   std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
   for (auto& b : run.epoch(1)) static_cast<void>(b);
+  const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
   REQUIRE(run.figures().device_gap_ns);
-  CHECK(*run.figures().device_gap_ns < 1'500'000'000);
+  CHECK(*run.figures().device_gap_ns + 1'500'000'000 <= static_cast<std::uint64_t>(all.count()));
 }
 
 TEST_CASE("session: a batch that is loaded late is handed out while the copy before it still waits for the step") {
@@ -163,7 +157,7 @@ TEST_CASE("session: a batch that is loaded late is handed out while the copy bef
   open = true;
   std::atomic<bool> taken{false};
   std::thread patience([&] {
-    for (int i = 0; i < 500 && !taken; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    eventually([&] { return taken.load(); });
     until.let_go();
   });
   take();

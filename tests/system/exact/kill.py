@@ -93,7 +93,7 @@ class Kills:
                              "--threads", random.randrange(4)]
                 with Job(self.command(name, data, *arguments)) as job:
                     if kills >= wanted or job.ends_within(random.uniform(0, random.choice((0.1, 0.5, 1)) * seconds)):
-                        if not job.ends_within(120) or job.process.returncode != 0:
+                        if not job.ends_within(1800) or job.process.returncode != 0:
                             problem = "the last piece failed: " + job.process.stdout.read()
                         break
                     job.kill()

@@ -60,7 +60,7 @@ class Job:
 
     def kill(self, chosen=lambda pid: True):
         """kill -9 to what was chosen of the job; then waits for all of it."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         if chosen(self.process.pid):
             self.process.kill()   # at once: to look for the others takes a while
         for pid in processes_of(self.process.pid):
@@ -85,5 +85,5 @@ class Job:
 def run(command, **environment):
     """What the command printed, and its status."""
     done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=300, env=os.environ | environment)
+                          stderr=subprocess.STDOUT, text=True, timeout=1800, env=os.environ | environment)
     return done.stdout, done.returncode

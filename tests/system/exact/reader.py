@@ -131,7 +131,7 @@ def package_python():
                     [python, "-m", "pip", "install", "-q", "--retries", "1", "--timeout", "15", "webdataset"],
                     [python, "-c", "import webdataset"]):
         try:
-            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240)
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=900)
         except (OSError, subprocess.TimeoutExpired) as problem:
             done = subprocess.CompletedProcess(command, 1, "", str(problem))
         if command[-1] == "import webdataset" and done.returncode == 0:

@@ -12,7 +12,7 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 
 
 def run(name, *arguments, fails=False):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
     if (done.returncode != 0) != fails:
         raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -17,7 +17,7 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def run(command, **environment):
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120,
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL, env=os.environ | AS_ROOT | environment)
 
 

@@ -19,7 +19,7 @@ START_OF_FRAME = re.compile(rb"\xff[\xc0-\xc2\xc9\xca]\x00[\x0b\x11]\x08(..)(..)
 
 
 def run(name, *arguments):
-    return subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+    return subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
 
 

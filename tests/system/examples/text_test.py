@@ -14,7 +14,7 @@ OUTCOME = re.compile(r"^\((.)\) .* waits for data +(\d+\.\d) % of the time, +\d+
 
 
 def run(name, *arguments, status=0):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
     if done.returncode != status:
         raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -13,7 +13,7 @@ LOSSES = r"(?:final|average) loss before (\d\.\d+), after \1, difference 0\.0e\+
 
 def run(*arguments):
     """What it printed; it has to end well."""
-    done = subprocess.run([FOLDER / NAME, *arguments], capture_output=True, text=True, timeout=280,
+    done = subprocess.run([FOLDER / NAME, *arguments], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         sys.exit(f"{NAME} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -30,7 +30,7 @@ std::size_t open_descriptors() {
 /// Those that the library has started and not ended, after a while.
 int threads_left() {
   int left = 0;
-  for (int i = 0; i < 100 && (left = faults_threads ? faults_threads() : 0) > 0; ++i)
+  for (int i = 0; i < 12'000 && (left = faults_threads ? faults_threads() : 0) > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return left;
 }

@@ -220,7 +220,7 @@ void left_early(const places& at, delivered& to) {
     std::thread([&] { run.reset(); }).join();   // while the trainer is at its step
     const auto took = std::chrono::steady_clock::now() - start;
     expect(std::equal(labels.begin(), labels.end(), before.begin()), "a batch changes after its session");
-    expect(took < std::chrono::seconds(5), "leaving takes more than 5 seconds");
+    expect(took < std::chrono::minutes(2), "leaving takes more than 2 minutes");
   }
   to.add("done");
 }

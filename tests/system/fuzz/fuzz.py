@@ -107,7 +107,7 @@ def run(name, program, *arguments):
         "ASAN_OPTIONS": f"quarantine_size_mb=4:malloc_context_size=4:allow_user_poisoning={int(target.poisoning)}",
         "UBSAN_OPTIONS": "print_stacktrace=1"}
     limits = [f"-max_len={target.largest_bytes}", f"-malloc_limit_mb={target.max_megabytes}", "-rss_limit_mb=1024",
-              "-timeout=20"]
+              "-timeout=200"]
     log = FOLDER / name / "log"
     with log.open("w") as out:
         done = subprocess.run([*steady_addresses(), program, f"-artifact_prefix={FOLDER}/{name}-", *limits, *arguments],

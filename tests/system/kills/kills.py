@@ -28,7 +28,7 @@ from checks import JOBS, ROOT, Report, in_parallel, linked_program
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
-RUN_LIMIT_SECONDS = 60
+RUN_LIMIT_SECONDS = 900   # guards against hangs alone
 NEEDS_DATA = ("indexes", "checksums", "sessions")
 MAX_RECORDS = 700   # of a folder: checksums are for 800 members
 TOLD_OF_A_KIND = 3

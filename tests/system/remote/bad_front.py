@@ -42,7 +42,7 @@ class Front(Handler):
 
     def behind(self):
         """The answer of the server behind, to the same question with the same signature."""
-        there = http.client.HTTPConnection(self.server.behind, timeout=30)
+        there = http.client.HTTPConnection(self.server.behind, timeout=600)
         there.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
             there.putheader(name, value)

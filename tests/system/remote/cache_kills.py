@@ -31,7 +31,7 @@ from web import Subject, add_sample
 DISK_BYTES = 64 << 20
 SHARDS = "s-{0..3}.tar"
 RANKS = 2
-LIMIT_S = 300
+LIMIT_S = 900
 SETTINGS = {"WEB_PARTS": 1 << 20, "WEB_MEMORY": 16 << 20, "WEB_STALL": 20, "WEB_BUDGET": 60}
 
 

@@ -20,7 +20,10 @@ from web import Subject, add_sample
 
 SHARDS = 1281
 PATTERN = f"train-{{0000..{SHARDS - 1}}}.tar"
-DELAY_S = 2  # of each answer, so that requests of one round trip begin before any of them ends
+# Of each answer, so that requests of one round trip begin before any of them ends. A request that begins late, on a
+# busy machine, counts as one more round trip, and never as one less: the next delay is tried then.
+DELAYS_S = (2, 8, 32)
+FLIGHT_DELAYS_S = (0.2, 0.8, 3.2)
 
 
 def write_shards(folder):
@@ -53,11 +56,11 @@ def at_once(spans):
 class Start:
     """A start against the server, and what it asked."""
 
-    def __init__(self, subject, server, *arguments, delay_s=DELAY_S):
+    def __init__(self, subject, server, *arguments, delay_s):
         with server.lock:
             server.spans.clear()
             server.delay_s = delay_s
-        self.done = subject(*arguments, WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=30, WEB_BUDGET=60)
+        self.done = subject(*arguments, WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=300)
         with server.lock:
             server.delay_s = 0
             self.spans = list(server.spans)
@@ -82,8 +85,11 @@ def check_starts(report, subject, folder, server):
     expected = {lanes: subject("begin", local, lanes, window).stdout for lanes, window, _ in starts}
     report.add("local runs", None if all("256 samples" in said for said in expected.values()) else str(expected))
     # The local runs have made the indexes. Without a set index:
-    begun = Start(subject, server, "begin", remote, 1, 1, delay_s=0.2)
-    at_start = [span for span in begun.spans if span[2].endswith(".tar.millrace-index")]
+    for delay_s in FLIGHT_DELAYS_S:
+        begun = Start(subject, server, "begin", remote, 1, 1, delay_s=delay_s)
+        at_start = [span for span in begun.spans if span[2].endswith(".tar.millrace-index")]
+        if at_once(at_start) >= 48:
+            break
     report.add("an index a shard: the first batch", None if begun.done.stdout == expected[1] else begun.done.stderr)
     shards = {path for _, _, path in at_start}
     again = len(at_start) - SHARDS   # the indexes of the first shards, whose heads alone were read before
@@ -93,12 +99,15 @@ def check_starts(report, subject, folder, server):
     most = at_once(at_start)
     print(f"        {most} in flight", flush=True)
     report.add("an index a shard: 64 in flight", None if 48 <= most <= 64 else f"{most}")
-    written = subject("set", remote, folder / "set.millrace-index", WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=30,
-                      WEB_BUDGET=60)
+    written = subject("set", remote, folder / "set.millrace-index", WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=300)
     report.add("the set index", None if written.stdout == f"{SHARDS} shards\n" else written.stderr)
     for lanes, window, most in starts:
-        begun = Start(subject, server, "begin", remote, lanes, window)
-        report.add(f"a set index, {lanes} lanes, a window of {window}", begun.problem(expected[lanes], most, 3))
+        for delay_s in DELAYS_S:
+            problem = Start(subject, server, "begin", remote, lanes, window, delay_s=delay_s).problem(
+                expected[lanes], most, 3)
+            if not problem:
+                break
+        report.add(f"a set index, {lanes} lanes, a window of {window}", problem)
 
 
 def main():

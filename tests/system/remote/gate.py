@@ -79,7 +79,7 @@ def gate(store, region="", keys=()):
             made = g.answer(self)
             g.asked.append((self.path, made[0] if made else 0))
             if made is None:
-                behind = http.client.HTTPConnection(urllib.parse.urlsplit(store.endpoint).netloc, timeout=30)
+                behind = http.client.HTTPConnection(urllib.parse.urlsplit(store.endpoint).netloc, timeout=600)
                 behind.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
                 for name, value in self.headers.items():
                     behind.putheader(name, value)

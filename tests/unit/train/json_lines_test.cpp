@@ -1,3 +1,4 @@
+#include "../../eventually.hpp"
 #include "fixtures.hpp"
 
 #include <millrace/base/error.hpp>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <limits>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -133,13 +135,16 @@ TEST_CASE("a process killed while it logs leaves whole records") {
   const std::string path = folder / "run.jsonl";
   std::size_t lines = 0;
   for (int round = 0; round < 5; ++round) {
+    const std::size_t before = content_of(path).size();
     const pid_t child = ::fork();
     if (child == 0) {
       mr::json_lines sink(path);
       for (std::uint64_t s = 0;; ++s)
         sink.write({.step = s, .values = {{"loss", 0.5}}, .message = std::string(s % 9'000, 'm')});
     }
-    ::usleep(5'000);
+    std::error_code none;
+    CHECK(eventually([&] { return std::filesystem::exists(path) && std::filesystem::file_size(path, none) > before; }));
+    ::usleep(5'000);   // somewhere in a record
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     { const mr::json_lines repaired(path); }

@@ -1,3 +1,4 @@
+#include "../../eventually.hpp"
 #include "device_fixtures.hpp"
 
 #include <doctest/doctest.h>
@@ -94,7 +95,7 @@ TEST_CASE("a full log: the row keeps its place and its step, and comes when ther
     {
       const std::lock_guard hang(memory->gate);
       out.push({.step = 0});
-      for (int i = 0; i < 2'000 && memory->entered == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      REQUIRE(eventually([&] { return memory->entered > 0; }));
       out.push({.step = 0});   // and the queue is full
       run_to(6);
       CHECK(m.log_skipped() == 4);   // two rows wait, the others' steps add up

@@ -1,3 +1,4 @@
+#include "../../eventually.hpp"
 #include "fixtures.hpp"
 
 #include <millrace/base/random.hpp>
@@ -6,11 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 namespace mr = millrace;
 
@@ -77,7 +76,7 @@ TEST_CASE("a full log puts the row off, and the mean stays exact over the longer
   {
     const std::lock_guard hang(memory->gate);
     out.push({.step = 0});
-    for (int i = 0; i < 2'000 && memory->entered == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(eventually([&] { return memory->entered > 0; }));
     out.push({.step = 0});   // and the queue is full
     run_to(7);
     CHECK(m.log_skipped() == 3);

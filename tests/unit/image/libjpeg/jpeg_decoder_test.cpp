@@ -5,13 +5,24 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <ctime>
+#include <functional>
 
 namespace mr = millrace;
 
 namespace {
 
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+/// The least processor time of five calls: a busy machine lengthens some, and shortens none.
+double least_cpu_seconds(const std::function<void()>& call) {
+  double least = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const std::clock_t before = std::clock();
+    call();
+    least = std::min(least, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
 
 /// What decoding came to: empty for pixels, else the error's message.
 std::string outcome(std::span<const std::byte> file, const mr::jpeg_options& options, mr::scratch& s) {
@@ -114,34 +125,36 @@ TEST_CASE("flipped bits never do more than give an error or other pixels") {
 TEST_CASE("pixel bombs are refused by their header") {
   const auto file = mr::encode_jpeg(slow::photo(16, 16, 3, 4));
   mr::scratch s;
-  const double before = cpu_seconds();
-  CHECK(outcome(patched(file, 65'500, 65'500), {}, s) ==
-        "the header of the picture says 65500 x 65500 pixels, more than max_pixels = 178956970");
-  CHECK(outcome(patched(file, 20'000, 20'000), {}, s).find("20000 x 20000") != std::string::npos);
-  CHECK(outcome(file, {.max_pixels = 255}, s) ==
-        "the header of the picture says 16 x 16 pixels, more than max_pixels = 255");
-  CHECK(outcome(file, {.max_pixels = 256}, s).empty());
-  // Below the limit, but with nothing behind the header: the first missing byte ends it.
-  CHECK(outcome(patched(file, 13'000, 13'000), {}, s) != "");
-  CHECK(outcome(patched(file, 65'535, 1), {}, s) != "");   // more than libjpeg takes
-  CHECK(cpu_seconds() - before < 0.2);
+  const double seconds = least_cpu_seconds([&] {
+    CHECK(outcome(patched(file, 65'500, 65'500), {}, s) ==
+          "the header of the picture says 65500 x 65500 pixels, more than max_pixels = 178956970");
+    CHECK(outcome(patched(file, 20'000, 20'000), {}, s).find("20000 x 20000") != std::string::npos);
+    CHECK(outcome(file, {.max_pixels = 255}, s) ==
+          "the header of the picture says 16 x 16 pixels, more than max_pixels = 255");
+    CHECK(outcome(file, {.max_pixels = 256}, s).empty());
+    // Below the limit, but with nothing behind the header: the first missing byte ends it.
+    CHECK(outcome(patched(file, 13'000, 13'000), {}, s) != "");
+    CHECK(outcome(patched(file, 65'535, 1), {}, s) != "");   // more than libjpeg takes
+  });
+  CHECK(seconds < 0.2);
 }
 
 TEST_CASE("scans and memory of progressive files are bounded") {
   const auto file = mr::encode_jpeg(slow::photo(64, 64, 1, 5), {.progressive = true});
   mr::scratch s;
   CHECK(outcome(with_scans(file, 80), {.accept_damaged = true}, s).empty());
-  const double before = cpu_seconds();
-  CHECK(outcome(with_scans(file, 1'000), {.accept_damaged = true}, s) == "the JPEG has more than 100 scans");
-  CHECK(outcome(with_scans(file, 0), {.max_scans = 2}, s) == "the JPEG has more than 2 scans");
-  CHECK(outcome(file, {.max_scans = 5}, s) == "the JPEG has more than 5 scans");   // it has 6
-  CHECK(outcome(file, {.max_scans = 6}, s).empty());
-  const auto big =
-      mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
-  CHECK(outcome(big, {.max_memory_bytes = 100'000}, s).find("needs more than 100000 bytes") != std::string::npos);
-  CHECK(outcome(big, {}, s).empty());
-  CHECK(outcome(patched(big, 13'000, 13'000), {}, s).find("needs more than 536870912 bytes") != std::string::npos);
-  CHECK(cpu_seconds() - before < 0.5);
+  const double seconds = least_cpu_seconds([&] {
+    CHECK(outcome(with_scans(file, 1'000), {.accept_damaged = true}, s) == "the JPEG has more than 100 scans");
+    CHECK(outcome(with_scans(file, 0), {.max_scans = 2}, s) == "the JPEG has more than 2 scans");
+    CHECK(outcome(file, {.max_scans = 5}, s) == "the JPEG has more than 5 scans");   // it has 6
+    CHECK(outcome(file, {.max_scans = 6}, s).empty());
+    const auto big =
+        mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
+    CHECK(outcome(big, {.max_memory_bytes = 100'000}, s).find("needs more than 100000 bytes") != std::string::npos);
+    CHECK(outcome(big, {}, s).empty());
+    CHECK(outcome(patched(big, 13'000, 13'000), {}, s).find("needs more than 536870912 bytes") != std::string::npos);
+  });
+  CHECK(seconds < 0.5);
 }
 
 TEST_CASE("decoding stops below the crop") {

@@ -1,4 +1,5 @@
 // Files that will be read are fetched before they are asked for, in their order and within a limit.
+#include "../../../eventually.hpp"
 #include "cached_place.hpp"
 
 #include <doctest/doctest.h>
@@ -17,12 +18,6 @@ std::vector<std::string> taken(cache_plan& plan, std::size_t count) {
 }
 
 void expect(auto& of, const std::vector<std::string>& names) { of.expect(names); }
-
-/// Waits until a condition holds.
-bool comes(const auto& condition) {
-  for (int i = 0; i < 5'000 && !condition(); ++i) sleep_ms(2);
-  return condition();
-}
 
 }  // namespace
 
@@ -86,8 +81,8 @@ TEST_CASE("a cache fetches expected files, and readers find them there") {
   names.insert(names.begin() + 3, "far://plain");
   const auto cache = p.cache();
   cache->expect(names);
-  REQUIRE(comes([&] { return p.below->read_bytes == all; }));
-  REQUIRE(comes([&] { return p.kept().size() == 27; }));
+  REQUIRE(eventually([&] { return p.below->read_bytes == all; }));
+  REQUIRE(eventually([&] { return p.kept().size() == 27; }));
   for (int i = 0; i < 9; ++i)
     CHECK(read_whole(*cache, "far://" + std::to_string(i)) == p.text("far://" + std::to_string(i)));
   CHECK(p.below->read_bytes == all);
@@ -111,13 +106,13 @@ TEST_CASE("fetching ahead stops at its limit, and goes on as files are closed") 
   }
   const auto cache = p.cache();
   cache->expect(names);
-  REQUIRE(comes([&] { return cache->figures().ahead_bytes >= 20'000; }));
+  REQUIRE(eventually([&] { return cache->figures().ahead_bytes >= 20'000; }));
   sleep_ms(100);
   CHECK(cache->figures().ahead_bytes < 20'000 + 4'096);
   CHECK(!p.path_of("far://0").empty());
   CHECK(p.path_of("far://3").empty());
   CHECK(read_whole(*cache, "far://0") == p.text("far://0"));
-  CHECK(comes([&] { return !p.path_of("far://3").empty(); }));
+  CHECK(eventually([&] { return !p.path_of("far://3").empty(); }));
 }
 
 TEST_CASE("errors below and slow storages hold neither readers nor the end back") {
@@ -127,7 +122,7 @@ TEST_CASE("errors below and slow storages hold neither readers nor the end back"
   p.below->fails_from = 0;
   auto cache = p.cache();
   cache->expect(std::vector<std::string>{"far://a", "far://b"});
-  REQUIRE(comes([&] { return p.below->reads > 0; }));
+  REQUIRE(eventually([&] { return p.below->reads > 0; }));
   p.below->fails_from = ~std::uint64_t{0};
   CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
   p.options.ahead_files = 0;

@@ -1,8 +1,10 @@
 // Processes share a cache: one fetches, the others wait, and neither death nor a standstill of one stops the others.
+#include "../../../eventually.hpp"
 #include "cached_place.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include <signal.h>
@@ -60,13 +62,10 @@ class reading_process {
 };
 
 /// Waits until somebody fetches a block, which takes as long as the delay of the files.
-bool is_fetched_soon(const cached_place& p) {
-  for (int i = 0; i < 5'000; ++i) {
-    for (const auto& entry : p.entries())
-      if (entry.name.is_part && entry.bytes > 0) return true;
-    sleep_ms(2);
-  }
-  return false;
+bool is_fetched(const cached_place& p) {
+  return eventually([&] {
+    return std::ranges::any_of(p.entries(), [](const auto& entry) { return entry.name.is_part && entry.bytes > 0; });
+  });
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ bool is_fetched_soon(const cached_place& p) {
 TEST_CASE("four processes fetch each block once") {
   cached_place p;
   p.options.wait_seconds = 300;
-  p.below->delay_ms = 3;
+  p.below->delay_ms = 10;   // so that all four have begun before one is done
   std::vector<std::string> names, backwards;
   std::uint64_t all = 0;
   for (int i = 0; i < 6; ++i) {
@@ -105,7 +104,7 @@ TEST_CASE("the death of the process that fetches is noticed at once") {
   p.below->add("far://a", 4'000);
   p.below->delay_ms = 600'000;
   const reading_process first(p, {"far://a"});
-  REQUIRE(is_fetched_soon(p));
+  REQUIRE(is_fetched(p));
   p.below->delay_ms = 0;
   const reading_process second(p, {"far://a"});
   sleep_ms(50);
@@ -125,7 +124,7 @@ TEST_CASE("a process that stands still while it fetches keeps the others waiting
   p.below->add("far://b", 4'000);
   p.below->delay_ms = 600'000;
   const reading_process first(p, {"far://a"});
-  REQUIRE(is_fetched_soon(p));
+  REQUIRE(is_fetched(p));
   first.signal(SIGSTOP);
   p.below->delay_ms = 0;
   const reading_process second(p, {"far://a", "far://b"});
