@@ -31,6 +31,8 @@ ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report 
 CONTRACTED_UNITS = [f"unit_{name}" for name in
                     "base device device_cuda fake_cuda_values frozen gpu_network image nvtx train_cuda".split()]
 GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile dlib's headers, nor LibTorch's
+# Trainers of C++23 compile the headers too, and the tests of everything else compile them as C++20.
+IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
 THREADED_UNITS = [f"unit_{name}" for name in
                   "cuda_contract cuda_run fake_cuda run streams sync train train_cuda".split()]
 
@@ -129,8 +131,8 @@ def unit(leg):
     wanted = None if every else lambda name: name not in GCC_EXAMPLES and (
         not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
-                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1"],
-                         wanted, CXX="g++")
+                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1",
+                          IMAGES_IN_CXX23], wanted, CXX="g++")
     # Those of GCC_EXAMPLES, most of which is another library's headers, are compiled once, by the leg header_only.
     leg.run_tests((), None if every else [name for name in leg.tests_of(programs) if name not in GCC_EXAMPLES])
 
@@ -249,6 +251,7 @@ def clang(leg):
                                 "-asan-instrumentation-with-call-threshold=0"]
     looked_away = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
+                       IMAGES_IN_CXX23,
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
                        f"-fno-sanitize={looked_away}", "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       lambda name: name.startswith("unit_") and (every or name not in ARITHMETIC_UNITS), CXX="clang++")

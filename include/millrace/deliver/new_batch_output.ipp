@@ -1,6 +1,7 @@
 // Defines what new_batch_output.hpp declares.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/deliver/new_batch_output.hpp>
 
 #include <millrace/deliver/device_batch_output.hpp>
@@ -13,7 +14,7 @@ MILLRACE_INLINE std::shared_ptr<batch_output> new_batch_output(const to_device_o
   auto backend = o.device.backend();
   if (auto own = backend->for_one_session()) backend = std::move(own);
   if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);
-  return std::make_shared<device_batch_output>(
+  return make_aligned_shared<device_batch_output>(
       std::move(backend), device_batch_output::options{.device_slots = std::max<std::size_t>(1, o.slots),
                                                        .stream = o.stream,
                                                        .threaded = threaded,

@@ -10,6 +10,7 @@
 // may switch tasks. Its content must not depend on earlier samples in a way that changes results.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/measure/event_counts.hpp>
 
@@ -27,7 +28,7 @@ class scratch {
   T& get() {
     for (const auto& tool : tools_)
       if (tool.type == &type_mark<T>) return *static_cast<T*>(tool.object.get());
-    tools_.push_back({&type_mark<T>, std::make_shared<T>()});
+    tools_.push_back({&type_mark<T>, detail::make_aligned_shared<T>()});
     return *static_cast<T*>(tools_.back().object.get());
   }
 

@@ -10,6 +10,7 @@
 // two. Errors: none of its own. Threads: one producer, any number of takers.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/version.hpp>
 
 #include <atomic>
@@ -81,7 +82,7 @@ class item_ring {
 
   std::size_t at(std::uint64_t ticket) const noexcept { return static_cast<std::size_t>(ticket & mask_); }
 
-  std::vector<entry> entries_;
+  aligned_vector<entry> entries_;
   std::vector<std::atomic<bool>> full_;
   const std::uint64_t mask_;
 };

@@ -9,6 +9,7 @@
 // Errors: kept with the batch. Threads: any worker calls fail() and rows_done().
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
@@ -99,7 +100,7 @@ class batch_rows : public worker_segment, public final_segment {
   const damage_rule damaged_;
   std::vector<std::unique_ptr<early_row>> early_{};   // by position; once the workers run, none is added
   std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
-  std::vector<phase_times> phases_;   // by worker
+  aligned_vector<phase_times> phases_;   // by worker
 
  private:
   /// Pads ragged columns and moves them together; returns the used part of the slot.

@@ -1,6 +1,6 @@
 // Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
 //
-//   auto d = std::make_shared<mr::detail::dispatcher>(
+//   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
 //   d->attach(&executor);
 //   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
@@ -23,6 +23,7 @@
 // stop() and join() no worker is at work.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/measure/worker_times.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/work/executor.hpp>
@@ -164,7 +165,7 @@ class dispatcher final : public worker_task,
   doorbell awaited_available_;
   std::size_t taken_ = 0, asleep_ = 0, called_ = 0;   // asleep: taken, without those who are called
   worker_times::measured_times fitted_{};   // by which the number of active workers was chosen
-  std::vector<worker> workers_;
+  aligned_vector<worker> workers_;
 };
 
 }}}  // namespace millrace::detail

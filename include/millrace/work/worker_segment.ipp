@@ -1,6 +1,7 @@
 // Defines what worker_segment.hpp declares.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/work/worker_segment.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -9,7 +10,7 @@ MILLRACE_INLINE worker_segment::worker_segment(const options& o)
     : name_(o.name),
       span_name_(o.span_name),
       scratch_(o.claims.max_workers),
-      dispatcher_(std::make_shared<dispatcher>(*this, o.claims)) {
+      dispatcher_(make_aligned_shared<dispatcher>(*this, o.claims)) {
   dispatcher_->attach(o.workers);
 }
 

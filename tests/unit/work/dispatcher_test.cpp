@@ -88,7 +88,7 @@ struct staffed {
   std::shared_ptr<dispatcher> tickets;
 
   explicit staffed(const dispatcher::options& o, std::size_t cores = 0)
-      : threads(cores), tickets(std::make_shared<dispatcher>(work, o)) {
+      : threads(cores), tickets(mr::detail::make_aligned_shared<dispatcher>(work, o)) {
     tickets->attach(&threads);
   }
   std::size_t active() const { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; }
@@ -263,7 +263,8 @@ TEST_CASE("a thread that waits for one ticket after the other is woken for each"
   } work;
   const stall_watchdog watchdog;
   for (int round = 0; round < 20; ++round) {
-    const auto tickets = std::make_shared<mr::detail::dispatcher>(work, mr::detail::dispatcher::options{});
+    const auto tickets =
+        mr::detail::make_aligned_shared<mr::detail::dispatcher>(work, mr::detail::dispatcher::options{});
     std::atomic<std::uint64_t> seen{0};
     std::thread producer([&] {
       for (std::uint64_t n = 1; n <= 100; ++n) {

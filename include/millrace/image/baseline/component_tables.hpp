@@ -12,6 +12,7 @@
 // Threads: one store per worker.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/baseline/skip_table.hpp>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ class component_table_store {
     if (kept_.size() < most_) kept_.emplace_back();
     kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each picture
     oldest.key.clear();
-    if (oldest.tables.use_count() != 1) oldest.tables = std::make_shared<component_tables>();
+    if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;
     oldest.dc_bytes = dc.size();
     oldest.key.assign(dc.begin(), dc.end());

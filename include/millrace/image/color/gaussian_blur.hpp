@@ -13,6 +13,7 @@
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/fixed_point.hpp>
 #include <millrace/image/color/rgb_pixels.hpp>
 
@@ -145,7 +146,7 @@ class gaussian_blur {
   }
 
   std::vector<std::int8_t> samples_;       ///< of one row, from black = -128 on, with the mirrored ones
-  std::vector<gaussian_block> blocks_;     ///< results along rows that are still needed, with 7 fraction bits
+  aligned_vector<gaussian_block> blocks_;  ///< results along rows that are still needed, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
   std::vector<std::uint8_t> made_;
 };

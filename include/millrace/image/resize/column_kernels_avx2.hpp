@@ -19,6 +19,7 @@
 
 #ifdef __x86_64__
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
 #include <millrace/image/resize/medium_columns_avx512.hpp>
 #include <millrace/image/resize/short_columns_avx512.hpp>
@@ -360,8 +361,8 @@ class avx2_columns {
   std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
   bool one_window_ = false, clamps_ = false;
   bool wide_ = false;   // short and medium taps are summed in registers of 512 bits
-  std::vector<short_group> short_;
-  std::vector<medium_group> medium_;
+  aligned_vector<short_group> short_;
+  aligned_vector<medium_group> medium_;
   avx512_medium_columns wide_medium_;
   std::vector<std::size_t> first_;
   std::vector<std::int16_t> weights_;

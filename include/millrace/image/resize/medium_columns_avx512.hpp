@@ -11,6 +11,7 @@
 
 #ifdef __x86_64__
 
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
@@ -114,7 +115,7 @@ class avx512_medium_columns {
       16, 18, 20, 22, 24, 26, 28, 30, 48, 50, 52, 54, 56, 58, 60, 62};
 
   std::size_t pairs_ = 1;
-  std::vector<group> groups_;
+  aligned_vector<group> groups_;
 };
 
 }}}  // namespace millrace::detail
