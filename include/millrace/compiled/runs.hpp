@@ -21,6 +21,7 @@
 #include <millrace/order/mix_pattern.ipp>
 #include <millrace/order/mix_plan.ipp>
 #include <millrace/order/pass_layout.ipp>
+#include <millrace/order/pass_permutation.ipp>
 #include <millrace/order/shard_order.ipp>
 #include <millrace/order/shuffle_forecast.ipp>
 #include <millrace/order/shuffle_quality.ipp>
@@ -48,6 +49,7 @@
 #include <millrace/read/lane_starts.ipp>
 #include <millrace/read/lost_shards.ipp>
 #include <millrace/read/mixed_data.ipp>
+#include <millrace/read/order_rule.ipp>
 #include <millrace/read/read_stage_base.ipp>
 #include <millrace/read/reader_limit.ipp>
 #include <millrace/read/reorder_buffer.ipp>

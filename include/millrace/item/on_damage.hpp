@@ -6,8 +6,9 @@
 //
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled when its batch closes. `mask` fills it with zeros, and b.valid() is 0 there. `replace` copies the
-// nearest good row of the same lane in the same global batch, and b.replaced() is 1 there. It masks the rows of a lane
-// without a good row. Where the global batch is no longer than the lanes, that is every lane.
+// nearest good row of the same global batch at a distance of a multiple of 48 rows. session_options::lanes sets another
+// number. b.replaced() is 1 there. It masks a row where no such row is good. A global batch of no more than 48 rows has
+// none.
 // So batches are full, ranks stay even, and no later sample moves. A masked row counts as a row of the batch.
 // A shard that cannot be opened, or that ends early, is lost from there on. Its samples are damaged if an index or a
 // file beside the shard (sizes.json, a DALI index) tells how many they are. Otherwise the pass has fewer samples.

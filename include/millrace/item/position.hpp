@@ -8,9 +8,12 @@
 // decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
 // damage is refused. The text holds everything that the order depends on: none of that may change. It excludes the
 // number of workers and the read-ahead: both may change.
-// Version 1 is the order of an index, for any number of ranks. Version 4 is the order of a source without an index. It
-// adds where reading begins again, for which ranks, and a hash of the times of the files' last changes. Version 5 is
-// version 4 for samples that are packed into rows. It adds the number of tokens that the first row already holds.
+// Version 6 is the order of an index, for any number of ranks. Version 7 is the order of a source without an index. It
+// adds where reading begins again, for which ranks, and a hash of the times of the files' last changes. Version 8 is
+// version 7 for samples that are packed into rows. It adds the number of tokens that the first row already holds.
+// Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes where no other number was set, and a window
+// of the complete data set was not a uniform permutation. Such a run continues in its own order, and its resume points
+// keep the version.
 // Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
 // order is the same, so they are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
@@ -61,19 +64,23 @@ struct digest_share {
 
 /// The resume point of a run: its settings, and how far it is.
 struct position {
-  /// Version of the text and of the order behind it. A build with another order has another version.
-  static constexpr std::uint32_t known_version = 1;
-  static constexpr std::uint32_t replay_version = 4;
-  static constexpr std::uint32_t packing_version = 5;
-  /// The versions of these two from when lanes did not wait for each other between passes.
-  static constexpr std::uint32_t older_replay_version = 2;
-  static constexpr std::uint32_t older_packing_version = 3;
+  /// Version of the text and of its order. A build with another order has another version.
+  static constexpr std::uint32_t index_version = 6;
+  static constexpr std::uint32_t replay_version = 7;
+  static constexpr std::uint32_t packing_version = 8;
+  /// The versions of these three from when the quality of a shuffle depended on the number of lanes.
+  static constexpr std::uint32_t older_index_version = 1;
+  static constexpr std::uint32_t older_replay_version = 4;
+  static constexpr std::uint32_t older_packing_version = 5;
+  /// The versions of the last two from when lanes did not wait for each other between passes.
+  static constexpr std::uint32_t oldest_replay_version = 2;
+  static constexpr std::uint32_t oldest_packing_version = 3;
 
-  std::uint32_t version = known_version;
+  std::uint32_t version = index_version;
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t next_position = 0;   ///< the epoch's first position that was not delivered
-  std::uint32_t lanes = 0;
+  std::uint32_t lanes = 0;           ///< 0: a mix, each of whose sources has its own number
   std::uint64_t window = 0;          ///< shuffle window in samples; 0: not shuffled
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: an epoch is one pass; 2^64 - 1: endless
@@ -82,15 +89,25 @@ struct position {
   std::uint64_t choice = 0;          ///< checksum of the chosen samples, with an index; 0: all, each once
   std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0: rows are not mixed
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
-  // In all versions but 1:
+  // In all versions but 1 and 6:
   std::uint64_t step = 0;            ///< number of batches of the run so far
   detail::replay_point replay{};
   std::uint32_t ranks = 0;           ///< number of ranks that the point is valid for; 0: any
   std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
-  // In versions 4 and 5, which have no digest:
+  // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
-  detail::digest_share share{};      ///< in version 1 only
+  detail::digest_share share{};      ///< in versions 1 and 6 only
 
+  /// Returns whether the point is of a run with an index.
+  bool has_index() const noexcept { return version == index_version || version == older_index_version; }
+  /// Returns whether the point is of a run that packs samples into rows.
+  bool packs() const noexcept {
+    return version == packing_version || version == older_packing_version || version == oldest_packing_version;
+  }
+  /// Returns whether lanes did not wait for each other between passes.
+  bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
+  /// Returns whether the point is of the order whose quality depends on the number of lanes.
+  bool is_older() const noexcept { return version < index_version; }
   /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
 
@@ -119,11 +136,9 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "epoch_batches"}, p.epoch_batches);
   visit(position_field{.name = "drop_last", .most = 1}, p.drop_last);
   visit(position_field{.name = "data", .hexadecimal = true}, p.data_set);
-  const bool replay = p.version == Position::replay_version || p.version == Position::packing_version;
-  const bool older = p.version == Position::older_replay_version || p.version == Position::older_packing_version;
-  if (replay) visit(position_field{.name = "times", .hexadecimal = true, .most = narrow}, p.times);
-  else visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
-  if (!replay && !older) return;
+  if (p.has_index() || p.is_oldest()) visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
+  else visit(position_field{.name = "times", .hexadecimal = true, .most = narrow}, p.times);
+  if (p.has_index()) return;
   visit(position_field{.name = "step"}, p.step);
   visit(position_field{.name = "pass"}, p.replay.pass);
   visit(position_field{.name = "place"}, p.replay.ordinal);
@@ -132,7 +147,7 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "first"}, p.replay.first);
   visit(position_field{.name = "ranks", .most = narrow}, p.ranks);
   visit(position_field{.name = "rank", .most = narrow}, p.rank);
-  if (p.version == Position::packing_version || p.version == Position::older_packing_version)
+  if (p.packs())
     visit(position_field{.name = "held"}, p.replay.held);
 }
 

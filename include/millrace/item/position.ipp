@@ -82,17 +82,17 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   position p;
   detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
     member = static_cast<T>(reader.take(field));
-    if (p.version < position::known_version || p.version > position::packing_version)
+    if (p.version < position::older_index_version || p.version > position::packing_version)
       throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only versions " +
-                           std::to_string(position::known_version) + " to " +
+                           std::to_string(position::older_index_version) + " to " +
                            std::to_string(position::packing_version) + " are known here",
                        "Resume with the release of Millrace that wrote it");
   });
-  if (p.version == position::known_version && reader.has(detail::choice_field)) {
+  if (p.has_index() && reader.has(detail::choice_field)) {
     p.choice = reader.take(detail::choice_field);
   }
   if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.take(detail::stride_field));
-  if (p.version == position::known_version && reader.has(detail::shares_field)) {
+  if (p.has_index() && reader.has(detail::shares_field)) {
     p.share = detail::digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
   }
@@ -103,8 +103,7 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
 namespace detail {
 
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
-  if ((from.version == position::older_replay_version || from.version == position::older_packing_version) &&
-      from.lanes > 1 && current.version != position::known_version)
+  if (from.is_oldest() && from.lanes > 1 && !current.has_index())
     throw setup_error("this resume point is of version " + std::to_string(from.version) + ", whose order of lanes is "
                           "not made any more: got " + std::to_string(from.lanes) + " lanes that went from pass to pass "
                           "each for itself, expected version " + std::to_string(current.version) +
@@ -123,13 +122,11 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   };
   const auto window_of = [](const position& p) { return p.window == 0 ? "none" : std::to_string(p.window); };
   const auto order_of = [](const position& p) -> std::string {
-    switch (p.version) {
-      case position::older_replay_version:
-      case position::replay_version: return std::to_string(position::replay_version) + " (without an index)";
-      case position::older_packing_version:
-      case position::packing_version: return std::to_string(position::packing_version) + " (without an index, packing)";
-      default: return std::to_string(p.version);
-    }
+    if (p.has_index()) return std::to_string(p.version);
+    const std::uint32_t version = !p.is_oldest() ? p.version
+                                  : p.packs()    ? position::older_packing_version
+                                                 : position::older_replay_version;
+    return std::to_string(version) + (p.packs() ? " (without an index, packing)" : " (without an index)");
   };
   const auto ranks_of = [](const position& p) {
     if (p.ranks == 0) return std::string("any");

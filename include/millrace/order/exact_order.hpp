@@ -5,12 +5,16 @@
 //   order.sample_at(3, 70'000);                        // epoch 3, position 70,000: its shard, its index in the shard
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
-// Order: (seed, pass) permutes the shards. The permuted shards, laid end to end, are the sequence of the pass. The
-// sequence is cut into lanes whose lengths differ by at most one. A sliding jitter (order/lane_jitter.hpp) shuffles
-// each lane with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. Position p is also
-// row p mod global_batch of batch p div global_batch. Rank r of R takes the positions p with p mod R = r. R must
-// divide the lanes and the global batch. The order is the same for every R. The jitter moves a sample by less than
-// `window` positions. Without a shuffle, position p is the p-th sample as listed.
+// Order: (seed, pass) permutes the shards. The permuted shards, laid end to end, are the sequence of the pass. A
+// sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window` positions. A
+// window of at least as many samples as the data set gives a uniform permutation of the pass
+// (order/pass_permutation.hpp). Large sets of many shards are cut into lanes, whose lengths differ by at most one. Each
+// lane is shuffled with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. Lanes let each
+// rank read some of the shards only. The number of lanes follows from samples, shards and window (automatic_lanes()),
+// never from the ranks. Position p is also row p mod global_batch of batch p div global_batch. Rank r of R takes the
+// positions p with p mod R = r. R must divide the global batch. The order is the same for every R. Where R does not
+// divide the lanes, ranks share lanes: each computes the order of the complete lane and takes its positions. Without a
+// shuffle, position p is the p-th sample as listed.
 //
 // Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may fill
 // no batch. They are dropped, or delivered as a short batch. The dropped samples are one block of the sequence. A
@@ -25,10 +29,12 @@
 #include <millrace/base/error.hpp>
 #include <millrace/order/lane_jitter.hpp>
 #include <millrace/order/pass_layout.hpp>
+#include <millrace/order/pass_permutation.hpp>
 #include <millrace/order/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -42,9 +48,10 @@ struct exact_order_options {
   std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the list as the user gave it
   bool shuffled = true;
   std::size_t window = 8192;          ///< samples, all lanes together
-  std::size_t lanes = 48;
+  std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
   bool drop_last = true;              ///< drops the samples of an exact pass that fill no batch
+  bool permutes = true;               ///< false: the order of version 1, where the widest window shuffles lanes only
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or the batches of an epoch
 };
 
@@ -57,6 +64,14 @@ struct ordered_sample {
   friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
+/// Returns the number of lanes that suits an order: 1, except for large sets of many shards.
+/// From 2^18 samples on: the greatest divisor of 48 that leaves each lane 8 shards, a window of 128 samples, and 32
+/// times as many samples as the window.
+std::size_t automatic_lanes(const exact_order_options& o);
+
+/// Returns a warning if `lanes` leave each lane less than 2 samples of a shuffle window; else an empty text.
+std::string narrow_window_notice(std::size_t window, std::size_t lanes, bool older_order);
+
 class lane_cursor;
 
 /// The order of one data set: maps positions to samples, for all epochs and ranks.
@@ -68,8 +83,18 @@ class exact_order {
   /// Throws setup_error if the options make no batch, no shard has a sample, or a number is too large.
   explicit exact_order(options o);
 
-  /// Returns the options.
+  /// Returns the options, with the number of lanes that the order has.
   const options& settings() const noexcept { return options_; }
+  /// Returns whether a pass is a uniform permutation, because the window covers the data set.
+  bool permutes() const noexcept {
+    return options_.permutes && options_.shuffled && options_.window >= samples_ && options_.window > 1;
+  }
+  /// Returns the same order with another window. Automatic lanes follow the window.
+  exact_order with_window(std::size_t window) const;
+  /// Returns the samples by which the window of one lane moves a sample; the pass where it is permuted.
+  double lane_window() const noexcept;
+  /// Returns a warning if the lanes leave so little of the window that samples hardly move; else an empty text.
+  std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
 
@@ -92,7 +117,7 @@ class exact_order {
   /// Returns the number of positions that one rank gets out of `positions` that begin at a batch border.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
-  /// Throws setup_error if the world is invalid, or its size does not divide the global batch and the lanes.
+  /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
   /// A position as an ordinal in a pass through the data.
@@ -104,12 +129,17 @@ class exact_order {
 
   /// Returns the shards of a pass in their order. Costs O(shards).
   pass_layout layout_of(std::uint64_t pass) const;
+  /// Returns the order of a pass that is permuted. Costs O(samples).
+  pass_permutation permutation_of(std::uint64_t pass) const;
+  /// Returns the distance of the lanes that hold the samples of one rank in a pass: lane, lane + step, ...
+  std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;
   /// Returns the start of a lane in the sequence of the pass.
   std::uint64_t lane_begin(std::uint64_t lane) const noexcept;
 
-  /// Returns the sample at a position. Costs O(shards + window / lanes): meant for single questions, not for walks.
+  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) where the pass is permuted:
+  /// meant for single questions, not for walks.
   /// Throws setup_error if the epoch or the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
@@ -122,6 +152,7 @@ class exact_order {
   static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 
   options options_;
+  bool lanes_are_automatic_ = false;
   std::uint64_t samples_ = 0, dropped_ = 0;
   std::uint64_t lane_window_ = 0;   // in 1/65536 of a sample
 };

@@ -6,13 +6,26 @@
 #include <millrace/order/shard_order.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE exact_order::exact_order(options o) : options_(std::move(o)) {
-  if (options_.lanes == 0) throw setup_error("a plan of 0 lanes has no order", "Choose at least 1; 48 suit most");
+MILLRACE_INLINE std::size_t automatic_lanes(const exact_order_options& o) {
+  constexpr std::uint64_t single_lane_samples = std::uint64_t{1} << 18;
+  constexpr std::uint64_t shards_per_lane = 8, window_per_lane = 128, windows_per_lane = 32;
+  const std::uint64_t samples = std::accumulate(o.counts.begin(), o.counts.end(), std::uint64_t{0});
+  if (!o.shuffled || samples < single_lane_samples || o.window > samples / windows_per_lane) return 1;
+  const auto shards = static_cast<std::uint64_t>(
+      std::count_if(o.counts.begin(), o.counts.end(), [](std::uint64_t count) { return count > 0; }));
+  for (const std::size_t lanes : {48U, 24U, 16U, 12U, 8U, 6U, 4U, 3U, 2U})
+    if (shards >= shards_per_lane * lanes && o.window >= window_per_lane * lanes) return lanes;
+  return 1;
+}
+
+MILLRACE_INLINE exact_order::exact_order(options o)
+    : options_(std::move(o)), lanes_are_automatic_(options_.lanes == 0) {
   if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
   for (const std::uint64_t count : options_.counts) {
     samples_ += std::min(count, lane_jitter::max_places);
@@ -29,7 +42,34 @@ MILLRACE_INLINE exact_order::exact_order(options o) : options_(std::move(o)) {
   if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > max_positions / batch)
     throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
                       "Choose fewer, or an endless one");
+  if (lanes_are_automatic_) options_.lanes = automatic_lanes(options_);
   lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
+}
+
+MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t lanes, bool older_order) {
+  if (window <= 1 || window / lanes >= 2) return {};
+  return "the shuffle hardly moves samples: got a window of " + std::to_string(window) + " for " +
+         std::to_string(lanes) + " lanes, expected at least 2 samples for each. " +
+         (older_order ? "A run that does not resume from a point of this older order needs no lanes"
+                      : "Leave out session_options::lanes, or use a larger shuffle window");
+}
+
+MILLRACE_INLINE std::string exact_order::window_notice() const {
+  if (!options_.shuffled || permutes()) return {};
+  return narrow_window_notice(options_.window, options_.lanes, !options_.permutes);
+}
+
+MILLRACE_INLINE exact_order exact_order::with_window(std::size_t window) const {
+  options o = options_;
+  o.shuffled = true;
+  o.window = window;
+  if (lanes_are_automatic_) o.lanes = 0;
+  return exact_order(std::move(o));
+}
+
+MILLRACE_INLINE double exact_order::lane_window() const noexcept {
+  if (permutes()) return static_cast<double>(samples_);
+  return options_.window > 1 ? static_cast<double>(lane_window_) / lane_jitter::one_place : 0;
 }
 
 MILLRACE_INLINE std::uint64_t exact_order::positions() const noexcept {
@@ -55,14 +95,10 @@ MILLRACE_INLINE std::uint64_t exact_order::share(std::uint64_t positions, const 
 MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("there is no " + r.describe(), "Ranks count from 0");
-  const auto divides = [&](std::size_t whole, const char* what) {
-    if (whole % r.size != 0)
-      throw setup_error(std::to_string(r.size) + " ranks do not divide the " + what + " of " +
-                            std::to_string(whole),
-                        "Choose a number that they divide: the order would depend on them otherwise");
-  };
-  divides(options_.global_batch, "global batch");
-  if (options_.shuffled) divides(options_.lanes, "number of lanes");
+  if (options_.global_batch % r.size != 0)
+    throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
+                          std::to_string(options_.global_batch),
+                      "Choose a number that they divide: the order would depend on them otherwise");
 }
 
 MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std::uint64_t position) const {
@@ -88,6 +124,14 @@ MILLRACE_INLINE pass_layout exact_order::layout_of(std::uint64_t pass) const {
                       .dropped_at = options_.shuffled ? random.below(pass_length() + 1) : pass_length()});
 }
 
+MILLRACE_INLINE pass_permutation exact_order::permutation_of(std::uint64_t pass) const {
+  return pass_permutation({.seed = options_.seed, .pass = pass, .length = pass_length()});
+}
+
+MILLRACE_INLINE std::size_t exact_order::lane_step(const world& mine) const noexcept {
+  return std::gcd(options_.lanes, mine.size);
+}
+
 MILLRACE_INLINE lane_jitter exact_order::lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept {
   return lane_jitter({.seed = options_.seed,
                       .pass = pass,
@@ -103,7 +147,9 @@ MILLRACE_INLINE std::uint64_t exact_order::lane_begin(std::uint64_t lane) const 
 MILLRACE_INLINE ordered_sample exact_order::sample_at(std::uint64_t epoch, std::uint64_t position) const {
   const spot s = spot_of(epoch, position);
   std::uint64_t number = s.number;
-  if (options_.shuffled) {
+  if (permutes()) {
+    number = permutation_of(s.pass)[number];
+  } else if (options_.shuffled) {
     const std::uint64_t lane = s.number % options_.lanes;
     number = lane_begin(lane) + lane_of(s.pass, lane).at(s.number / options_.lanes);
   }

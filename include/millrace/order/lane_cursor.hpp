@@ -7,10 +7,11 @@
 // A walk from position p equals the rest of a walk from the start of the epoch. So p is the whole state of a resume.
 // A rank starts at its first position that is not below p. Several cursors may walk one exact_order independently, for
 // example one that reads ahead and one that delivers. Each cursor holds the shards of one pass, and the walks of the
-// rank's lanes (memory: order/lane_jitter.hpp). A lane is entered at its first sample, so the first sample waits for
-// one lane only.
-// Errors: throws setup_error for a world size that does not divide, and for positions beyond the end of the epoch. The
-// end itself is a valid position that nothing follows. Threads: one thread uses a cursor.
+// rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the pass. A lane is entered at its first sample,
+// so the first sample waits for one lane only. A lane that ranks share is walked by each of them, including the samples
+// of the others: 60 ns each.
+// Errors: throws setup_error for a world size that does not divide the global batch, and for positions beyond the end
+// of the epoch. The end itself is a valid position that nothing follows. Threads: one thread uses a cursor.
 // Lifetime: the exact_order outlives the cursor.
 #pragma once
 
@@ -32,7 +33,8 @@ class lane_cursor {
  public:
   using options = lane_cursor_options;
 
-  /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
+  /// Throws setup_error if the world size does not divide the global batch, or the position lies beyond the end of the
+  /// epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {});
 
   /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
@@ -68,8 +70,10 @@ class lane_cursor {
   detail::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
+  std::size_t lane_step_ = 1;
   bool loaded_ = false;
   pass_layout layout_;
+  pass_permutation permutation_;   // empty unless the pass is permuted
   std::vector<open_lane> lanes_;
 };
 

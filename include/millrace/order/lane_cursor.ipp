@@ -7,6 +7,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE lane_cursor::lane_cursor(const exact_order& plan, const options& o) : plan_(&plan), world_(o.world) {
   plan.check(world_);
+  lane_step_ = plan.lane_step(world_);
   move_to(o.epoch, o.position);
 }
 
@@ -19,20 +20,25 @@ MILLRACE_INLINE void lane_cursor::move_to(std::uint64_t epoch, std::uint64_t pos
 
 MILLRACE_INLINE void lane_cursor::load(std::uint64_t pass) {
   layout_ = plan_->layout_of(pass);
-  lanes_.assign(plan_->settings().shuffled ? plan_->settings().lanes / world_.size : 1, {});
+  const bool by_lanes = plan_->settings().shuffled && !plan_->permutes();
+  lanes_.assign(by_lanes ? plan_->settings().lanes / lane_step_ : 1, {});
+  if (plan_->permutes()) permutation_ = plan_->permutation_of(pass);
   pass_ = pass;
   loaded_ = true;
 }
 
 MILLRACE_INLINE located_sample lane_cursor::find(std::uint64_t number) {
+  if (plan_->permutes()) return layout_.find_from(lanes_.front().near_shard, permutation_[number]);
   if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
   const std::uint64_t lane = number % plan_->settings().lanes, ordinal = number / plan_->settings().lanes;
-  open_lane& at = lanes_[lane / world_.size];   // one rank's lanes in a pass differ by multiples of the world size
-  if (!at.entered || at.walk.ordinal() != ordinal) {
+  open_lane& at = lanes_[lane / lane_step_];
+  // Other ranks have the samples between two of this rank's in one lane: fewer than there are ranks.
+  if (!at.entered || at.walk.ordinal() > ordinal || ordinal - at.walk.ordinal() >= world_.size) {
     at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
     at.begin = plan_->lane_begin(lane);
     at.entered = true;
   }
+  while (at.walk.ordinal() < ordinal) static_cast<void>(at.walk.next());
   return layout_.find_from(at.near_shard, at.begin + at.walk.next());
 }
 

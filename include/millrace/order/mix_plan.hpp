@@ -30,7 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
-  std::size_t lanes = 48;             ///< lanes of each source
+  std::size_t lanes = 0;              ///< lanes of each source; 0: automatic_lanes() of that source
+  bool permutes = true;               ///< as in exact_order_options
   std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
   bool drop_last = true;              ///< drops a short last batch; with stop and reweight only
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number, or endless
@@ -59,6 +60,8 @@ class mix_plan {
   const std::vector<std::uint64_t>& shares() const noexcept { return phases_.front().pattern.shares(); }
   /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
   std::uint64_t window() const noexcept;
+  /// Returns the first warning of a source about its window (exact_order::window_notice()); else an empty text.
+  std::string window_notice() const;
   /// Returns the first shard of a source in the list of all sources' shards, one source after the other.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
   /// Returns the source that determines the length of an epoch. With stop it is the first that runs out, with reweight

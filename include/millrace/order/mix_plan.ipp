@@ -25,6 +25,7 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
                                     .shuffled = s.window > 0,
                                     .window = s.window,
                                     .lanes = options_.lanes,
+                                    .permutes = options_.permutes,
                                     .epoch_batches = exact_order_options::endless}));
     s.counts.clear();
   }
@@ -36,6 +37,13 @@ MILLRACE_INLINE std::uint64_t mix_plan::window() const noexcept {
   std::uint64_t all = 0;
   for (const mix_source_spec& s : options_.sources) all += s.window;
   return all;
+}
+
+MILLRACE_INLINE std::string mix_plan::window_notice() const {
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (const std::string notice = sources_[i].window_notice(); !notice.empty())
+      return "source " + std::to_string(i) + " of the mix: " + notice;
+  return {};
 }
 
 MILLRACE_INLINE std::uint64_t mix_plan::batches() const noexcept {

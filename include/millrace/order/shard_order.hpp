@@ -5,17 +5,23 @@
 //   mr::detail::jitter_order<mr::record> window(order);     // takes samples in that order, returns them shuffled
 //
 // (seed, epoch) permutes the shards (Fisher-Yates on counter-based random numbers). Sample i of the epoch's sequence
-// gets the key i + U(seed, epoch, i) * window. Samples come in the order of their keys: a sliding jitter. A sample
-// moves by less than `window` ordinals, and the jitter holds about half a window of samples. The order depends on
-// nothing else. Without a shuffle, the order is the list as the user gave it.
-// Errors: none. Threads: a shard_order is immutable; one thread uses a jitter_order.
+// gets the key i + U(seed, epoch, i) * window. Samples are given in the order of their keys: a sliding jitter. A sample
+// moves by less than `window` ordinals, and the jitter holds about half a window of samples. An epoch of at most
+// `window` samples is a uniform permutation instead. The order depends on nothing else. Without a shuffle, the order is
+// the list as the user gave it.
+// The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
+// arrived, or the epoch has ended. If all epochs have the same samples, the later ones withhold none.
+// Errors: setup_error of end_epoch(). Threads: a shard_order is immutable; one thread uses a jitter_order.
 #pragma once
 
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
 #include <millrace/item/sample.hpp>
 #include <millrace/order/sliding_jitter.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +37,8 @@ class shard_order {
     std::size_t window = 1;   ///< in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
+    bool permutes = true;       ///< false: the order of versions 4 and 5, where a short epoch is jittered like others
+    bool equal_epochs = false;  ///< all epochs have the same samples
   };
 
   explicit shard_order(options o) : options_(o) {}
@@ -51,11 +59,20 @@ class shard_order {
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
   /// Returns whether the jitter changes the order at all.
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
+  /// Returns whether an epoch of at most `window` samples is a uniform permutation.
+  bool permutes() const noexcept { return jitters() && options_.permutes; }
+  /// Returns the key of sample `index` in such an epoch: 64 random bits.
+  std::uint64_t permutation_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
 
  private:
   // Separate rng streams, distinct from the streams of the stages.
   static constexpr std::uint64_t shard_stream = ~std::uint64_t{0};
   static constexpr std::uint64_t jitter_stream = ~std::uint64_t{0};
+  static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};
+
+  std::uint64_t key_of(std::uint64_t index) const noexcept {
+    return options_.lanes == 1 ? index : combine_keys(options_.lane, index);
+  }
 
   options options_;
 };
@@ -65,11 +82,13 @@ template <class T>
 class jitter_order {
  public:
   /// `order` must outlive this object.
-  explicit jitter_order(const shard_order& order) : plan_(&order) {}
+  explicit jitter_order(const shard_order& order) : plan_(&order), withholds_(order.permutes()) {}
 
   /// Takes the next sample of the sequence.
   void push(sample<T>&& s) {
     const std::uint64_t arrived = order_.arrived();
+    epoch_ = s.epoch;
+    if (arrived >= plan_->settings().window) withholds_ = false;
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived) : arrived << 16;
     held_bytes_ += held_bytes_of(s);
     std::size_t held_at;
@@ -85,7 +104,7 @@ class jitter_order {
   }
 
   /// Returns whether pop() may be called: no later arrival can sort before the next sample.
-  bool ready() const noexcept { return ended_ ? !order_.empty() : order_.is_certain(); }
+  bool ready() const noexcept { return ended_ ? !order_.empty() : !withholds_ && order_.is_certain(); }
 
   /// Returns the next sample. Call it only if ready().
   sample<T> pop() {
@@ -96,15 +115,30 @@ class jitter_order {
     return s;
   }
 
-  /// Marks the sequence as complete, so that all held samples become ready.
-  void end_epoch() noexcept { ended_ = true; }
+  /// Marks the sequence as complete, so that all held samples become ready. Throws setup_error if the epoch has to be a
+  /// uniform permutation, and samples were released before its end.
+  void end_epoch() {
+    ended_ = true;
+    length_ = order_.arrived();
+    if (withholds_) permute();
+    else if (released_ && length_ <= plan_->settings().window) throw released_error();
+  }
   /// Prepares for the sequence of the next epoch, or for one that lacks its first `without` samples. Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
-    ended_ = false;
+    ended_ = released_ = false;
+    // An epoch that lacks its first samples has more than a window of them.
+    const bool is_long = without > 0 || (plan_->settings().equal_epochs && length_ > plan_->settings().window);
+    withholds_ = plan_->permutes() && !is_long;
     order_.start(without);
+  }
+  /// Stops withholding samples, because memory is short. Returns false if none were withheld.
+  bool release() noexcept {
+    released_ = released_ || withholds_;
+    return std::exchange(withholds_, false);
   }
   /// Drops the held samples.
   void clear() noexcept {
+    withholds_ = released_ = false;
     order_.clear();
     held_.clear();
     spare_.clear();
@@ -124,12 +158,32 @@ class jitter_order {
     std::size_t held_at = 0;
   };
 
+  /// Gives all held samples, which are those of a complete epoch, random keys instead of jittered ones.
+  void permute() {
+    std::vector<entry> all;
+    all.reserve(order_.size());
+    while (!order_.empty()) all.push_back(order_.pop());
+    for (entry& e : all) e.key = plan_->permutation_key(epoch_, e.index);
+    order_.start(length_, std::move(all));
+  }
+  setup_error released_error() const {
+    return setup_error("the shuffle window covers the data set, which memory does not hold: got a window of " +
+                           std::to_string(plan_->settings().window) + " for a pass of " + std::to_string(length_) +
+                           " samples, expected a smaller window or more memory",
+                       "Set shuffle's .window below " + std::to_string(length_) +
+                           ", or raise session_options::memory_bytes");
+  }
+
   const shard_order* plan_;
   sliding_jitter<entry> order_;
   std::vector<sample<T>> held_;
   std::vector<std::size_t> spare_;
   std::size_t held_bytes_ = 0;
+  std::uint64_t length_ = 0;   // samples of the last epoch that ended
+  std::uint64_t epoch_ = 0;
   bool ended_ = false;
+  bool withholds_ = false;     // no sample is ready before more than a window has arrived, or the epoch has ended
+  bool released_ = false;      // memory was short before that
 };
 
 }}}  // namespace millrace::detail

@@ -3,8 +3,7 @@
 
 #include <millrace/order/shard_order.hpp>
 
-#include <millrace/base/random.hpp>
-
+#include <algorithm>
 #include <numeric>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -29,9 +28,13 @@ MILLRACE_INLINE std::vector<std::size_t> shard_order::shards_of(std::uint64_t ep
 }
 
 MILLRACE_INLINE std::uint64_t shard_order::jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
-  const std::uint64_t sample = options_.lanes == 1 ? index : combine_keys(options_.lane, index);
-  rng random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
-  return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
+  rng random({.seed = options_.seed, .epoch = epoch, .sample = key_of(index), .stage = jitter_stream});
+  constexpr std::uint64_t widest = std::uint64_t{1} << 40;   // beyond it the keys overflow
+  return (index << 16) + random.below(std::min<std::uint64_t>(options_.window, widest) << 16);
+}
+
+MILLRACE_INLINE std::uint64_t shard_order::permutation_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
+  return rng({.seed = options_.seed, .epoch = epoch, .sample = key_of(index), .stage = permutation_stream}).bits();
 }
 
 }}}  // namespace millrace::detail

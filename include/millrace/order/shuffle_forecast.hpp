@@ -6,8 +6,8 @@
 //   forecast.window_within(0.10);   // the window that brings the share within 10 % of the ideal
 //
 // A batch is by default the batch of all ranks together, because their gradients meet in one step. Given a world, it is
-// the rows of one rank. The lanes of one rank hold only some of the data, so its share can stay above the ideal with
-// any window. Shares are means over batches, from 0 to 1.
+// the rows of one rank. Where a rank has its own lanes, these hold only some of the data. Shares are means over
+// batches, from 0 to 1. A window of the complete data set is a complete shuffle.
 // Method: the ideal is a random estimate from batches drawn without replacement from the whole data set. The share is a
 // random estimate, too. With window w, a sample that comes at key t has its index anywhere in [t - w, t] with equal
 // chance. The key of ordinal j follows from the number of samples that have come by key t. This number is t^2 / 2w at
@@ -47,20 +47,20 @@ class shard_counter {
 /// A forecast of the shuffle quality of one exact_order.
 class shuffle_forecast {
  public:
-  /// Throws setup_error if the world size does not divide the global batch and the lanes.
+  /// Throws setup_error if the world size does not divide the global batch.
   explicit shuffle_forecast(const exact_order& plan, const world& mine = {});
 
   /// Returns the mean share of the largest shard in a batch under a complete shuffle.
   double ideal_share() const;
 
   /// Returns the mean share of the largest shard in a batch with the order's own window.
-  double share() const { return plan_->settings().shuffled ? share(plan_->settings().window) : mean_share(nullptr); }
+  double share() const { return share_of(*plan_); }
 
   /// Returns the mean share of the largest shard in a batch, shuffled with this window in samples.
-  double share(std::size_t window) const;
+  double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, to 5 %, with a share of at most (1 + excess) times the ideal. Returns nothing if no
-  /// window achieves that. With fewer rows than lanes, or for one rank of several, a batch meets only some of the data.
+  /// window achieves that: in an order of version 1, a batch of fewer rows than lanes meets only some of the data.
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
@@ -70,31 +70,34 @@ class shuffle_forecast {
   std::vector<std::size_t> as_listed() const;
   static rng stream(std::size_t round, std::uint64_t what) noexcept;
 
-  /// `window`: samples of one lane; null: not shuffled.
-  double mean_share(const double* window) const;
+  double share_of(const exact_order& plan) const {
+    return plan.permutes() ? ideal_share() : mean_share(plan);
+  }
+  double mean_share(const exact_order& plan) const;
 
-  /// Consecutive rows of a batch in one lane.
+  /// The rows of a batch that one rank has in one lane: `rows` ordinals with a distance of `step`.
   struct block {
-    std::uint64_t pass, lane, ordinal, rows;
-    double window;
+    std::uint64_t pass, lane, ordinal, rows, step;
   };
 
   template <class Take>
-  void take_from_lane(const block& s, rng& random, const Take& take) const {
-    const std::uint64_t begin = plan_->lane_begin(s.lane), length = plan_->lane_begin(s.lane + 1) - begin;
+  static void take_from_lane(const exact_order& plan, const block& s, rng& random, const Take& take) {
+    const std::uint64_t begin = plan.lane_begin(s.lane), length = plan.lane_begin(s.lane + 1) - begin;
     const auto all = static_cast<double>(length);
-    if (std::min(s.window, all) <= 4 * static_cast<double>(s.rows)) {
+    const double window = plan.lane_window();
+    if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
       // With so few candidates each choice depends on the others, and the exact order costs little.
-      lane_jitter::options o = plan_->lane_of(s.pass, s.lane).settings();
-      o.window = static_cast<std::uint64_t>(std::min(s.window, 0x1p40) * 65'536);
-      lane_walk walk(lane_jitter(o), s.ordinal);
-      for (std::uint64_t i = 0; i < s.rows; ++i) take(begin + walk.next());
+      lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
+      for (std::uint64_t i = 0; i < s.rows; ++i) {
+        while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());
+        take(begin + walk.next());
+      }
       return;
     }
     std::vector<std::uint64_t> taken;
     for (std::uint64_t i = 0; i < s.rows; ++i) {
-      const double key = key_of(static_cast<double>(s.ordinal + i) + random.uniform(), s.window, all);
-      const double low = std::max(0.0, key - s.window), high = std::min(key, all);
+      const double key = key_of(static_cast<double>(s.ordinal + i * s.step) + random.uniform(), window, all);
+      const double low = std::max(0.0, key - window), high = std::min(key, all);
       std::uint64_t index = 0;
       for (int tries = 0; tries < 100; ++tries) {
         index = std::min(static_cast<std::uint64_t>(random.uniform(low, high)), length - 1);

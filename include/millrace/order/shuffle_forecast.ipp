@@ -60,22 +60,16 @@ MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
   return sum / static_cast<double>(rounds_);
 }
 
-MILLRACE_INLINE double shuffle_forecast::share(std::size_t window) const {
-  const double places = static_cast<double>(window) / static_cast<double>(plan_->settings().lanes);
-  return mean_share(&places);
-}
-
 MILLRACE_INLINE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
   const double wanted = ideal_share() * (1 + excess);
-  const std::size_t lanes = plan_->settings().lanes;
-  // In a lane much smaller than its window, all orders are about equally likely.
-  const std::size_t widest = 32 * static_cast<std::size_t>(plan_->pass_length() / lanes + 1) * lanes;
+  // The complete data set. In an order of version 1 a window of 32 times as many samples is about the same.
+  const std::size_t widest = static_cast<std::size_t>(plan_->samples()) * (plan_->settings().permutes ? 1 : 32);
   // The search begins at the order's own window, the most likely answer.
   std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
   while (share(enough) > wanted) {
     if (enough >= widest) return std::nullopt;
     too_small = enough;
-    enough = std::min(std::max(2 * enough, lanes), widest);
+    enough = std::min(std::max(2 * enough, plan_->settings().lanes), widest);
   }
   while (enough - too_small > enough / 20) {
     const std::size_t middle = too_small + (enough - too_small) / 2;
@@ -92,23 +86,25 @@ MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t wh
   return rng({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
 }
 
-MILLRACE_INLINE double shuffle_forecast::mean_share(const double* window) const {
-  detail::shard_counter counter(plan_->settings().counts.size());
-  const std::uint64_t batch = std::min<std::uint64_t>(plan_->settings().global_batch, plan_->pass_length());
-  const std::size_t lanes = plan_->settings().lanes;
+MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) const {
+  detail::shard_counter counter(plan.settings().counts.size());
+  const std::uint64_t batch = std::min<std::uint64_t>(plan.settings().global_batch, plan.pass_length());
+  const std::size_t lanes = plan.settings().lanes, ranks = world_.size;
+  // One rank has every ranks-th position: in each of its lanes, ordinals with a distance of `step`.
+  const std::uint64_t step = ranks / plan.lane_step(world_), turn = lanes * step;
   double sum = 0;
   for (std::size_t round = 0; round < rounds_; ++round) {
     rng random = stream(round, 1);
-    const std::uint64_t first = random.below(plan_->pass_length() / batch) * batch, end = first + batch;
+    const std::uint64_t first = random.below(plan.pass_length() / batch) * batch, end = first + batch;
     counter.clear();
     const std::uint64_t pass = round % layouts_.size();
     const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).shard); };
-    if (!window)
-      for (std::uint64_t p = first + world_.rank; p < end; p += world_.size) take(p);
+    if (!plan.settings().shuffled)
+      for (std::uint64_t p = first + world_.rank; p < end; p += ranks) take(p);
     else
-      for (std::uint64_t p = first + world_.rank; p < std::min(end, first + lanes); p += world_.size)
-        take_from_lane({.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / lanes + 1,
-                        .window = *window}, random, take);
+      for (std::uint64_t p = first + world_.rank; p < std::min(end, first + turn); p += ranks)
+        take_from_lane(plan, {.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / turn + 1,
+                              .step = step}, random, take);
     sum += counter.largest_share();
   }
   return sum / static_cast<double>(rounds_);

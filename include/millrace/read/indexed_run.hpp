@@ -9,7 +9,7 @@
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
 // ranks begin at 0, so that the sum over the ranks is right.
-// Errors: setup_error for ranks, lanes or a resume point that do not fit. setup_error too if the last batch of an epoch
+// Errors: setup_error for ranks or a resume point that do not fit. setup_error too if the last batch of an epoch
 // has fewer rows than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point.
 // conservation_error from account_for() and finish().
 // Threads: account_for() and finish() by the trainer; everything else by any thread.
@@ -20,6 +20,7 @@
 #include <millrace/read/delivery_account.hpp>
 #include <millrace/read/indexed_run_options.hpp>
 #include <millrace/read/indexed_source.hpp>
+#include <millrace/read/order_rule.hpp>
 #include <millrace/read/planned_run.hpp>
 #include <millrace/read/row_stride.hpp>
 #include <millrace/read/shard_read_stage.hpp>
@@ -35,13 +36,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns the order of a data set. A data set with another kind of order has its own overload (mixed_data.hpp).
 template <class Data>
 exact_order plan_of(const Data& data, const indexed_run_options& o) {
+  const order_rule rule = order_rule_of(o);
   return exact_order({.seed = o.seed,
                       .counts = data.counts(),
                       .shuffled = o.window > 0,
                       .window = o.window,
-                      .lanes = o.lanes,
+                      .lanes = rule.lanes,
                       .global_batch = o.global_batch(),
                       .drop_last = o.drop_last,
+                      .permutes = rule.permutes,
                       .epoch_batches = o.epoch_batches});
 }
 

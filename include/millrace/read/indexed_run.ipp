@@ -26,8 +26,8 @@ MILLRACE_INLINE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const
                 .digest = world_.rank == 0 ? start_.digest : 0}) {
   check_last_batch(o);
   if constexpr (requires { data_->expect({}); })
-    held_bytes_ = data_->expect({.window = o.window / world_.size,
-                                 .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
+    held_bytes_ = data_->expect({.window = (plan_.permutes() ? plan_.samples() : o.window) / plan_.lane_step(world_),
+                                 .lanes = plan_.settings().lanes / plan_.lane_step(world_),
                                  .max_held_bytes = o.max_held_bytes});
   if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
     throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
@@ -60,7 +60,10 @@ template <class Data>
 MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
-  if (!start_.is_share() || world_.rank > 0) return all;   // rank 0 warns for all ranks
+  if (world_.rank > 0) return all;   // rank 0 warns for all ranks
+  if (std::string narrow = plan_.window_notice(); !narrow.empty())
+    all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
+  if (!start_.is_share()) return all;
   all.push_back({.kind = notice_kind::resume, .severity = notice_severity::warning,
                  .text = "the resume point's digest is not that of the run: got the share of one of " +
                          std::to_string(start_.share.ranks) +
@@ -123,8 +126,9 @@ template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) const {
   const std::optional<position> from =
       o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
-  const position now{.seed = o.seed,
-                     .lanes = static_cast<std::uint32_t>(o.lanes),
+  const position now{.version = order_rule_of(o).version,
+                     .seed = o.seed,
+                     .lanes = static_cast<std::uint32_t>(plan_.settings().lanes),
                      .window = plan_.window(),
                      .global_batch = plan_.settings().global_batch,
                      .epoch_batches = o.epoch_batches,
@@ -132,7 +136,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
                      .data_set = data_set,
                      .choice = data_->choice(),
                      .stride = row_stride({.asked = o.stride, .of_resume_point = from ? from->stride : 0,
-                                           .lanes = o.lanes, .rows = o.rows, .mine = o.world})};
+                                           .rows = o.rows, .mine = o.world})};
   if (!from) return now;
   if constexpr (requires { data_->check_same(from->data_set); }) data_->check_same(from->data_set);
   check_same(*from, now);

@@ -22,7 +22,7 @@ struct indexed_run_options {
   bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
   bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
   detail::world world{};
-  std::size_t lanes = 48;
+  std::size_t lanes = 0;        ///< 0: those of the resume point, else chosen by samples, shards and window
   std::string resume{};         ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/row_stride.hpp

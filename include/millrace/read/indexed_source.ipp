@@ -68,15 +68,17 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
 template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::shared::tell_shards(const ordered_sample& first) const {
   if constexpr (observes && requires { data->expect_shards(std::span<const std::size_t>()); }) {
-    const bool shuffled = plan.settings().shuffled;
-    const std::uint64_t number = plan.spot_of(first.epoch, first.position).number;
-    const std::uint64_t lanes = shuffled ? plan.settings().lanes : 1, done = number / lanes;
+    // A permutation needs each shard from the first sample to the last.
+    const bool by_lanes = plan.settings().shuffled && !plan.permutes();
+    const std::uint64_t number = plan.permutes() ? 0 : plan.spot_of(first.epoch, first.position).number;
+    const std::uint64_t lanes = by_lanes ? plan.settings().lanes : 1, done = number / lanes;
+    const std::uint64_t step = by_lanes ? plan.lane_step(options.world) : 1;
     const pass_layout layout = plan.layout_of(first.pass);
     std::vector<std::size_t> coming;
-    for (std::uint64_t lane = shuffled ? options.world.rank : 0; lane < lanes; lane += options.world.size) {
+    for (std::uint64_t lane = number % step; lane < lanes; lane += step) {
       coming.clear();
-      const std::uint64_t end = shuffled ? plan.lane_begin(lane + 1) : layout.length();
-      for (std::uint64_t at = done + (shuffled ? plan.lane_begin(lane) : 0); at < end;) {
+      const std::uint64_t end = by_lanes ? plan.lane_begin(lane + 1) : layout.length();
+      for (std::uint64_t at = done + (by_lanes ? plan.lane_begin(lane) : 0); at < end;) {
         const located_sample found = layout.find(at);
         coming.push_back(found.shard);
         at += plan.settings().counts[found.shard] - found.index;

@@ -128,7 +128,9 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    at.order.window = std::max<std::size_t>(1, o.order.window / o.lanes);
+    // Rounded up, so that a window of all samples covers even shares of them.
+    const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
+    at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }
   if (o.ordinal == 0) return found;
   detail::shard_counts<Source> counts(source, o.behind_damage);

@@ -34,6 +34,10 @@ concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter>
   { s.watched_in(m) } -> std::same_as<Source>;
 };
 
+/// Whether all passes of a source have the same samples.
+template <class Source>
+inline constexpr bool repeats_itself = requires { requires Source::same_every_pass; };
+
 /// Reads one source of a mix, one shard at a time.
 template <class Source>
 class mix_stream {
@@ -47,7 +51,8 @@ class mix_stream {
         plan_({.seed = o.seed,
                .shards = source.shards(),
                .shuffled = o.window > 0,
-               .window = std::max<std::size_t>(1, o.window)}) {}
+               .window = std::max<std::size_t>(1, o.window),
+               .equal_epochs = repeats_itself<Source>}) {}
   mix_stream(const mix_stream&) = delete;
   mix_stream& operator=(const mix_stream&) = delete;
 
@@ -68,6 +73,15 @@ class mix_stream {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
+  /// Keeps the order of resume points of version 4. Called before the first pass.
+  void keep_older_order() {
+    shard_order::options o = plan_.settings();
+    o.permutes = false;
+    plan_ = shard_order(o);
+    waiting_.begin_epoch();
+  }
+  /// Stops withholding samples, because memory is short. Returns false if none were withheld.
+  bool release() noexcept { return waiting_.release(); }
   /// Returns the bytes that the shuffle window holds.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
@@ -154,7 +168,7 @@ class mix_stream {
 
   const Source source_;
   const options options_;
-  const shard_order plan_;
+  shard_order plan_;
   jitter_order<item> waiting_{plan_};
   std::vector<std::size_t> order_;
   std::optional<reader> reader_;

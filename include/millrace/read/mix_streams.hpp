@@ -84,6 +84,11 @@ class mix_streams {
     std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
   }
 
+  /// Keeps the order of resume points of version 4. Called before the first pass.
+  void keep_older_order() const {
+    std::apply([](auto&... s) { (s->keep_older_order(), ...); }, state_->streams);
+  }
+
   class reader;
   /// Returns the reader of an epoch. Epochs must be opened one after the other, from 0.
   reader open(std::size_t, std::uint64_t epoch) const {
@@ -185,9 +190,9 @@ class mix_streams {
       }
     }
 
-    void check_memory() const {
+    void check_memory() {
       const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
-      if (held > max_held)
+      if (held > max_held && !std::apply([](auto&... s) { return (s->release() | ...); }, streams))
         throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
                           "of the memory",
                           "Use smaller windows");

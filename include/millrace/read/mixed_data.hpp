@@ -16,7 +16,7 @@
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_plan.hpp>
-#include <millrace/read/indexed_run_options.hpp>
+#include <millrace/read/order_rule.hpp>
 
 #include <memory>
 

@@ -139,8 +139,10 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
 }
 
 MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
+  const order_rule rule = order_rule_of(o);
   mix_plan_options made{.on_exhausted = data.rule().on_exhausted,
-                        .lanes = o.lanes,
+                        .lanes = rule.lanes,
+                        .permutes = rule.permutes,
                         .global_batch = o.global_batch(),
                         .drop_last = o.drop_last,
                         .epoch_batches = o.epoch_batches};

@@ -32,8 +32,12 @@ class planned_run {
   virtual batch_borders borders() const { return {}; }
   /// Returns which batches of the run are those of the session.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the samples that the shuffle window holds.
+  /// Returns the samples of the shuffle window, about half of which are held.
   virtual std::size_t window() const noexcept { return 1; }
+  /// Returns whether all of them are held at the beginning of the run.
+  virtual bool withholds() const noexcept { return false; }
+  /// Returns whether the run continues in the order of versions 1, 4 and 5 (item/position.hpp).
+  virtual bool keeps_older_order() const noexcept { return false; }
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
   virtual std::size_t held_bytes() const noexcept { return 0; }
   /// Returns what a session announces of the order at its start, for the end of a line; empty if there is nothing.

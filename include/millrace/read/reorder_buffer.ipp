@@ -134,7 +134,12 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
       finish(empty_error(first.epoch));
       return true;
     }
-    jitter_.end_epoch();
+    try {
+      jitter_.end_epoch();
+    } catch (...) {
+      finish(std::current_exception());
+      return true;
+    }
     epoch_ended_ = true;
     return true;
   }
@@ -220,7 +225,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
   ++epoch_samples_;
   jitter_.push(std::move(s));
   first.samples.drop_first();
-  if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
+  if (jitter_.held_bytes() > options_.window_bytes && !jitter_.release()) finish(window_error());
 }
 
 template <class Source>

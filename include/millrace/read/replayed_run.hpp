@@ -14,9 +14,10 @@
 // - A flow with a stage that holds items back reads the pass again from its beginning.
 // - A flow that can only be entered at the very beginning reads the whole run again.
 //
-// Epochs of a fixed number of batches are read in lanes. Lane l of L owns shards l, l + L, l + 2 L, ... of each pass's
-// order. It belongs to rank l mod R of R, and R divides L. Within a rank, no lane begins a pass before all lanes of the
-// rank have ended the pass before (read/interleaved_read_stage.hpp). So on one rank every pass is exact.
+// Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L,
+// l + 2 L, ... of each pass's order, and has its share of the window. It belongs to rank l mod R of R, and R divides L.
+// Within a rank, no lane begins a pass before all lanes of the rank have ended the pass before
+// (read/interleaved_read_stage.hpp). So on one rank every pass is exact.
 // On several ranks, pass k of all ranks together holds every sample once. Ranks reach pass k at different times,
 // because their shares differ in size. Another number of ranks has another order.
 // If each sample is one row, the number of batches says how far the lanes are, once samples are counted. One resume
@@ -28,6 +29,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/order/exact_order.hpp>
 #include <millrace/order/world.hpp>
 #include <millrace/read/data_identity.hpp>
 #include <millrace/read/lane_starts.hpp>
@@ -59,8 +61,7 @@ struct replayed_run_options {
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/row_stride.hpp
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   detail::world world{};
-  std::size_t max_lanes = 48;
-  std::size_t session_lanes = 48;   ///< as the session asks for them, whatever the source allows
+  std::size_t max_lanes = 0;      ///< 0: one lane for each rank
 };
 
 /// Connects a source without an index with its session.
@@ -72,6 +73,8 @@ class replayed_run final : public planned_run {
 
   /// Returns this rank's share of the shuffle window, in samples.
   std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }
+  bool withholds() const noexcept override { return order_.permutes(); }
+  bool keeps_older_order() const noexcept override { return start_.is_older(); }
 
   /// Returns the read stage, which begins where the session has to read first. May count samples, which blocks.
   /// Throws the errors of find_lane_starts().
@@ -91,11 +94,12 @@ class replayed_run final : public planned_run {
   std::vector<notice> notices() const override;
 
  private:
-  static const options& checked(const options& o);
+  /// Throws setup_error for ranks that do not fit. Completes the options by the order of the resume point.
+  static options checked(options o);
   std::string resumed() const;
 
-  /// Returns `max_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
-  /// Returns 1 if the run needs no lanes.
+  /// Returns one lane for each rank, or `max_lanes`. With fewer shards, returns the greatest divisor of `max_lanes`
+  /// that leaves each lane a shard. Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();

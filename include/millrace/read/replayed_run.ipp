@@ -66,6 +66,9 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
     text = "; " + std::to_string(lanes_) + " lanes, " + options_.world.describe();
   if (options_.world.size > 1)
     text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
+  if (withholds() && start_.replay.ordinal < options_.order.window)
+    text += "; the first batch waits for " + std::to_string(window()) +
+            " samples, a shuffle window, or for the end of the pass";
   return text;
 }
 
@@ -88,6 +91,18 @@ MILLRACE_INLINE std::string replayed_run::resumed() const {
 MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
   std::vector<notice> all;
   if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
+  if (order_.jitters() && lanes_ > 1 && options_.world.rank == 0) {   // rank 0 warns for all ranks
+    const bool of_ranks = lanes_ == options_.world.size;
+    all.push_back({.kind = notice_kind::order, .severity = notice_severity::info,
+                   .text = std::string(of_ranks ? "each rank shuffles its own shards"
+                                                : "each lane is shuffled by itself") +
+                           ", with a window of " + std::to_string(options_.order.window / lanes_) +
+                           " samples, so that no window shuffles all samples together. " +
+                           (options_.world.size == 1 ? "Leave out session_options::lanes to have that"
+                                                     : "Use indexed_shards() to have that")});
+    if (std::string narrow = narrow_window_notice(options_.order.window, lanes_, keeps_older_order()); !narrow.empty())
+      all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
+  }
   if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;
   const auto digits = [](std::uint32_t times) { return detail::hex(times, 8); };
   all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
@@ -97,8 +112,13 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
   return all;
 }
 
-MILLRACE_INLINE const replayed_run::options& replayed_run::checked(const options& o) {
+MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   const world& r = o.world;
+  if (!o.resume.empty() && parse_position(o.resume).is_older()) {
+    constexpr std::size_t usual_lanes = 48;   // of that order
+    o.order.permutes = false;
+    if (o.max_lanes == 0) o.max_lanes = usual_lanes;
+  }
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("there is no " + r.describe(), "Ranks count from 0");
   if (r.size > 1 && o.epoch_batches == 0)
@@ -109,19 +129,25 @@ MILLRACE_INLINE const replayed_run::options& replayed_run::checked(const options
   if (r.size > 1 && o.takes)
     throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
                       "Leave out take(), or run one rank");
+  if (o.order.shards < r.size)
+    throw setup_error("without an index each rank reads shards of its own: got " + std::to_string(o.order.shards) +
+                          (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
+                          " ranks, expected at least one for each",
+                      "Have more shards, run fewer ranks, or use indexed_shards() of millrace/shards.hpp");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
                           " lanes: session_options::lanes asks for " + std::to_string(o.max_lanes) +
                           ", and the source has " + std::to_string(o.order.shards) + " shards",
-                      "Choose a number of ranks that divides the lanes, or have more shards");
+                      "Leave out session_options::lanes, or choose a number of ranks that divides the lanes");
   return o;
 }
 
 MILLRACE_INLINE std::size_t replayed_run::lanes_of(const options& o) {
+  const std::size_t most = o.max_lanes == 0 ? o.world.size : o.max_lanes;
   const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
-  std::size_t lanes = shared ? std::min(o.max_lanes, o.order.shards) : 1;
-  while (lanes > 1 && o.max_lanes % lanes != 0) --lanes;
+  std::size_t lanes = shared ? std::min(most, o.order.shards) : 1;
+  while (lanes > 1 && most % lanes != 0) --lanes;
   return std::max<std::size_t>(1, lanes);
 }
 
@@ -135,7 +161,9 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   const auto world_size = static_cast<std::uint32_t>(o.world.size);
   const std::optional<position> resumed =
       o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
-  const position now{.version = o.packs ? position::packing_version : position::replay_version,
+  const bool older = resumed && resumed->is_older();
+  const position now{.version = o.packs ? (older ? position::older_packing_version : position::packing_version)
+                                        : (older ? position::older_replay_version : position::replay_version),
                      .seed = o.order.seed,
                      .lanes = static_cast<std::uint32_t>(lanes_),
                      .window = o.order.shuffled ? o.order.window : 0,
@@ -144,7 +172,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .drop_last = o.drop_last,
                      .data_set = o.data_set,
                      .stride = row_stride({.asked = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
-                                           .lanes = o.session_lanes, .rows = o.rows, .mine = o.world}),
+                                           .rows = o.rows, .mine = o.world}),
                      .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
                      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
                              : lanes_ == 1 ? 0

@@ -1,6 +1,6 @@
 // Chooses the stride of a run that mixes rows: the distance of the two rows of a pair, over all ranks.
 //
-//   const std::uint32_t stride = mr::detail::row_stride({.asked = 0, .of_resume_point = 4, .lanes = 48, .rows = 64,
+//   const std::uint32_t stride = mr::detail::row_stride({.asked = 0, .of_resume_point = 4, .rows = 64,
 //                                                        .mine = {.rank = 0, .size = 2}});      // 4
 //
 // The rows p and p + stride of a global batch are a pair where floor(p / stride) is even. A rank has the rows p = rank
@@ -19,13 +19,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct row_stride_options {
   std::optional<std::size_t> asked{};   ///< none: rows are not mixed; 0: that of the resume point, else the world size
   std::uint32_t of_resume_point = 0;    ///< 0: there is none, or it mixes no rows
-  std::size_t lanes = 48;
   std::size_t rows = 1;                 ///< rows of a batch of one rank
   world mine{};
 };
 
 /// Returns the stride; 0 if rows are not mixed.
-/// Throws setup_error if it does not divide the lanes, if the ranks do not divide it, or if no row has a partner.
+/// Throws setup_error if the ranks do not divide it, or if no row has a partner.
 std::uint32_t row_stride(const row_stride_options& o);
 
 }}}  // namespace millrace::detail

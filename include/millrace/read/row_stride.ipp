@@ -14,10 +14,6 @@ MILLRACE_INLINE std::uint32_t row_stride(const row_stride_options& o) {
   const bool kept = *o.asked == 0 && o.of_resume_point > 0;
   const std::size_t stride = *o.asked > 0 ? *o.asked : kept ? o.of_resume_point : o.mine.size;
   const std::string got = "got rows at a distance of " + std::to_string(stride) + (kept ? " (the resume point)" : "");
-  if (o.lanes % stride != 0)
-    throw setup_error("the stride of mixed rows does not divide the lanes: " + got + ", expected a divisor of the " +
-                          std::to_string(o.lanes) + " lanes",
-                      "Set mix_rows' .stride to a multiple of the ranks that divides session_options::lanes");
   if (stride % o.mine.size != 0)
     throw setup_error("the two rows of a pair would lie on different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",

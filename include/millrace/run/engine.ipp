@@ -11,6 +11,7 @@ MILLRACE_INLINE pipeline_builder_options engine_base::builder_options(const flow
           .workers = core_.threads().max_workers(),
           .arena = core_.arena(),
           .shuffle_bytes = core_.budget_bytes(),
+          .keeps_older_order = order.keeps_older_order(),
           .borders = order.borders(),
           .numbers = order.numbers(),
           .names = of.names,

@@ -64,6 +64,7 @@ struct source_facts {
   std::uint64_t data_set;   ///< fingerprint_of()
   std::uint32_t times;      ///< times_of()
   std::size_t max_lanes;
+  bool same_every_pass;     ///< all passes have the same samples
 };
 /// Returns a run over a source without an index.
 std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,

@@ -36,13 +36,15 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
     throw setup_error("on_damage fills the row of a sample, and behind expand, filter, pack, take, bucket or a later "
                       "shuffle a sample has no row of its own",
                       "Leave out on_damage, or that stage");
+  constexpr std::size_t usual_lanes = 48;   // of donors: every usual number of ranks divides it
+  const std::size_t lanes = o.lanes > 0 ? o.lanes : usual_lanes;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
   if (f.has_index) {
-    if (rule.policy == damage::replace && o.lanes % o.world.size != 0)
+    if (rule.policy == damage::replace && lanes % o.world.size != 0)
       throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(o.world.size) +
-                            " ranks do not divide the " + std::to_string(o.lanes) + " lanes",
+                            " ranks do not divide the " + std::to_string(lanes) + " lanes",
                         "Set session_options::lanes to a multiple of the ranks, or use mask");
-    rule.donor_step = o.lanes / o.world.size;
+    rule.donor_step = std::max<std::size_t>(1, lanes / o.world.size);
   } else if (o.world.size > 1) {
     throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
                       "Use indexed_shards() of millrace/shards.hpp, or one rank");
@@ -80,7 +82,9 @@ MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts&
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,
                            .shuffled = f.window > 0,
-                           .window = std::max<std::size_t>(1, f.window)});
+                           .window = std::max<std::size_t>(1, f.window),
+                           // A pass that loses a damaged shard is shorter than others.
+                           .equal_epochs = source.same_every_pass && o.session.on_damage.policy == damage::fail});
   return std::make_unique<replayed_run>(replayed_run_options{.order = order.settings(),
                                                             .data_set = source.data_set,
                                                             .times = source.times,
@@ -97,8 +101,7 @@ MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts&
                                                             .stride = f.stride,
                                                             .buckets = f.buckets,
                                                             .world = o.session.world,
-                                                            .max_lanes = source.max_lanes,
-                                                            .session_lanes = o.session.lanes});
+                                                            .max_lanes = source.max_lanes});
 }
 
 }}}  // namespace millrace::detail

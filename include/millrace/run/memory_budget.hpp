@@ -29,6 +29,7 @@ struct memory_budget {
   std::size_t chunk_bytes = 0;     ///< bytes of one read; the last sample may exceed them
   std::size_t chunk_samples = 0;   ///< samples of one read, if these are fewer bytes
   std::size_t window = 0;    ///< samples of the shuffle window
+  bool withholds = false;    ///< all of them are held at the beginning of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
   std::size_t neighbor_bytes = 0;   ///< small samples that were read together with others, ahead of their turn
 
@@ -37,7 +38,8 @@ struct memory_budget {
   /// samples out of the cache.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
-  /// Returns the bytes of the shuffle window. About half a window is held at a time.
+  /// Returns the bytes of the shuffle window. About half a window is held at a time. At the beginning of a run it may
+  /// be the complete one, where the budget has room for it.
   std::size_t window_bytes() const noexcept;
   /// Returns the bytes of encoded samples. At least one batch is read, whatever the read-ahead: workers can start
   /// on a batch only when its samples are there.
@@ -54,6 +56,10 @@ struct memory_budget {
 
   /// Throws setup_error if the total exceeds the budget.
   void check() const;
+
+ private:
+  bool holds_complete_window() const noexcept;
+  std::size_t other_bytes() const noexcept;   // all but the window
 };
 
 }}}  // namespace millrace::detail

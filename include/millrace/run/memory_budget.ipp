@@ -29,7 +29,16 @@ MILLRACE_INLINE std::size_t memory_budget::default_prefetch(std::size_t batch_by
 }
 
 MILLRACE_INLINE std::size_t memory_budget::window_bytes() const noexcept {
-  return static_cast<std::size_t>(static_cast<double>(window) / 2 * sample_bytes);
+  return static_cast<std::size_t>(static_cast<double>(window) / (holds_complete_window() ? 1 : 2) * sample_bytes);
+}
+
+MILLRACE_INLINE bool memory_budget::holds_complete_window() const noexcept {
+  const double bytes = static_cast<double>(window) * sample_bytes;
+  return withholds && static_cast<double>(other_bytes()) + bytes <= static_cast<double>(budget_bytes);
+}
+
+MILLRACE_INLINE std::size_t memory_budget::other_bytes() const noexcept {
+  return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + neighbor_bytes;
 }
 
 MILLRACE_INLINE std::size_t memory_budget::encoded_bytes() const noexcept {
@@ -37,8 +46,7 @@ MILLRACE_INLINE std::size_t memory_budget::encoded_bytes() const noexcept {
 }
 
 MILLRACE_INLINE std::size_t memory_budget::total_bytes() const noexcept {
-  return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes() +
-         neighbor_bytes;
+  return other_bytes() + window_bytes();
 }
 
 MILLRACE_INLINE std::size_t memory_budget::max_reads() const noexcept {
@@ -55,7 +63,9 @@ MILLRACE_INLINE std::string memory_budget::describe() const {
   std::string text = times(host_slots, "host slots", slot_bytes);
   if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
   text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
-  if (window > 1) text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
+  if (window > 1)
+    text += " + shuffle window " + std::to_string(window) + (holds_complete_window() ? " x " : " / 2 x ") +
+            readable_bytes(sample_bytes);
   if (neighbor_bytes > 0)
     text += " + neighbours of samples read " + readable_bytes(static_cast<double>(neighbor_bytes));
   text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +

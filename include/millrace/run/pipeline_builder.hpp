@@ -91,6 +91,7 @@ struct pipeline_builder_options {
   unsigned workers = 1;                          ///< 0: everything runs inline on the caller
   executor* arena = nullptr;                     ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
+  bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_borders borders{};
   batch_numbers numbers{};
   sample_names* names = nullptr;                 ///< null: batches have no keys
@@ -197,7 +198,8 @@ class pipeline_builder : public built_segments {
                                                {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
           std::move(rest));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
-      const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window});
+      const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window,
+                               .permutes = !options_.keeps_older_order});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
                                  std::move(rest));
     } else {

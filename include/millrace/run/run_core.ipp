@@ -136,6 +136,7 @@ MILLRACE_INLINE void run_core::allocate() {
                   .read_ahead_bytes = read_ahead_bytes_,
                   .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
                   .window = parts_.order->window(),
+                  .withholds = parts_.order->withholds(),
                   .neighbor_bytes = parts_.order->held_bytes()};
   if (parts_.read->samples_read() > 0)
     m.sample_bytes = static_cast<double>(parts_.read->bytes_read()) / double(parts_.read->samples_read());

@@ -57,9 +57,10 @@ struct session_options {
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start
-  std::size_t lanes = 48;             ///< lanes of the order: a multiple of every world size that the run may have.
-                                      ///< Without an index, the run uses the greatest divisor of it that the number
-                                      ///< of shards allows.
+  std::size_t lanes = 0;              ///< lanes of the order, each shuffled with its share of the window; 0: chosen by
+                                      ///< samples, shards and window (with an index), or one for each rank. Without an
+                                      ///< index, it has to be a multiple of the ranks. The run then uses the greatest
+                                      ///< divisor of it that the number of shards allows.
   damage_options on_damage{};         ///< what to do with damaged samples; by default the first one ends the run
   detail::stall_watch stalls{};
   std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and

@@ -33,7 +33,8 @@ struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
 
-/// Returns the limit of lanes. Each lane has its own reader, so a source that allows one reader at a time has one lane.
+/// Returns the limit of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one reader
+/// at a time has one lane.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t wanted) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -133,8 +134,13 @@ auto planned_run_for(const Source& source, const flow_facts& f, const planning_o
   if constexpr (has_index<Source>) {
     return source.plan(indexed_options(f, o));
   } else {
-    return replayed_run_for(f, o, {.data_set = fingerprint_of(source), .times = times_of(source),
-                                   .max_lanes = max_lanes<Source>(o.session.lanes)});
+    constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
+    auto run = replayed_run_for(f, o, {.data_set = fingerprint_of(source), .times = times_of(source),
+                                       .max_lanes = max_lanes<Source>(o.session.lanes),
+                                       .same_every_pass = same_every_pass});
+    if constexpr (requires { source.keep_older_order(); })
+      if (run->keeps_older_order()) source.keep_older_order();
+    return run;
   }
 }
 

@@ -8,8 +8,7 @@
 //
 // Each shard has an index. The first start builds it from the shard's headers and saves it in a file
 // (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does not
-// depend on the number of workers. It does not depend on the world size either, if that divides the lanes and the
-// global batch.
+// depend on the number of workers. It does not depend on the world size either, which has to divide the global batch.
 // The options only, without, where and repeats choose samples by their keys, before any is read. A run over a choice is
 // as exact as one over all samples. A key that no shard has is told once, at the start.
 // A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.

@@ -24,7 +24,7 @@
 // item/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them: on the
 // host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error too
-// for a stride that is not a multiple of the ranks, or does not divide session_options::lanes.
+// for a stride that is not a multiple of the ranks.
 #pragma once
 
 #include <millrace/device/normalize_options.hpp>

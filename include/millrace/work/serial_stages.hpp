@@ -94,7 +94,7 @@ class shuffling {
   /// its budget.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
-    if (order_.held_bytes() > max_bytes_)
+    if (order_.held_bytes() > max_bytes_ && !order_.release())
       throw setup_error("the shuffle buffer holds " + std::to_string(order_.held_bytes()) + " bytes in " +
                             std::to_string(order_.size()) + " items, more than the budget of " +
                             std::to_string(max_bytes_) + " bytes",

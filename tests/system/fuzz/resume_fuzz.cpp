@@ -58,27 +58,28 @@ bool is_resume_point(std::string_view text) {
     return at < words.size() ? words[at++] : none;
   };
   if (next() != "millrace") return false;
-  const auto version = decimal(next(), "version", 5);
+  const auto version = decimal(next(), "version", 8);
   if (!version || *version == 0) return false;
+  const bool of_index = *version == 1 || *version == 6, packs = *version == 3 || *version == 5 || *version == 8;
   for (const char* name : {"seed", "epoch", "position"})
     if (!decimal(next(), name, wide)) return false;
   if (!decimal(next(), "lanes", narrow)) return false;
   for (const char* name : {"window", "global_batch", "epoch_batches"})
     if (!decimal(next(), name, wide)) return false;
   if (!decimal(next(), "drop_last", 1) || !hexadecimal(next(), "data", 16)) return false;
-  if (*version >= 4 ? !hexadecimal(next(), "times", 8) : !hexadecimal(next(), "digest", 16)) return false;
-  if (*version != 1) {
+  if (*version >= 4 && !of_index ? !hexadecimal(next(), "times", 8) : !hexadecimal(next(), "digest", 16)) return false;
+  if (!of_index) {
     for (const char* name : {"step", "pass", "place", "rows", "part", "first"})
       if (!decimal(next(), name, wide)) return false;
     for (const char* name : {"ranks", "rank"})
       if (!decimal(next(), name, narrow)) return false;
-    if ((*version == 3 || *version == 5) && !decimal(next(), "held", wide)) return false;
+    if (packs && !decimal(next(), "held", wide)) return false;
   }
   const auto follows = [&](const char* name) { return at < words.size() && words[at].starts_with(name); };
-  if (*version == 1 && follows("choice=") && (follows("choice=0000000000000000") || !hexadecimal(next(), "choice", 16)))
+  if (of_index && follows("choice=") && (follows("choice=0000000000000000") || !hexadecimal(next(), "choice", 16)))
     return false;
   if (follows("stride=") && decimal(next(), "stride", narrow).value_or(0) == 0) return false;
-  if (*version == 1 && follows("shares=") && decimal(next(), "shares", narrow).value_or(0) < 2) return false;
+  if (of_index && follows("shares=") && decimal(next(), "shares", narrow).value_or(0) < 2) return false;
   const std::size_t last = text.rfind(" crc32c=");
   if (last == std::string_view::npos) return false;
   char sum[9];
@@ -88,12 +89,12 @@ bool is_resume_point(std::string_view text) {
 
 std::string whole_input(mr::rng& d) {
   mr::position p;
-  p.version = static_cast<std::uint32_t>(d.below(5) + 1);
+  p.version = static_cast<std::uint32_t>(d.below(8) + 1);
   mr::detail::for_each_field(p, [&]<class T>(const mr::detail::position_field& field, T& member) {
     if (field.name != std::string_view("version"))
       member = static_cast<T>(std::min(d.chance(0.3) ? d.bits() : d.below(100), field.most));
   });
-  if (d.chance(0.3) && p.version == mr::position::known_version) p.choice = d.bits();
+  if (d.chance(0.3) && p.has_index()) p.choice = d.bits();
   if (d.chance(0.3)) p.stride = static_cast<std::uint32_t>(d.chance(0.5) ? d.bits() : d.below(9));
   if (d.chance(0.3)) p.share = {.digest = p.digest, .ranks = static_cast<std::uint32_t>(d.below(5))};
   return std::string(1, static_cast<char>(d.below(4))) + mr::to_text(p) + (d.chance(0.2) ? "\n" : "");

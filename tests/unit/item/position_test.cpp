@@ -68,8 +68,14 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 TEST_CASE("the text is pinned, and read back as what was written") {
   CHECK(mr::to_text(usual) ==
+        "millrace version=6 seed=7 epoch=3 position=640000 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
+        "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=628d355e");
+  mr::position of_version_1 = usual;
+  of_version_1.version = mr::position::older_index_version;
+  CHECK(mr::to_text(of_version_1) ==
         "millrace version=1 seed=7 epoch=3 position=640000 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
         "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=1e92c257");
+  CHECK(mr::parse_position(mr::to_text(of_version_1)) == of_version_1);
   CHECK(mr::parse_position(mr::to_text(usual)) == usual);
   CHECK(mr::parse_position(mr::to_text(usual) + "\n") == usual);
   mr::rng random({.seed = 1});
@@ -91,9 +97,16 @@ TEST_CASE("the text is pinned, and read back as what was written") {
 
 TEST_CASE("without an index the text says where reading begins again, below 300 bytes too") {
   CHECK(mr::to_text(without_index) ==
+        "millrace version=7 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
+        "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
+        "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=6262b7de");
+  mr::position of_version_4 = without_index;
+  of_version_4.version = mr::position::older_replay_version;
+  CHECK(mr::to_text(of_version_4) ==
         "millrace version=4 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
         "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
         "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=c912f963");
+  CHECK(mr::parse_position(mr::to_text(of_version_4)) == of_version_4);
   CHECK(mr::to_text(without_index).size() < 300);
   CHECK(mr::parse_position(mr::to_text(without_index)) == without_index);
   mr::position other = without_index;
@@ -118,9 +131,11 @@ TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of
   const mr::position older = mr::parse_position(text);
   CHECK(mr::to_text(older) == text);
   CHECK(older.times == 0);
-  CHECK(message_of([&] { mr::detail::check_same(older, without_index); }) == "no error");
+  mr::position of_version_4 = without_index;
+  of_version_4.version = mr::position::older_replay_version;
+  CHECK(message_of([&] { mr::detail::check_same(older, of_version_4); }) == "no error");
   mr::position packing = without_index;
-  packing.version = mr::position::packing_version;
+  packing.version = mr::position::older_packing_version;
   CHECK(message_of([&] { mr::detail::check_same(older, packing); })
             .find("the order's version was 4 (without an index) and is 5 (without an index, packing)") !=
         std::string::npos);
@@ -141,11 +156,11 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
   packing.version = mr::position::packing_version;
   packing.replay.held = 2'048;
   const std::string text = mr::to_text(packing);
-  CHECK(text.find("version=5 ") != std::string::npos);
+  CHECK(text.find("version=8 ") != std::string::npos);
   CHECK(text.find(" rank=0 held=2048 crc32c=") != std::string::npos);
   CHECK(text.size() < 300);
   CHECK(mr::parse_position(text) == packing);
-  CHECK(message_of([&] { mr::detail::check_same(packing, without_index); }).find("5 (without an index, packing)") !=
+  CHECK(message_of([&] { mr::detail::check_same(packing, without_index); }).find("8 (without an index, packing)") !=
         std::string::npos);
 }
 
@@ -175,12 +190,11 @@ TEST_CASE("a run that mixes rows says at what distance, in every version, and no
 
 TEST_CASE("the longest text is below 300 bytes") {
   const std::uint64_t most = ~std::uint64_t{0};
-  const mr::position p{.version = ~std::uint32_t{0}, .seed = most, .epoch = most, .next_position = most,
+  const mr::position p{.version = mr::position::index_version, .seed = most, .epoch = most, .next_position = most,
                        .lanes = ~std::uint32_t{0}, .window = most, .global_batch = most, .epoch_batches = most,
                        .data_set = most, .digest = most};
   CHECK(mr::to_text(p).size() < 300);
   mr::position one_share = p;   // of more epochs and ranks than there will be
-  one_share.version = mr::position::known_version;
   one_share.epoch = one_share.epoch_batches = 999'999'999'999;
   one_share.share = {.digest = most, .ranks = 99'999'999};
   CHECK(mr::to_text(one_share).size() < 300);
@@ -265,8 +279,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for that field");
-  CHECK(with("version=1", "version=6") ==
-        "this resume point is of version 6, and only versions 1 to 5 are known here");
+  CHECK(with("version=6", "version=9") ==
+        "this resume point is of version 9, and only versions 1 to 8 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
@@ -290,7 +304,7 @@ TEST_CASE("another run is refused by name, another place in the same run is not"
   CHECK(refusal([](auto& p) { p.window = 0; }) == "the shuffle window was 8192 and is none");
   CHECK(refusal([](auto& p) { p.lanes = 12; }) == "the number of lanes was 48 and is 12");
   CHECK(refusal([](auto& p) { p.global_batch = 512; }) == "the global batch was 256 and is 512");
-  CHECK(refusal([](auto& p) { p.version = 4; }) == "the order's version was 1 and is 4 (without an index)");
+  CHECK(refusal([](auto& p) { p.version = 4; }) == "the order's version was 6 and is 4 (without an index)");
   CHECK(refusal([](auto& p) { p.stride = 4; }) == "the stride of mixed rows was none and is 4");
   CHECK(refusal([](auto& p) { p.drop_last = false; }) ==
         "an epoch was one pass without a short last batch and is one pass with its short last batch");

@@ -29,12 +29,19 @@ samples slow_pass(const options& o, std::uint64_t pass) {
     all.erase(from, from + static_cast<std::ptrdiff_t>(left_out));
   }
   if (!o.shuffled) return all;
-  std::vector<std::size_t> lengths(o.lanes, 0);
-  for (std::size_t p = 0; p < all.size(); ++p) ++lengths[p % o.lanes];
+  const std::uint64_t in_shards = std::accumulate(o.counts.begin(), o.counts.end(), std::uint64_t{0});
+  if (o.permutes && o.window > 1 && o.window >= in_shards) {
+    mr::rng random({.seed = o.seed, .epoch = pass, .sample = ~std::uint64_t{4}, .stage = ~std::uint64_t{4}});
+    for (std::uint64_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
+    return all;
+  }
+  const std::size_t lane_count = o.lanes == 0 ? 1 : o.lanes;
+  std::vector<std::size_t> lengths(lane_count, 0);
+  for (std::size_t p = 0; p < all.size(); ++p) ++lengths[p % lane_count];
   samples out(all.size());
   std::size_t begin = 0;
-  for (std::size_t lane = 0; lane < o.lanes; ++lane) {
-    const std::uint64_t window = o.window > 1 ? mr::detail::lane_jitter::places(o.window) / o.lanes : 0;
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    const std::uint64_t window = o.window > 1 ? mr::detail::lane_jitter::places(o.window) / lane_count : 0;
     std::vector<std::pair<std::uint64_t, std::size_t>> keys;
     for (std::size_t i = 0; i < lengths[lane]; ++i) {
       mr::rng random({.seed = o.seed,
@@ -44,7 +51,7 @@ samples slow_pass(const options& o, std::uint64_t pass) {
       keys.emplace_back((std::uint64_t{i} << 16) + (window > 65'536 ? random.below(window) : 0), i);
     }
     std::sort(keys.begin(), keys.end());
-    for (std::size_t j = 0; j < keys.size(); ++j) out[j * o.lanes + lane] = all[begin + keys[j].second];
+    for (std::size_t j = 0; j < keys.size(); ++j) out[j * lane_count + lane] = all[begin + keys[j].second];
     begin += lengths[lane];
   }
   return out;
@@ -88,12 +95,13 @@ samples walked(const mr::detail::exact_order& plan, std::uint64_t epoch, std::ui
 
 /// Settings of all sorts, small enough to try every position of.
 options random_settings(mr::rng& random) {
-  const std::size_t lanes[] = {1, 2, 6, 12, 48}, batches[] = {1, 12, 24, 48};
+  const std::size_t lanes[] = {0, 1, 2, 6, 12, 48}, batches[] = {1, 12, 24, 48};
   options o{.seed = random.bits()};
   for (std::uint64_t shards = 1 + random.below(20); shards > 0; --shards)
     o.counts.push_back(random.chance(0.2) ? 0 : random.chance(0.2) ? 1 : random.below(60));
   o.counts.push_back(12);
-  o.lanes = lanes[random.below(5)];
+  o.lanes = lanes[random.below(6)];
+  o.permutes = random.chance(0.7);   // else the order of version 1
   o.global_batch = batches[random.below(4)];
   o.window = random.chance(0.2) ? random.below(3) : random.below(random.chance(0.5) ? 100 : 3'000);
   o.shuffled = !random.chance(0.1);
@@ -151,13 +159,12 @@ TEST_CASE("the order is the same for every number of ranks, wherever each of the
   mr::rng random = draw_for(3);
   for (int round = 0; round < 60; ++round) {
     options o = random_settings(random);
-    o.lanes = random.chance(0.5) ? 12 : 48;
-    o.global_batch = 24;
+    o.global_batch = 120;
     o.drop_last = false;
     const mr::detail::exact_order plan(o);
     const std::uint64_t epoch = random.below(4), from = random.below(plan.positions() + 1);
     const samples expected = walked(plan, epoch, from, 1);
-    for (const std::size_t world_size : {2U, 3U, 4U, 6U, 12U})
+    for (const std::size_t world_size : {2U, 3U, 4U, 5U, 6U, 8U, 12U, 40U, 120U})
       REQUIRE(walked(plan, epoch, from, world_size) == expected);
   }
 }
@@ -298,7 +305,6 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
     return "no error";
   };
   const auto plan_of = [](options o) { return [o] { mr::detail::exact_order{o}; }; };
-  CHECK(message_of(plan_of({.counts = {5}, .lanes = 0})) == "a plan of 0 lanes has no order");
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 0})) == "the batch size is 0");
   CHECK(message_of(plan_of({.counts = {0, 0}})) == "no shard has a sample");
   CHECK(message_of(plan_of({})) == "no shard has a sample");
@@ -314,7 +320,7 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   };
   CHECK(message_of(as_rank(3, 4)) == "no error");
   CHECK(message_of(as_rank(0, 3)) == "3 ranks do not divide the global batch of 64");
-  CHECK(message_of(as_rank(0, 8)) == "8 ranks do not divide the number of lanes of 12");
+  CHECK(message_of(as_rank(0, 8)) == "no error");   // ranks share the 12 lanes
   CHECK(message_of(as_rank(2, 2)) == "there is no rank 2 of 2");
   CHECK(message_of(as_rank(0, 0)) == "there is no rank 0 of 0");
   CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is out of range");
@@ -325,20 +331,22 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   CHECK(message_of([&] { endless.sample_at(1, 0); }) == "epoch 1 does not exist");
 }
 
-TEST_CASE("the widest window shuffles a whole lane, and the keys do not overflow") {
-  const mr::detail::exact_order plan({.seed = 2, .counts = {2'000}, .window = ~std::size_t{0}, .lanes = 1,
-                                      .global_batch = 10});
-  std::vector<std::uint64_t> seen;
-  double first_half = 0;
-  mr::detail::lane_cursor cursor(plan);
-  while (const auto s = cursor.next()) {
-    if (s->position < 1'000) first_half += static_cast<double>(s->sample.index) / 1'000;
-    seen.push_back(s->sample.index);
+TEST_CASE("the widest window shuffles the complete pass, and the keys of older orders do not overflow") {
+  for (const bool permutes : {true, false}) {
+    const mr::detail::exact_order plan({.seed = 2, .counts = {2'000}, .window = ~std::size_t{0}, .lanes = 1,
+                                        .global_batch = 10, .permutes = permutes});
+    std::vector<std::uint64_t> seen;
+    double first_half = 0;
+    mr::detail::lane_cursor cursor(plan);
+    while (const auto s = cursor.next()) {
+      if (s->position < 1'000) first_half += static_cast<double>(s->sample.index) / 1'000;
+      seen.push_back(s->sample.index);
+    }
+    CHECK(first_half > 950);
+    CHECK(first_half < 1'050);
+    std::sort(seen.begin(), seen.end());
+    for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == i);
   }
-  CHECK(first_half > 950);
-  CHECK(first_half < 1'050);
-  std::sort(seen.begin(), seen.end());
-  for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == i);
 }
 
 // Whoever changes these numbers changes the order of every run that is under way: the resume point's version too.
@@ -359,6 +367,14 @@ TEST_CASE("the order is pinned") {
   CHECK(row(1) ==
         "1.0 3.5 4.8 0.2 1.1 3.6 4.10 0.7 3.0 4.2 4.9 0.4 1.2 4.5 0.0 0.6 "
         "3.1 4.3 0.1 0.3 3.4 4.4 4.11 0.8 3.2 4.6 4.12 0.5 3.3 4.7 4.13 0.9 ");
+
+  const mr::detail::exact_order small({.seed = 7, .counts = {10, 3, 0, 8, 14}, .window = 35, .global_batch = 16});
+  std::string permuted;
+  for (std::uint64_t p = 0; p < 12; ++p) {
+    const auto s = small.sample_at(1, p).sample;
+    permuted += std::to_string(s.shard) + "." + std::to_string(s.index) + " ";
+  }
+  CHECK(permuted == "1.2 3.5 4.7 1.1 3.1 4.8 3.4 0.7 3.0 4.9 4.2 0.3 ");
 
   const mr::detail::exact_order large({.seed = 7, .counts = std::vector<std::uint64_t>(1'281, 1'000),
                                        .global_batch = 256});

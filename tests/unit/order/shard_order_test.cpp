@@ -68,7 +68,8 @@ TEST_CASE("the sliding jitter is what sorting all keys gives") {
     for (const std::uint64_t epoch : {0U, 9U}) {
       const mr::detail::shard_order plan({.seed = 11, .shards = 1, .shuffled = true, .window = window});
       std::vector<std::pair<std::uint64_t, std::uint64_t>> keys;
-      for (std::uint64_t i = 0; i < 2'000; ++i) keys.emplace_back(plan.jitter_key(epoch, i), i);
+      for (std::uint64_t i = 0; i < 2'000; ++i)
+        keys.emplace_back(window < 2'000 ? plan.jitter_key(epoch, i) : plan.permutation_key(epoch, i), i);
       std::sort(keys.begin(), keys.end());
       const auto order = order_of(plan, epoch, 2'000);
       REQUIRE(order.size() == 2'000);
@@ -76,8 +77,74 @@ TEST_CASE("the sliding jitter is what sorting all keys gives") {
     }
 }
 
-TEST_CASE("a sample moves by less than the window, and about half a window is held") {
-  const mr::detail::shard_order plan({.seed = 5, .shards = 1, .shuffled = true, .window = 500});
+TEST_CASE("an epoch of at most a window is a permutation; older orders jitter it, and hold nothing back") {
+  for (const std::size_t count : {1U, 50U, 99U, 100U, 101U, 300U}) {
+    mr::detail::shard_order::options o{.seed = 3, .shards = 1, .shuffled = true, .window = 100};
+    const mr::detail::shard_order plan(o);
+    o.permutes = false;
+    const mr::detail::shard_order older(o);
+    std::size_t held = 0, held_by_older = 0;
+    const auto order = order_of(plan, 0, count, &held), before = order_of(older, 0, count, &held_by_older);
+    CHECK((order == before) == (count == 1 || count > 100));
+    CHECK(held == std::min<std::size_t>(count, 101));
+    CHECK(held_by_older <= std::max<std::size_t>(1, 65));
+  }
+}
+
+TEST_CASE("later epochs hold nothing back if all have the same samples, and those that may differ do") {
+  for (const bool equal : {false, true}) {
+    const mr::detail::shard_order plan({.seed = 3, .shards = 1, .shuffled = true, .window = 100,
+                                        .equal_epochs = equal});
+    mr::detail::jitter_order<int> waiting(plan);
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      std::size_t arrived = 0;
+      for (; !waiting.ready(); ++arrived) {
+        mr::detail::sample<int> s;
+        s.epoch = epoch;
+        s.item = 0;
+        waiting.push(std::move(s));
+      }
+      CHECK((arrived == 101) == (epoch == 0 || !equal));
+      for (; arrived < 500; ++arrived) {
+        while (waiting.ready()) waiting.pop();
+        mr::detail::sample<int> s;
+        s.epoch = epoch;
+        s.item = 0;
+        waiting.push(std::move(s));
+      }
+      waiting.end_epoch();
+      while (waiting.ready()) waiting.pop();
+      waiting.begin_epoch();
+    }
+  }
+}
+
+TEST_CASE("released early, a long epoch keeps its order, and one that the window covers is an error") {
+  const mr::detail::shard_order plan({.seed = 3, .shards = 1, .shuffled = true, .window = 100});
+  for (const std::size_t count : {60U, 100U, 101U, 400U}) {
+    mr::detail::jitter_order<std::uint64_t> waiting(plan);
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      mr::detail::sample<std::uint64_t> s;
+      s.item = i;
+      waiting.push(std::move(s));
+      if (i == 50) CHECK(waiting.release());
+      if (i == 51) CHECK_FALSE(waiting.release());
+      while (waiting.ready()) order.push_back(*waiting.pop().item);
+    }
+    if (count <= 100) {
+      CHECK_THROWS_WITH_AS(waiting.end_epoch(), doctest::Contains("the shuffle window covers the data set"),
+                           mr::setup_error);
+      continue;
+    }
+    waiting.end_epoch();
+    while (waiting.ready()) order.push_back(*waiting.pop().item);
+    CHECK(order == order_of(plan, 0, count));
+  }
+}
+
+TEST_CASE("a sample moves by less than the window, and about half a window is held after the beginning") {
+  const mr::detail::shard_order plan({.seed = 5, .shards = 1, .shuffled = true, .window = 500, .permutes = false});
   std::size_t held = 0;
   const auto order = order_of(plan, 0, 20'000, &held);
   std::size_t moved = 0;

@@ -36,6 +36,7 @@ auto flow(const Source& source, std::size_t ranks, std::size_t window = 60, std:
 inline millrace::session_options in_epochs(int threads, std::uint64_t epochs, std::uint64_t epoch_batches) {
   millrace::session_options options = quiet(threads, epochs);
   options.epoch_batches = epoch_batches;
+  options.lanes = 48;
   return options;
 }
 
@@ -72,7 +73,8 @@ inline std::vector<rows> reference_passes(const numbers_in_shards& source, millr
     for (std::size_t l = mine.rank; l < lanes; l += mine.size) {
       auto& lane = sorted.emplace_back();
       const millrace::detail::shard_order plan({.seed = 7, .shards = source.shards(), .shuffled = true,
-                                 .window = std::max<std::size_t>(1, window / lanes), .lane = l, .lanes = lanes});
+                                 .window = std::max<std::size_t>(1, (window + lanes - 1) / lanes), .lane = l,
+                                 .lanes = lanes});
       for (const std::size_t shard : plan.shards_of(pass)) {
         auto reader = source.open(shard, pass);
         std::uint64_t index = 0;
@@ -83,6 +85,8 @@ inline std::vector<rows> reference_passes(const numbers_in_shards& source, millr
           lane.push_back({plan.jitters() ? plan.jitter_key(pass, place) : place << 16, place, {*n, random.uniform()}});
         }
       }
+      if (plan.permutes() && lane.size() <= plan.settings().window)
+        for (auto& [key, place, row] : lane) key = plan.permutation_key(pass, place);
       std::sort(lane.begin(), lane.end());
       longest = std::max(longest, lane.size());
     }

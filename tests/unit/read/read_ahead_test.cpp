@@ -129,6 +129,7 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
         // Lanes have an read stage of their own.
         mr::session_options in_lanes = options;
         in_lanes.epoch_batches = each / 5;
+        in_lanes.lanes = 4;
         CHECK(rows_of(mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
                           mr::batch<&row::number>({.size = 5}),
                       in_lanes) == 3 * each);
@@ -147,6 +148,7 @@ TEST_CASE("readers and workers that are closed leave what they had to others, wh
   };
   mr::session_options options = quiet(1, 2), lanes = options;
   lanes.epoch_batches = each / 5;
+  lanes.lanes = 4;
   const auto expected = numbers_of(plain(), options), expected_in_lanes = numbers_of(in_lanes(), lanes);
   CHECK(expected.size() == 2 * 4 * each);
   for (const std::size_t items_ahead : {1U, 6U, 40U})

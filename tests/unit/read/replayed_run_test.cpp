@@ -188,7 +188,7 @@ TEST_CASE("files that were changed since the resume point are told in one line, 
   options.resume = rest.positions.front();
   CHECK(told().find("the times of") == std::string::npos);
   mr::position older = mr::parse_position(whole.positions[6]);   // which knows none
-  older.version = mr::position::older_replay_version;
+  older.version = mr::position::oldest_replay_version;
   options.resume = mr::to_text(older);
   CHECK(told().find("the times of") == std::string::npos);
 }

@@ -1,0 +1,48 @@
+// A uniform permutation of the samples of one pass: the order where the shuffle window covers the data set.
+//
+//   const mr::detail::pass_permutation order({.seed = 7, .pass = 2, .length = 40});
+//   order[17];                                    // the index in the sequence of the sample with ordinal 17
+//
+// Fisher-Yates on the counter-based random numbers of (seed, pass).
+// Costs: 4 bytes for each sample (8 from 2^32 samples on). The construction takes 2 ns a sample while these bytes fit
+// the cache, and up to 20 ns beyond. A lookup reads one element.
+// Errors: std::bad_alloc. Threads: immutable.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The order of one pass, as a table.
+class pass_permutation {
+ public:
+  struct options {
+    std::uint64_t seed = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t length = 0;   ///< samples of the pass
+  };
+
+  pass_permutation() = default;
+  explicit pass_permutation(const options& o);
+
+  /// Returns the index of the sample with this ordinal, which is below the length.
+  std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
+    return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
+  }
+
+ private:
+  static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // distinct from the streams of the stages
+
+  std::vector<std::uint32_t> narrow_;
+  std::vector<std::uint64_t> wide_;   // used instead from 2^32 samples on
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/pass_permutation.ipp>
+#endif
