@@ -28,7 +28,7 @@ struct their_settings {
 
 inline millrace::image their_decode(const std::vector<std::byte>& file) {
   constexpr std::size_t side = their_settings::side;
-  return millrace::jpeg(millrace::bytes::borrowed(file)).resize(side, side).pixels();
+  return millrace::jpeg(millrace::bytes::owned(file)).resize(side, side).pixels();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

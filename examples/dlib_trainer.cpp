@@ -32,7 +32,7 @@ template <class Input>
 using their_network = dlib::loss_multiclass_log<dlib::fc<10, dlib::relu<dlib::con<8, 3, 3, 2, 2, Input>>>>;
 
 mr::image decode(const std::vector<std::byte>& file) {
-  return mr::jpeg(mr::bytes::borrowed(file)).resize(their_side, their_side).pixels();
+  return mr::jpeg(mr::bytes::owned(file)).resize(their_side, their_side).pixels();
 }
 their_picture their_decode(const std::vector<std::byte>& file) {
   const mr::image pixels = decode(file);

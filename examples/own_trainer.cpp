@@ -59,7 +59,7 @@ class their_model {
 };
 
 mr::image their_decode(const std::vector<std::byte>& file) {
-  return mr::jpeg(mr::bytes::borrowed(file)).resize(16, 16).pixels();
+  return mr::jpeg(mr::bytes::owned(file)).resize(16, 16).pixels();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ struct their_trainer {
 };
 
 mr::image their_decode(const std::vector<std::byte>& file) {
-  return mr::jpeg(mr::bytes::borrowed(file)).resize(their_side, their_side).pixels();
+  return mr::jpeg(mr::bytes::owned(file)).resize(their_side, their_side).pixels();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

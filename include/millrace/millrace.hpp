@@ -9,6 +9,7 @@
 #include <millrace/image/normalized_picture.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/random_crop.hpp>
+#include <millrace/io/file/read_file.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>

@@ -34,6 +34,7 @@
 #include <millrace/measure/worker_times.ipp>
 #include <millrace/item/array.ipp>
 #include <millrace/item/bad_element_access.ipp>
+#include <millrace/item/borrowed_guard.ipp>
 #include <millrace/item/bytes.ipp>
 #include <millrace/item/column_texts.ipp>
 #include <millrace/item/position.ipp>
@@ -48,6 +49,7 @@
 #include <millrace/io/file/last_line.ipp>
 #include <millrace/io/file/metered_file.ipp>
 #include <millrace/io/file/posix_files.ipp>
+#include <millrace/io/file/read_file.ipp>
 #include <millrace/io/file/storage.ipp>
 #include <millrace/io/cache/cache_block.ipp>
 #include <millrace/io/cache/cache_contents.ipp>

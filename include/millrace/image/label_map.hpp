@@ -17,11 +17,12 @@
 // Formats: label_source.hpp. Without apply() the whole map is rendered.
 // Errors: labels() throws data_error for a field that is no map or is damaged. apply() throws it for a map of another
 // size than the picture's. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
-// of its bytes alive.
+// of its bytes alive; borrowed bytes as in picture.hpp.
 #pragma once
 
 #include <millrace/image/geometry.hpp>
 #include <millrace/image/label_source.hpp>
+#include <millrace/item/borrowed_guard.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -60,6 +61,7 @@ class label_plan {
   void check_row(std::size_t count) const;
 
   label_source source_;
+  borrowed_guard guard_;
   geometry geometry_;
   label_options options_;
 };

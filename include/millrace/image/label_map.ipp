@@ -70,7 +70,7 @@ void render_labels(const label_source& source, const resize_plan& plan, const la
 }
 
 MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, const label_options& options)
-    : source_(open_labels(std::move(field), element_bytes)), options_(options) {
+    : source_(open_labels(std::move(field), element_bytes)), guard_(source_.field), options_(options) {
   const std::uint32_t most = element_bytes == 1 ? 255 : 65'535;
   if (options.classes > 0 && options.ignore > most)
     throw setup_error("label_options::ignore is " + std::to_string(options.ignore) + " (expected: at most " +
@@ -102,9 +102,11 @@ MILLRACE_INLINE void label_plan::apply(const geometry& g) {
 }
 
 MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
-  if (count == geometry_.height() * geometry_.width()) return;
+  if (data().block() && count == geometry_.height() * geometry_.width()) return;
   error_location at{.stage = "labels"};
   at.complete(location_of(data()));
+  guard_.check(data(), "a label map", at);
+  if (count == geometry_.height() * geometry_.width()) return;
   throw setup_error("a label map of shape " + to_string(shape()) + " cannot be rendered into " +
                         std::to_string(count) + " elements", "Give it height * width of them", at);
 }

@@ -25,7 +25,8 @@
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
 // data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
-// Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive.
+// Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive. Bytes that own no memory
+// (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or changed.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -36,6 +37,7 @@
 #include <millrace/image/picture_format.hpp>
 #include <millrace/image/picture_group.hpp>
 #include <millrace/image/picture_job.hpp>
+#include <millrace/item/borrowed_guard.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -187,6 +189,7 @@ class picture {
   static void render_alone(const detail::picture_job& job, scratch& s);
 
   bytes data_;
+  detail::borrowed_guard guard_;
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // as stored
   std::shared_ptr<const detail::row_operation> operation_;   // null: none

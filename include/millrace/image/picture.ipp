@@ -8,7 +8,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options)
-    : data_(std::move(data)), file_{.format = &detail::jpeg_format, .header = {}, .options = options} {
+    : data_(std::move(data)), guard_(data_), file_{.format = &detail::jpeg_format, .header = {}, .options = options} {
   try {
     file_.header = read_jpeg_header(data_, options.accept_damaged);
   } catch (error& e) {
@@ -18,7 +18,8 @@ MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options)
   start_plan();
 }
 
-MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file) : data_(std::move(data)), file_(file) {
+MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file)
+    : data_(std::move(data)), guard_(data_), file_(file) {
   start_plan();
 }
 
@@ -213,6 +214,7 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 }
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
+  if (!data_.block()) guard_.check(data_, "a picture", where());
   detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
                           .format_options = file_.format_options, .eighths = eighths(), .target = target,
                           .operation = operation_.get()};

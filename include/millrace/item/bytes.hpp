@@ -5,6 +5,7 @@
 //   std::string_view text = jpg.text();
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //   jpg.entries();                        // entry points that the shard's index holds for this field; mostly none
+//   auto file = mr::bytes::owned(text);   // a copy of a std::string, which may go; of files: io/file/read_file.hpp
 //
 // Threads: several threads may share a block; the last holder recycles it, on any thread. One `bytes` object is used by
 // one thread at a time.
@@ -17,13 +18,16 @@
 
 #include <atomic>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -143,6 +147,16 @@ inline void release_block(block* b) noexcept {
   pool_state::destroy(b);
 }
 
+/// A container of bytes that is neither a text nor std::byte, such as std::vector<std::uint8_t>.
+template <class C>
+concept byte_container = !std::is_convertible_v<const C&, std::string_view> &&
+                         !std::is_convertible_v<const C&, std::span<const std::byte>> && !std::is_array_v<C> &&
+                         requires(const C& data) {
+                           { *std::data(data) } -> std::convertible_to<unsigned char>;
+                           requires sizeof(*std::data(data)) == 1;
+                           std::size(data);
+                         };
+
 /// Returns the block itself. Heads of records have a block_of() of their own.
 inline block* block_of(block* b) noexcept { return b; }
 
@@ -185,11 +199,24 @@ class bytes {
   bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept
       : block_(std::move(block)), view_(view), name_(name) {}
 
-  /// Returns bytes that own nothing: the caller keeps `view` alive (a string literal, a memory-mapped file).
+  /// Returns bytes that own a copy of `data` and of `name`.
+  static bytes owned(std::span<const std::byte> data, std::string_view name = {});
+  /// Returns bytes that own a copy of a text, for example of a file in a std::string.
+  static bytes owned(std::string_view text, std::string_view name = {}) { return owned(detail::bytes_of(text), name); }
+  /// Returns bytes that own a copy of a container of bytes, such as std::vector<std::uint8_t>.
+  template <detail::byte_container C>
+  static bytes owned(const C& data, std::string_view name = {}) {
+    return owned({reinterpret_cast<const std::byte*>(std::data(data)), std::size(data)}, name);
+  }
+
+  /// Returns bytes that own nothing. The caller keeps `view` and `name` alive until nothing uses the bytes any more: a
+  /// string literal, a memory-mapped file, or a buffer that outlives the session. A picture uses its bytes when its
+  /// batch is rendered, which is after the function of map() has returned. Never borrow from a local variable of such a
+  /// function: use owned() or read_file(). Decoding reports borrowed bytes that were freed or changed meanwhile.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
-  /// Returns a text as bytes that own nothing: the caller keeps it alive.
+  /// Returns a text as bytes that own nothing: the caller keeps it alive, as above.
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
     return borrowed(detail::bytes_of(text), name);
   }

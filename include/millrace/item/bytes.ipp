@@ -84,6 +84,14 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   return detail::block_ref(found);
 }
 
+MILLRACE_INLINE bytes bytes::owned(std::span<const std::byte> data, std::string_view name) {
+  auto block = block_pool(0).take(data.size() + name.size());   // goes back to the heap
+  std::byte* const base = block.get()->data();
+  if (!data.empty()) std::memcpy(base, data.data(), data.size());
+  if (!name.empty()) std::memcpy(base + data.size(), name.data(), name.size());
+  return {std::move(block), {base, data.size()}, {reinterpret_cast<const char*>(base + data.size()), name.size()}};
+}
+
 MILLRACE_INLINE bytes block_pool::copy(std::span<const std::byte> data, std::string_view name) {
   auto block = take(data.size());
   if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());

@@ -17,6 +17,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/read_file.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/item/sample.hpp>
 #include <millrace/measure/event_counts.hpp>
@@ -99,9 +100,6 @@ class file_data {
   std::uint64_t all_bytes_ = 0, fingerprint_ = 0;
   std::string notice_;
 };
-
-/// Returns the field name of a file: its ending in lower case, without the dot; "file" if it has none.
-std::string field_of_file(std::string_view name);
 
 }}}  // namespace millrace::detail
 

@@ -18,16 +18,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t files_at_once = 32;   // requests to a storage, or look-ups of local files
 
-MILLRACE_INLINE std::string field_of_file(std::string_view name) {
-  name.remove_prefix(name.rfind('/') + 1);   // without a slash, npos + 1 is 0
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) return "file";
-  std::string ending(name.substr(dot + 1));
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return ending;
-}
-
 MILLRACE_INLINE file_data::file_data(std::vector<std::string> names, file_data_options o)
     : names_(std::move(names)), options_(std::move(o)), counts_(names_.size(), 1), sizes_(names_.size()) {
   find_classes();
