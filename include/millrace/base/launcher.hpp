@@ -4,9 +4,11 @@
 //     if (const char* rank = std::getenv(l.rank)) std::printf("%s: rank %s\n", l.name, rank);
 //   int gpu = mr::local_rank() % gpus;
 //
-// Holds the variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI) and Slurm, from their
-// documentation. The innermost launcher comes first: a launcher may itself be started by one further down the list.
-// The outer launcher's variables are then still set, but those of the inner launcher are the right ones.
+// Holds the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's jsrun, Flux,
+// HPE PALS and Slurm, from their documentation. Flux: the job shell of flux-core (src/shell/task.c). PALS: its public
+// header pals.h, and the user guides of Aurora; its world size is that of the PMI that it starts.
+// The innermost launcher comes first: a launcher may itself be started by one further down the list. The outer
+// launcher's variables are then still set, but those of the inner launcher are the right ones.
 // Errors: none; order/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
 #pragma once
 
@@ -24,15 +26,22 @@ struct launcher {
   const char* rank;
   const char* world_size;
   const char* local_rank;
+  const char* local_size;   ///< processes on this machine; null: order/world.hpp computes it
 };
 
 /// The known launchers, the innermost first.
 inline constexpr launcher launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Horovod", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"},
+    {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr},
+    {"HPE PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
 };
 
 /// Returns the number that a launcher wrote: only digits, below 2^20; -1 for any other text.

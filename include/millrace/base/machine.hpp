@@ -3,6 +3,8 @@
 //   unsigned workers = mr::usable_cores();          // never more than the scheduler grants
 //   std::size_t all  = mr::detail::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
 //
+//   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
+//
 // oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine it would start
 // 64 threads that throttle each other. Works on Linux; other systems give the hardware's numbers.
 // Errors: none. Threads: any; each call reads the values again, without state.
@@ -29,8 +31,8 @@ double cores_of_cpu_max(const std::string& text);
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
 /// Returns the folders from this process's cgroup up to the root, because limits apply at every level. With a
-/// controller's name they are those of cgroup v1.
-std::vector<std::string> cgroup_folders(const std::string& controller = "");
+/// controller's name they are those of cgroup v1. `process` is a number, or "self".
+std::vector<std::string> cgroup_folders(const std::string& controller = "", const std::string& process = "self");
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;
 
@@ -44,6 +46,35 @@ namespace detail {
 
 /// Returns how many bytes of memory this process may use: physical memory or the cgroup's limit, whichever is less.
 std::size_t usable_memory_bytes();
+
+/// The cores and limits of a process, compared with those of the process that started it.
+struct machine_view {
+  unsigned machine_cores = 1;              ///< of the machine
+  unsigned own_cores = 1;                  ///< of the affinity mask
+  unsigned parent_cores = 0;               ///< of its parent's; 0: unknown
+  bool parent_starts_all = false;          ///< the parent started all processes of this machine, as torchrun does
+  double quota_cores = 0;                  ///< of the cgroup; 0: none
+  bool quota_is_shared = true;             ///< the parent is under the same quota
+  std::size_t memory_bytes = 0;
+  bool memory_is_shared = true;            ///< the parent is under the same limit, or there is none
+
+  /// Returns what this process sees.
+  static machine_view now(bool parent_starts_all);
+};
+
+/// The part of a machine that one of several processes uses.
+struct machine_share {
+  unsigned cores = 1;
+  std::size_t memory_bytes = 0;
+};
+
+/// Divides the resources that `processes` share. Resources that the launcher has divided are not divided again: an
+/// affinity mask smaller than the parent's, and a limit of a cgroup that the parent is not in. A mask as small as the
+/// parent's is shared if the parent started all, or if that many of its size exceed the machine.
+machine_share divided(const machine_view& view, std::size_t processes) noexcept;
+
+/// Returns the share of this process, one of so many on this machine.
+machine_share share_of_machine(std::size_t processes);
 
 }  // namespace detail
 

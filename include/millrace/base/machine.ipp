@@ -46,9 +46,9 @@ MILLRACE_INLINE std::string cgroup_path_in(const std::string& line, const std::s
   return path;
 }
 
-MILLRACE_INLINE std::vector<std::string> cgroup_folders(const std::string& controller) {
+MILLRACE_INLINE std::vector<std::string> cgroup_folders(const std::string& controller, const std::string& process) {
   std::string path;
-  if (const auto file = open_text("/proc/self/cgroup")) {
+  if (const auto file = open_text(("/proc/" + process + "/cgroup").c_str())) {
     char text[4096];
     while (path.empty() && std::fgets(text, sizeof text, file.get())) path = cgroup_path_in(text, controller);
   }
@@ -69,44 +69,124 @@ MILLRACE_INLINE void name_this_thread([[maybe_unused]] const char* name) noexcep
 
 }  // namespace detail
 
-MILLRACE_INLINE unsigned usable_cores() {
-  unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+namespace detail {
+
+/// The tightest limit of a cgroup, and the folder in which it is.
+struct cgroup_limit {
+  double amount = 0;   // 0: none
+  std::string folder{};
+
+  void tighten(double limit, const std::string& at) {
+    if (limit <= 0 || (amount > 0 && limit >= amount)) return;
+    amount = limit;
+    folder = at;
+  }
+
+  /// Returns whether that process is under the limit, too.
+  bool is_also_of(const std::string& process, const std::string& controller_v1) const {
+    if (amount <= 0 || process == "0") return true;
+    for (const std::string& controller : {std::string(), controller_v1})
+      for (const std::string& other : cgroup_folders(controller, process))
+        if (other == folder) return true;
+    return false;
+  }
+};
+
+MILLRACE_INLINE cgroup_limit cgroup_cores() {
+  cgroup_limit quota;
+#if defined(__linux__)
+  for (const std::string& folder : cgroup_folders())
+    quota.tighten(cores_of_cpu_max(first_line(folder + "/cpu.max")), folder);
+  for (const std::string& folder : cgroup_folders("cpu")) {   // cgroup v1
+    const std::string quota_us = first_line(folder + "/cpu.cfs_quota_us");
+    quota.tighten(cores_of_cpu_max(quota_us + " " + first_line(folder + "/cpu.cfs_period_us")), folder);
+  }
+#endif
+  return quota;
+}
+
+MILLRACE_INLINE cgroup_limit cgroup_memory() {
+  cgroup_limit memory;
+#if defined(__linux__)
+  const auto bytes = [](const std::string& path) {   // "max" reads as 0
+    return static_cast<double>(std::strtoull(first_line(path).c_str(), nullptr, 10));
+  };
+  for (const std::string& folder : cgroup_folders()) memory.tighten(bytes(folder + "/memory.max"), folder);
+  for (const std::string& folder : cgroup_folders("memory"))   // cgroup v1
+    memory.tighten(bytes(folder + "/memory.limit_in_bytes"), folder);
+#endif
+  return memory;
+}
+
+MILLRACE_INLINE std::size_t physical_memory_bytes() {
+#if defined(__linux__)
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+#endif
+  return std::size_t{4} << 30;
+}
+
+/// Returns the number of cores in a process's affinity mask; 0 if it is unknown.
+MILLRACE_INLINE unsigned affinity_cores([[maybe_unused]] int process) {
 #if defined(__linux__)
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0)
-    cores = static_cast<unsigned>(CPU_COUNT(&mask));
-  double quota = 0;
-  const auto tighten = [&quota](double limit) {
-    if (limit > 0) quota = quota == 0 ? limit : std::min(quota, limit);
-  };
-  for (const std::string& folder : detail::cgroup_folders())
-    tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max")));
-  for (const std::string& folder : detail::cgroup_folders("cpu")) {   // cgroup v1
-    const std::string quota_us = detail::first_line(folder + "/cpu.cfs_quota_us");
-    tighten(detail::cores_of_cpu_max(quota_us + " " + detail::first_line(folder + "/cpu.cfs_period_us")));
-  }
-  if (quota > 0) cores = std::min(cores, static_cast<unsigned>(quota + 0.999));
+  if (sched_getaffinity(process, sizeof mask, &mask) == 0) return static_cast<unsigned>(CPU_COUNT(&mask));
 #endif
+  return 0;
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE unsigned usable_cores() {
+  unsigned cores = detail::affinity_cores(0);
+  if (cores == 0) cores = std::max(1U, std::thread::hardware_concurrency());
+  if (const double quota = detail::cgroup_cores().amount; quota > 0)
+    cores = std::min(cores, static_cast<unsigned>(quota + 0.999));
   return std::max(1U, cores);
 }
 
 namespace detail {
 
 MILLRACE_INLINE std::size_t usable_memory_bytes() {
-  std::size_t bytes = std::size_t{4} << 30;
-#if defined(__linux__)
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) bytes = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
-  const auto tighten = [&bytes](const std::string& text) {
-    const unsigned long long limit = std::strtoull(text.c_str(), nullptr, 10);   // "max" reads as 0
-    if (limit > 0) bytes = std::min(bytes, static_cast<std::size_t>(limit));
-  };
-  for (const std::string& folder : detail::cgroup_folders()) tighten(detail::first_line(folder + "/memory.max"));
-  for (const std::string& folder : detail::cgroup_folders("memory"))   // cgroup v1
-    tighten(detail::first_line(folder + "/memory.limit_in_bytes"));
-#endif
-  return bytes;
+  const std::size_t bytes = physical_memory_bytes();
+  const double limit = cgroup_memory().amount;
+  return limit > 0 && limit < static_cast<double>(bytes) ? static_cast<std::size_t>(limit) : bytes;
+}
+
+MILLRACE_INLINE machine_view machine_view::now(bool parent_starts_all) {
+  machine_view v{.parent_starts_all = parent_starts_all};
+  const int parent = getppid();
+  const std::string process = std::to_string(parent);
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  v.machine_cores = online > 0 ? static_cast<unsigned>(online) : 1;
+  const unsigned own = affinity_cores(0);
+  v.own_cores = own > 0 ? own : v.machine_cores;
+  v.parent_cores = parent > 0 ? affinity_cores(parent) : 0;
+  const cgroup_limit quota = cgroup_cores(), memory = cgroup_memory();
+  v.quota_cores = quota.amount;
+  v.quota_is_shared = quota.is_also_of(process, "cpu");
+  v.memory_bytes = usable_memory_bytes();
+  const bool is_limited = memory.amount > 0 && memory.amount < static_cast<double>(physical_memory_bytes());
+  v.memory_is_shared = !is_limited || memory.is_also_of(process, "memory");
+  return v;
+}
+
+MILLRACE_INLINE machine_share divided(const machine_view& view, std::size_t processes) noexcept {
+  const auto count = static_cast<unsigned>(std::clamp<std::size_t>(processes, 1, 1U << 20));
+  const bool is_bound = view.own_cores < view.machine_cores && view.own_cores < view.parent_cores;
+  const bool is_common = view.own_cores >= view.machine_cores || view.parent_starts_all ||
+                         std::uint64_t{view.own_cores} * count > view.machine_cores;
+  double cores = view.own_cores;
+  if (!is_bound && is_common) cores /= count;
+  if (view.quota_cores > 0) cores = std::min(cores, view.quota_cores / (view.quota_is_shared ? count : 1));
+  return {.cores = std::max(1U, static_cast<unsigned>(count > 1 ? cores + 0.001 : cores + 0.999)),
+          .memory_bytes = view.memory_bytes / (view.memory_is_shared ? count : 1)};
+}
+
+MILLRACE_INLINE machine_share share_of_machine(std::size_t processes) {
+  if (processes <= 1) return {.cores = usable_cores(), .memory_bytes = usable_memory_bytes()};
+  return divided(machine_view::now(std::getenv("TORCHELASTIC_RUN_ID") != nullptr), processes);
 }
 
 }  // namespace detail

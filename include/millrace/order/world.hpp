@@ -2,17 +2,19 @@
 //
 //   mr::world by_hand{.rank = 1, .size = 4};             // from MPI_Comm_rank() and the like
 //   mr::world mine = mr::world_from_launcher();          // or from the environment: mpirun, srun, torchrun
-//   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1)"
+//   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
+//   mr::detail::processes_of_machine(mine);              // 2: they share its cores and its memory
 //
 // Only world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers
 // the innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
-// comes next, then Slurm, because a Slurm job may have started MPI. Any other disagreement is an error, never a guess.
+// comes next, then Flux, HPE PALS, jsrun and Slurm, because their jobs may have started MPI. Any other disagreement is
+// an error, never a guess. A rank without a world size is an error, too: PMIx and ALPS do not write the size.
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the whole job
 // (SLURM_PROCID=0, SLURM_NTASKS=64). Nevertheless each is one process.
 // Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is no number, or a
 // rank is not below the world size. Two launchers that contradict each other are an error, too.
 // Threads: reads the environment, which no thread may change meanwhile.
-// Source: the documentation of torchrun, Open MPI, MVAPICH2, MPICH and Slurm (srun's output environment variables). The
+// Source: the documentation that launcher.hpp names, and Slurm's (srun's output environment variables). The
 // numbers of steps that srun did not start are at or above 0xfffffff0 (slurm.h).
 #pragma once
 
@@ -31,14 +33,18 @@ struct world {
   std::size_t rank = 0;
   std::size_t size = 1;
   std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not say
+  std::size_t local_size = 0;   ///< number of the run's processes on this machine; 0 if the launcher does not say
   const char* from = "";        ///< name of the launcher; empty: set by hand
 
   /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
   std::string describe() const;
   friend bool operator==(const world& a, const world& b) noexcept {
-    return a.rank == b.rank && a.size == b.size && a.local_rank == b.local_rank;
+    return a.rank == b.rank && a.size == b.size && a.local_rank == b.local_rank && a.local_size == b.local_size;
   }
 };
+
+/// Returns the number at index `node` of a list such as "2(x3),1", in which Slurm counts the tasks of nodes; 0: none.
+std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
 /// Reads the variables of all launchers. `Look` is getenv, or a replacement in a test.
 template <class Look>
@@ -49,22 +55,59 @@ class launcher_reader {
   world read() const {
     const std::optional<world> plain = read_one(launcher_named("torchrun"));
     if (plain && set("TORCHELASTIC_RUN_ID")) return *plain;
-    const std::optional<world> step = inside_srun_step() ? read_one(slurm_step()) : std::nullopt;
+    const std::optional<world> step = read_job();
     std::optional<world> found;
-    for (const char* name : {"Open MPI", "MVAPICH2", "MPICH"}) {
+    for (const char* name : {"Horovod", "Open MPI", "MVAPICH2", "MPICH"}) {
+      if (std::string_view(name) == "MPICH" && !set("PMI_RANK") && set("PALS_RANKID")) continue;
       const std::optional<world> next = read_one(launcher_named(name));
-      const bool of_slurm = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its PMI
-      if (!next || of_slurm) continue;
+      const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its PMI
+      if (!next || of_job) continue;
       if (found && !agree(*found, *next)) disagree(*found, *next);
       if (!found) found = next;
     }
     if (!found) found = step;
     // Much other software sets RANK and WORLD_SIZE, and leaves them set.
     if (plain && found && !agree(*plain, *found)) disagree(*plain, *found);
+    if (!found && !plain)
+      for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
+        if (set(rank))
+          throw setup_error(std::string(rank) + "=" + printable(look_(rank)) +
+                                " says that this is one of several processes, and no variable has their number",
+                            "Give .world by hand, from MPI_Comm_rank() and MPI_Comm_size()");
     return found.value_or(plain.value_or(world{}));
   }
 
  private:
+  /// Reads the variables of the job's own launcher. One that may run inside another comes first.
+  std::optional<world> read_job() const {
+    if (auto flux = read_one(launcher_named("Flux"))) {
+      const std::size_t nodes = set("FLUX_JOB_NNODES") ? number("FLUX_JOB_NNODES") : 0;
+      if (nodes > 0) flux->local_size = (flux->size + nodes - 1) / nodes;
+      return flux;
+    }
+    if (set("PALS_RANKID")) {
+      launcher l = launcher_named("HPE PALS");
+      for (const char* size : {"PALS_SIZE", "PALS_NRANKS"})
+        if (set(size)) l.world_size = size;
+      if (!set(l.local_size)) l.local_size = "PMI_LOCAL_SIZE";
+      if (set(l.world_size)) return read_one(l);
+    }
+    if (auto jsrun = read_one(launcher_named("jsrun"))) return jsrun;
+    if (!inside_srun_step()) return std::nullopt;
+    auto step = read_one(slurm_step());
+    if (!step) return step;
+    const std::size_t node = set("SLURM_NODEID") ? number("SLURM_NODEID") : 0;
+    for (const char* list : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
+      if (step->local_size == 0 && set(list)) step->local_size = tasks_of_node(look_(list), node);
+    return with_local_size(*step);
+  }
+
+  /// A number of processes on this machine that cannot be is not used.
+  static world with_local_size(world w) noexcept {
+    if (w.local_size > w.size || w.local_size <= w.local_rank) w.local_size = 0;
+    return w;
+  }
+
   static bool agree(const world& a, const world& b) noexcept {
     return a.rank == b.rank && a.size == b.size;
   }
@@ -101,7 +144,8 @@ class launcher_reader {
       r.local_rank = number(l.local_rank);
       check_below(l.local_rank, l.world_size);
     }
-    return r;
+    if (l.local_size && set(l.local_size)) r.local_size = number(l.local_size);
+    return with_local_size(r);
   }
 
   void check_below(const char* rank, const char* world_size) const {
@@ -136,6 +180,9 @@ class launcher_reader {
 /// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
 /// Throws setup_error if the variables are incomplete, invalid or contradictory.
 world world_from_launcher();
+
+/// Returns how many processes of the run are on this machine, by the world or else the environment; 1 by default.
+std::size_t processes_of_machine(const world& mine) noexcept;
 
 }}}  // namespace millrace::detail
 

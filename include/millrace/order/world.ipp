@@ -10,13 +10,49 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::string world::describe() const {
   std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
-  if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) + ")";
+  if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) +
+            (local_size > 0 ? " of " + std::to_string(local_size) : "") + ")";
   return text;
+}
+
+MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept {
+  const auto number = [&list] {
+    std::size_t n = 0;
+    for (; !list.empty() && list[0] >= '0' && list[0] <= '9' && n < 1 << 20; list.remove_prefix(1))
+      n = 10 * n + static_cast<std::size_t>(list[0] - '0');
+    return n;
+  };
+  const bool is_one = list.find_first_of(",(") == std::string_view::npos;   // as many on each node
+  while (!list.empty()) {
+    const std::size_t tasks = number();
+    std::size_t nodes = 1;
+    if (list.starts_with("(x")) {
+      list.remove_prefix(2);
+      nodes = number();
+      if (!list.starts_with(")")) return 0;
+      list.remove_prefix(1);
+    }
+    if (node < nodes || is_one) return list.empty() || list[0] == ',' ? tasks : 0;
+    node -= nodes;
+    if (!list.starts_with(",")) return 0;
+    list.remove_prefix(1);
+  }
+  return 0;
 }
 
 MILLRACE_INLINE world world_from_launcher() {
   const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
   return detail::launcher_reader(look).read();
+}
+
+MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
+  std::size_t count = mine.local_size;
+  try {
+    if (count == 0) count = world_from_launcher().local_size;
+  } catch (...) {
+    // world_from_launcher() reports it to those who ask for the world.
+  }
+  return count > 1 ? count : 1;
 }
 
 }}}  // namespace millrace::detail

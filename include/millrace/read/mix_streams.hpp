@@ -16,6 +16,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/machine.hpp>
+#include <millrace/order/world.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/order/mix_pattern.hpp>
@@ -206,7 +207,7 @@ class mix_streams {
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
     std::optional<event_counts> counts;                // events of this epoch
-    const std::size_t max_held = usable_memory_bytes() / 4;
+    const std::size_t max_held = share_of_machine(processes_of_machine({})).memory_bytes / 4;
     std::uint64_t turn = 0, given = 0;          // turn in the pattern; samples given in the epoch
     std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: not yet known
     bool over = false;

@@ -14,22 +14,36 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns how many cores workers may use: these, or any.
-MILLRACE_INLINE unsigned cores_for_workers(const std::vector<unsigned>& cores) {
-  const unsigned usable = usable_cores();
+/// Returns how many cores workers may use: of these, or of any. The run's processes on this machine divide them.
+MILLRACE_INLINE unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
+  const unsigned usable = share_of_machine(processes_of_machine(o.world)).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
 }
 
 /// Returns a core for each worker and one for the trainer.
-MILLRACE_INLINE unsigned automatic_workers(const std::vector<unsigned>& cores) {
-  return std::max(1U, cores_for_workers(cores) - 1);
+MILLRACE_INLINE unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
+  return std::max(2U, cores_for_workers(o, cores)) - 1;
+}
+
+/// Returns a quarter of the memory that this process may use.
+MILLRACE_INLINE std::size_t automatic_memory(const session_options& o) {
+  return share_of_machine(processes_of_machine(o.world)).memory_bytes / 4;
+}
+
+/// Returns the start line's words for the world; empty for a process alone.
+MILLRACE_INLINE std::string world_text(const world& mine) {
+  if (mine.size <= 1) return "";
+  std::string text = mine.describe();
+  if (const std::size_t sharers = processes_of_machine(mine); sharers > 1 && mine.local_size == 0)
+    text += ", one of " + std::to_string(sharers) + " on this machine";
+  return text + "; ";
 }
 
 /// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
 /// machine where it has to, which takes up to 0.1 ms.
 MILLRACE_INLINE std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads < 2 || o.tuning) return 0;
-  const unsigned count = cores_for_workers(cores);
+  const unsigned count = cores_for_workers(o, cores);
   return static_cast<unsigned>(o.threads) > count ? count : 0;
 }
 
@@ -37,11 +51,11 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
     : options_(checked(options)),
       settings_(settings),
       cores_(options_.threads_near_device ? settings_.device.device.backend()->near_cores() : std::vector<unsigned>{}),
-      workers_(options.threads < 0 ? automatic_workers(cores_) : static_cast<unsigned>(options.threads)),
+      workers_(options.threads < 0 ? automatic_workers(options_, cores_) : static_cast<unsigned>(options.threads)),
       notices_(options_.notice),
       concurrency_(options_, workers_, notices_),
       process_(getpid()),
-      budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
+      budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : automatic_memory(options_)),
       read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
       damaged_(options_.on_damage, options_.world),
@@ -144,7 +158,8 @@ MILLRACE_INLINE void run_core::allocate() {
   concurrency_.start(m.max_reads());
   output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
                      .keys = settings_.keys});
-  description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
+  description_ = "millrace: " + world_text(options_.world) + output_->backend().name() + ", " +
+                 std::to_string(workers_) + " workers, " +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
                  (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();

@@ -41,13 +41,14 @@ struct session_options {
   std::uint64_t epochs = 1;
   std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; `endless`: no limit
   /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, only
-  /// as many are active as the cores have time for. Those are all of them where callables wait.
+  /// as many are active as the cores have time for. Those are all of them where callables wait. The default is a core
+  /// for each and one for the trainer; the run's processes on one machine divide its cores, and its memory below.
   int threads = automatic;
   unsigned io_threads = 4;            ///< shards that are read at the same time
   /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those for `automatic`. The cores
   /// of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.
   bool threads_near_device = false;
-  std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the usable memory
+  std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the memory of this process
   /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
   /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
   std::size_t read_ahead_bytes = 0;

@@ -45,3 +45,51 @@ TEST_CASE("the affinity mask bounds the cores") {
 TEST_CASE("the memory is more than nothing and at most what the machine has") {
   CHECK(mr::detail::usable_memory_bytes() > (std::size_t{16} << 20));
 }
+
+TEST_CASE("processes of one machine divide its cores and its memory") {
+  const auto cores = [](mr::detail::machine_view v, std::size_t processes) {
+    return mr::detail::divided(v, processes).cores;
+  };
+  const mr::detail::machine_view all{.machine_cores = 64, .own_cores = 64, .parent_cores = 64, .memory_bytes = 800};
+  CHECK(cores(all, 1) == 64);
+  CHECK(cores(all, 8) == 8);
+  CHECK(cores(all, 7) == 9);
+  CHECK(cores(all, 100) == 1);
+  CHECK(mr::detail::divided(all, 8).memory_bytes == 100);
+  // The launcher has bound each process to cores of its own.
+  auto bound = all;
+  bound.own_cores = 8;
+  CHECK(cores(bound, 8) == 8);
+  bound.parent_cores = 8;   // a script between the launcher and the process
+  CHECK(cores(bound, 8) == 8);
+  CHECK(cores(bound, 16) == 1);   // 16 of 8 cores each are not on this machine: these are common
+  bound.parent_starts_all = true;   // torchrun in a job of 8 cores
+  CHECK(cores(bound, 4) == 2);
+  bound.parent_cores = 64;   // torchrun binds them
+  CHECK(cores(bound, 4) == 8);
+  bound.parent_cores = 0;
+  bound.parent_starts_all = false;
+  CHECK(cores(bound, 4) == 8);
+  // The quota of a container is that of all, unless each has its own.
+  auto container = all;
+  container.quota_cores = 16;
+  CHECK(cores(container, 4) == 4);
+  CHECK(cores(container, 1) == 16);
+  container.quota_is_shared = false;
+  CHECK(cores(container, 4) == 16);
+  container.quota_cores = 2.5;
+  CHECK(cores(container, 1) == 3);
+  CHECK(cores(container, 4) == 2);
+  auto limited = all;
+  limited.memory_is_shared = false;
+  CHECK(mr::detail::divided(limited, 8).memory_bytes == 800);
+}
+
+TEST_CASE("a process alone has all that is usable") {
+  CHECK(mr::detail::share_of_machine(1).cores == mr::usable_cores());
+  CHECK(mr::detail::share_of_machine(0).memory_bytes == mr::detail::usable_memory_bytes());
+  const auto view = mr::detail::machine_view::now(false);
+  CHECK(view.own_cores >= 1);
+  CHECK(view.machine_cores >= view.own_cores);
+  CHECK(mr::detail::share_of_machine(1'000'000).cores == 1);
+}

@@ -45,6 +45,13 @@ const environment slurm_job{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLU
 const environment slurm_step{
     {"SLURM_PROCID", "9"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "3"}, {"SLURM_STEP_ID", "0"}};
 
+const environment flux{{"FLUX_TASK_RANK", "5"}, {"FLUX_JOB_SIZE", "8"}, {"FLUX_TASK_LOCAL_ID", "1"},
+                       {"FLUX_JOB_NNODES", "2"}};
+const environment pals{{"PALS_RANKID", "13"}, {"PALS_LOCAL_RANKID", "1"}, {"PALS_LOCAL_SIZE", "12"},
+                       {"PMI_RANK", "13"}, {"PMI_SIZE", "24"}};
+const environment jsrun{{"JSM_NAMESPACE_RANK", "7"}, {"JSM_NAMESPACE_SIZE", "12"}, {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                        {"JSM_NAMESPACE_LOCAL_SIZE", "6"}};
+
 }  // namespace
 
 TEST_CASE("without a launcher there is one process") {
@@ -61,6 +68,60 @@ TEST_CASE("each launcher's variables are read") {
   CHECK(read(slurm_step) == mr::detail::world{.rank = 9, .size = 16, .local_rank = 3});
   CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::detail::world{.rank = 1, .size = 2});
   CHECK(read(open_mpi).describe() == "rank 3 of 4 (Open MPI, local rank 1)");
+}
+
+TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
+  CHECK(read(flux) == mr::detail::world{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4});
+  CHECK(read(flux).describe() == "rank 5 of 8 (Flux, local rank 1 of 4)");
+  CHECK(read(flux + environment{{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}}) == read(flux));
+  CHECK(read(flux + slurm_step) == read(flux));        // a Flux instance in a Slurm job
+  CHECK(read(flux + open_mpi) == read(open_mpi));      // mpirun in a Flux job
+  CHECK(read(pals) == mr::detail::world{.rank = 13, .size = 24, .local_rank = 1, .local_size = 12});
+  CHECK(read(pals).describe() == "rank 13 of 24 (HPE PALS, local rank 1 of 12)");
+  CHECK(read({{"PALS_RANKID", "1"}, {"PALS_SIZE", "4"}}) == mr::detail::world{.rank = 1, .size = 4});
+  CHECK(read({{"PALS_RANKID", "1"}, {"PMI_SIZE", "4"}, {"PMI_LOCAL_SIZE", "2"}}).local_size == 2);
+  CHECK(read(jsrun) == mr::detail::world{.rank = 7, .size = 12, .local_rank = 1, .local_size = 6});
+  CHECK(read({{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"HOROVOD_LOCAL_SIZE", "2"}}).local_size == 2);
+  CHECK(read(torchrun + flux) == read(torchrun));
+  CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
+  for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never rank 0 of 1 in silence
+    CHECK(message_of({{rank, "1"}}) ==
+          std::string(rank) + "=1 says that this is one of several processes, and no variable has their number");
+  CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set and FLUX_JOB_SIZE is not");
+  CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) == "JSM_NAMESPACE_SIZE (jsrun) is set and JSM_NAMESPACE_RANK is not");
+}
+
+TEST_CASE("the processes of this machine are counted by the launcher's variables") {
+  CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "4"}}).local_size == 4);
+  CHECK(read(open_mpi + environment{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).describe() ==
+        "rank 3 of 4 (Open MPI, local rank 1 of 2)");
+  CHECK(read(mvapich + environment{{"MV2_COMM_WORLD_LOCAL_SIZE", "3"}}).local_size == 3);
+  CHECK(read(mpich + environment{{"MPI_LOCALNRANKS", "2"}}).local_size == 2);
+  const auto slurm = [](const char* name, const char* value, const char* node = "0") {
+    return read(slurm_step + environment{{name, value}, {"SLURM_NODEID", node}}).local_size;
+  };
+  CHECK(slurm("SLURM_STEP_TASKS_PER_NODE", "8(x2)", "1") == 8);
+  CHECK(slurm("SLURM_STEP_TASKS_PER_NODE", "4(x3),2,2", "2") == 4);
+  CHECK(slurm("SLURM_NTASKS_PER_NODE", "8", "3") == 8);
+  CHECK(slurm("SLURM_TASKS_PER_NODE", "8,8", "1") == 8);
+  CHECK(read(slurm_job + environment{{"SLURM_NTASKS_PER_NODE", "8"}}).local_size == 0);   // no step
+  // More than all, or fewer than the local rank needs: not this run's.
+  CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "9"}}).local_size == 0);
+  CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "1"}}).local_size == 0);
+  CHECK(message_of(torchrun + environment{{"LOCAL_WORLD_SIZE", "two"}}) ==
+        "LOCAL_WORLD_SIZE=two is not a number of processes");
+}
+
+TEST_CASE("Slurm's lists of tasks") {
+  const auto tasks = mr::detail::tasks_of_node;
+  for (std::size_t node = 0; node < 3; ++node) CHECK(tasks("2(x3),1", node) == 2);
+  CHECK(tasks("2(x3),1", 3) == 1);
+  CHECK(tasks("2(x3),1", 4) == 0);
+  CHECK(tasks("1,2(x3)", 0) == 1);
+  CHECK(tasks("1,2(x3)", 3) == 2);
+  CHECK(tasks("6", 5) == 6);
+  for (const char* wrong : {"", "x", "2(x", "2(3)", "2(x3", ",", "2x3", "-1"})
+    CHECK_MESSAGE(tasks(wrong, 0) == 0, wrong);
 }
 
 TEST_CASE("a Slurm job is no step of srun") {
@@ -110,6 +171,13 @@ TEST_CASE("the call reads this process's own environment") {
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
   CHECK(mr::detail::world_from_launcher() == mr::detail::world{.rank = 1, .size = 3});
+  CHECK(mr::detail::processes_of_machine({}) == 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "3", 1);
+  CHECK(mr::detail::processes_of_machine({}) == 3);
+  CHECK(mr::detail::processes_of_machine({.rank = 0, .size = 2, .local_size = 2}) == 2);
+  setenv("OMPI_COMM_WORLD_RANK", "3", 1);   // contradicts itself
+  CHECK(mr::detail::processes_of_machine({}) == 1);
+  unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   unsetenv("OMPI_COMM_WORLD_RANK");
   unsetenv("OMPI_COMM_WORLD_SIZE");
   CHECK(mr::detail::world_from_launcher() == mr::detail::world{});
