@@ -1,7 +1,7 @@
 # What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build                    # build | tests | bench | bench_NAME | bare: missing Debian packages
+#   install_packages build      # build | tests | documentation | bench | bench_NAME | bare: missing Debian packages
 #   configure build/quickstart -Dtests=disabled
 #
 # Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
@@ -25,10 +25,10 @@ clang_runtime() {
 }
 
 packages_for() {
-  if [ "$1" = bare ]; then
-    echo debootstrap git mount
-    return
-  fi
+  case "$1" in
+    bare) echo debootstrap git mount; return ;;
+    documentation) echo doxygen python3; return ;;
+  esac
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev
   if [ "$1" = tests ]; then
     echo clang llvm doctest-dev python3 python3-pil cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
@@ -97,9 +97,14 @@ install_packages() {
   missing=$(missing_packages $(packages_for "$1"))
   [ -n "$missing" ] || return 0
 
-  by_hand="To do it by hand, as root: apt-get update && apt-get install $missing"
-  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
-    fail "these packages are missing, and without root or sudo they cannot be installed: $missing" "$by_hand"
+  by_hand="To install them manually, as root: apt-get update && apt-get install $missing"
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 ||
+      fail "these packages are missing, and without root or sudo they cannot be installed: $missing" "$by_hand"
+    [ -t 0 ] || sudo -n true 2>/dev/null ||
+      fail "these packages are missing: $missing" \
+        "sudo needs a password or refuses this user, and there is no terminal to ask on. Run this in a terminal." \
+        "$by_hand"
   fi
   say "installing Debian packages: $missing"
   for attempt in 1 2; do

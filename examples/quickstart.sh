@@ -2,7 +2,7 @@
 # From a fresh clone to a model trained on a stream of images:
 #
 #   sh examples/quickstart.sh                         # makes a small data set and trains on it
-#   sh examples/quickstart.sh -- --data 'my-{000..009}.tar' --epochs 3     # the example's own arguments after --
+#   sh examples/quickstart.sh -- --data 'my-{000..009}.tar' --epochs 3     # your shards; train_images.cpp has more
 #
 # Installs missing Debian packages, builds the examples under build/quickstart and runs train_images. Its last line is
 # the program's own: `summary: accuracy=... images_per_second=... data_wait_share=...`.
@@ -20,7 +20,7 @@ esac
 install_packages build
 configure build/quickstart --buildtype=release -Dwerror=false \
   -Dexamples=enabled -Dtests=disabled -Dbench=disabled -Dcuda=auto
-say "building the examples (build/quickstart)"
+say "building the examples in build/quickstart: about a minute on two cores, once"
 build build/quickstart examples/train_images examples/make_shapes
 
 say "running train_images $*"

@@ -1,6 +1,6 @@
 // The sample training loop: a small convolutional network learns from a stream of labelled pictures.
 //   train_images                                                     # makes a data set of shapes and trains on it
-//   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your own shards: fields jpg (or jpeg) and cls
+//   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your shards: fields jpg (or jpeg) and cls
 //
 // training_settings.hpp shows the other options; training_run.hpp says what a run writes, and what Ctrl-C does.
 #include "training_run.hpp"

@@ -26,7 +26,7 @@
 #include <string>
 
 inline constexpr auto training_usage =
-    "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
+    "usage: train_images [--data SHARDS [--val SHARDS] [--classes N]] [--work FOLDER] [--epochs N] "
     "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|gpu|kernels] "
     "[--rotate-labels] [--recipe] [--report] [--pictures] [--resume RUN_FOLDER]";
 
@@ -62,13 +62,16 @@ inline training_settings read_training_settings(command_line& args) {
   s.recipe = args.flag("--recipe");
   s.place = choose_place(args, device, {.host_only = s.rotate_labels || s.recipe});
   if (!args.rest().empty()) args.refuse("all arguments have a name");
-  if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
+  if (s.data.empty() && !s.validation.empty()) args.refuse("--val needs --data");
   if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
     args.refuse("--epochs is at least 1, and --batch a multiple of --accumulate");
   if (s.data.empty()) {
     const shape_shards made = make_shape_shards({.folder = s.work});
     s.data = made.train;
     s.validation = made.validation;
+  } else if (s.validation.empty()) {
+    std::printf("no --val: the accuracy is that of the training data, without augmentation\n");
+    s.validation = s.data;
   }
   return s;
 }

@@ -22,12 +22,12 @@ SETTINGS = f"""
 PROJECT_NAME = Millrace
 PROJECT_NUMBER = {VERSION}
 PROJECT_BRIEF = "Feeds GPU training from WebDataset shards"
-INPUT = include/millrace
-FILE_PATTERNS = *.hpp *.cuh
+INPUT = include/millrace README.md examples/README.md
+FILE_PATTERNS = *.hpp *.cuh README.md
 EXTENSION_MAPPING = cuh=C++
 RECURSIVE = YES
 EXCLUDE_PATTERNS = */run/engine.hpp
-INPUT_FILTER = "{sys.executable} {FILTER}"
+FILTER_PATTERNS = "*.hpp={sys.executable} {FILTER}" "*.cuh={sys.executable} {FILTER}" "*.md={sys.executable} {FILTER}"
 STRIP_FROM_PATH = include
 STRIP_FROM_INC_PATH = include
 OUTPUT_DIRECTORY = {FOLDER}
@@ -37,6 +37,7 @@ EXTRACT_ALL = NO
 EXTRACT_STATIC = YES
 HIDE_UNDOC_MEMBERS = NO
 SORT_MEMBER_DOCS = NO
+TOC_INCLUDE_HEADINGS = 2
 JAVADOC_AUTOBRIEF = YES
 MARKDOWN_SUPPORT = NO
 BUILTIN_STL_SUPPORT = YES
@@ -54,6 +55,10 @@ SEARCHENGINE = YES
 GENERATE_TREEVIEW = YES
 DISABLE_INDEX = NO
 """
+
+
+SOUGHT = ("shards", "lines", "from", "map", "batch", "shuffle", "jpeg")
+DECOYS = ("num_workers", "buffer_size", "batch_size")   # options that only name the right one; and `workers` of one
 
 
 def is_empty(node):
@@ -91,6 +96,35 @@ def functions_without_a_word():
     return found
 
 
+def raw_marks():
+    """Comments in which marks of Markdown are shown as they are written."""
+    found = []
+    for path in sorted((FOLDER / "xml").glob("[cns]*millrace*.xml")):
+        for part in xml.etree.ElementTree.parse(path).getroot().iter():
+            if part.tag not in ("briefdescription", "detaileddescription"):
+                continue
+            for listing in [*part.iter("programlisting"), *part.iter("verbatim")]:
+                listing.clear()
+            if "`" in "".join(part.itertext()):
+                found.append(f"{path.stem}: {''.join(part.itertext()).strip()[:100]}")
+    return found
+
+
+def not_as_expected():
+    """What a reader looks for and does not find, and what is there for the sake of a compile error."""
+    members = {path.stem: [(member.findtext("name"), member.get("kind")) for member in xml.etree.ElementTree.parse(
+        path).getroot().iter("memberdef")] for path in (FOLDER / "xml").glob("[cns]*millrace*.xml")}
+    functions = {name for name, kind in members.get("namespacemillrace", ()) if kind == "function"}
+    found = [f"the page of the namespace has no {name}()" for name in SOUGHT if name not in functions]
+    found += [f"{page}: {name}" for page, names in members.items() for name, _ in names
+              if name in DECOYS or name == "workers" and page.endswith("session__options")]
+    main_page = (FOLDER / "html" / "index.html").read_text()
+    found += [f"the main page has no link to {page}" for page in ("readme", "recipes", "namespacemillrace")
+              if f'href="{page}.html"' not in main_page]
+    received = FOLDER / "html" / "structmillrace_1_1run__stats.html"
+    return found + ([] if received.exists() else ["what run.stats() returns has no page"])
+
+
 def headers_without_example():
     """An example is indented by three blanks within the comment that a header begins with."""
     found = []
@@ -120,9 +154,11 @@ def main():
         report.add("every public type is described", lacking and "\n".join(lacking))
         lacking = functions_without_a_word()
         report.add("every public function is described", lacking and "\n".join(lacking))
+        report.add("no comment shows a raw mark of Markdown", "\n".join(raw_marks()))
+        report.add("what readers look for is there, and no decoy", "\n".join(not_as_expected()))
     lacking = headers_without_example()
     report.add("every public header begins with its example", lacking and "\n".join(lacking))
-    print(f"the site: {page.relative_to(ROOT)}")
+    print(f"the reference: {page.relative_to(ROOT)}")
     return report.close()
 
 

@@ -7,6 +7,16 @@ import re
 import sys
 
 SPECIAL = re.compile(r"[\\@#<>&%\"]|::(?=~)|--(?=-)|/(?=\*)")
+CODE = re.compile(r"`([^`]+)`")
+# What exists for the sake of a compile error is not part of the reference: options, functions and classes.
+COMMENT_AND_TEMPLATE = r"(?:^///[^\n]*\n)*(?:^template <[^\n]*\n)?(?:^  requires[^\n]*\n)*"
+DECOYS = [
+    re.compile(r"(?:^ *///[^\n<][^\n]*\n)*^ *detail::diagnose::\w+ [\w{}, ]+;[^\n]*\n", re.MULTILINE),
+    re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n]*;\n", re.MULTILINE),
+    re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n;]*\{\n.*?^\};?\n",
+               re.MULTILINE | re.DOTALL)]
+# Types that users receive and never name: the reference has them as if they were public.
+RECEIVED = {"measure/run_stats.hpp": "run_stats"}
 
 
 def as_doxygen(comment):
@@ -27,7 +37,8 @@ def as_doxygen(comment):
             lines.append(text[code_column:].replace("*/", "* /").replace("/*", "/ *"))
     if code_column is not None:
         lines.append("@endcode")
-    return "\n".join(lines)
+    pieces = re.split(r"(@code.*?@endcode)", "\n".join(lines), flags=re.DOTALL)
+    return "".join(piece if piece.startswith("@code") else CODE.sub(r"<code>\1</code>", piece) for piece in pieces)
 
 
 def with_public_names(body):
@@ -42,10 +53,34 @@ def with_public_names(body):
     return body
 
 
+def main_page(comment):
+    """What the reference begins with, and that of the namespace, whose page lists all functions."""
+    return f"""/** @mainpage Millrace
+{comment}
+
+Where to begin:
+- @ref readme "the README": installation, how data flows, limits
+- @ref recipes "recipes": images, text, resuming, ranks, remote shards, metrics, and a table of every stage
+- @ref millrace "all functions and types": sources such as shards() and lines(), stages such as map() and batch(),
+  pictures such as jpeg(), and options
+- @ref headers "how a sample gets through the headers"
+*/
+/** @namespace millrace
+@brief All names that a trainer uses: sources, stages, sessions, pictures, metrics, and their options. */
+"""
+
+
 def filtered(path, text):
     head, mark, body = text.partition("#pragma once")
     comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
+    for decoy in DECOYS:
+        body = decoy.sub("", body)
     body = body.replace(" inline namespace MILLRACE_ABI {", "")
+    for header, name in RECEIVED.items():
+        body = re.sub(rf"\bdetail::{name}\b", name, body)
+        if path.as_posix().endswith(header):
+            body = body.replace("namespace millrace { namespace detail {", "namespace millrace {")
+            body = body.replace("}}}  // namespace", "}}  // namespace")
     body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
     body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
@@ -59,11 +94,20 @@ def filtered(path, text):
     # Its options are told of by their members.
     body = re.sub(r"^(struct (\w+)_options )", r"/** Options of \2: each member says what it does. */\n\1", body,
                   flags=re.MULTILINE)
-    body = re.sub(r"(///<?)(.*)", lambda found: found[1] + SPECIAL.sub(r"\\\g<0>", found[2]), body)
-    page = f"/** @mainpage Millrace\n{comment} */\n" if path.as_posix().endswith("millrace/millrace.hpp") else ""
+    body = re.sub(r"(///<?)(.*)", lambda found: found[1] + CODE.sub(
+        r"<code>\1</code>", SPECIAL.sub(r"\\\g<0>", found[2])), body)
+    page = main_page(comment) if path.as_posix().endswith("millrace/millrace.hpp") else ""
     return f"/** @file\n{comment} */\n{page}{mark}{body}"
+
+
+def labelled(path, text):
+    """A page of Markdown, with a name that links may use."""
+    title, _, rest = text.partition("\n")
+    name = {"examples": "recipes", "millrace": "headers"}.get(path.parent.name, "readme")
+    return f"{title} {{#{name}}}\n{rest}"
 
 
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
-    sys.stdout.write(filtered(source, source.read_text()))
+    as_shown = labelled if source.suffix == ".md" else filtered
+    sys.stdout.write(as_shown(source, source.read_text()))

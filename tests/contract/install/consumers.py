@@ -51,6 +51,7 @@ def install(leg):
     leg.expect("text alone, as a subproject, asks for no libjpeg",
                told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
+    as_a_part_by_cmake(leg, consumer)
     consumers_of_the_library(leg, prefix, consumer, pkg_config_path)
     leg.run_check("contract/install/plug_ins.py")
     try:
@@ -125,9 +126,14 @@ def as_the_readme_says(leg, folder, prefix):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "trainer.cpp").write_text("#include <millrace/millrace.hpp>\nint main() { return 0; }\n")
-    blocks = re.findall(r"^```(sh|cmake)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    by_cmake = "".join(text for language, text in blocks if language == "cmake")
-    by_pkg_config = "".join(text for language, text in blocks if "pkg-config" in text)
+    readme = (ROOT / "README.md").read_text()
+    by_cmake = "".join(re.findall(r"^```cmake\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL))
+    by_pkg_config = "\n".join(re.findall(r"^g\+\+ .*$", readme, re.MULTILINE))
+    packages = set("".join(re.findall(r"^apt-get install ([^#\n]*)", readme, re.MULTILINE)).split())
+    needed = {"g++", "meson", "ninja-build", "pkg-config", "cmake"}   # by the README's next lines
+    needed |= set(leg.run("what quickstart installs", ["sh", "-c", f". '{ROOT}/.ci/setup.sh'; packages_for build"])
+                  .split("\n")[-2].split()) - {"ccache"}
+    leg.expect("the README's apt line installs what its next lines use", " ".join(needed - packages))
     (folder / "CMakeLists.txt").write_text(by_cmake)
     ways = {"CMake": f"cmake -B by_cmake -DCMAKE_PREFIX_PATH={prefix} && cmake --build by_cmake && by_cmake/trainer",
             "pkg-config": f"{by_pkg_config}\n./trainer"}
@@ -161,6 +167,20 @@ def without_doctest(leg, folder):
     told = leg.run("configure tests that are wanted", [*setup, "--wrap-mode=nodownload", "-Dtests=enabled",
                                                         folder / "wanted"], may_fail=True, **hidden)
     leg.expect("tests that are wanted use the wrap", None if leg.returncode != 0 and "ownload" in told else told)
+
+
+def as_a_part_by_cmake(leg, consumer):
+    """Millrace's sources are a part of the project; the copy is that of the Meson subproject."""
+    for how, component in (("add_subdirectory", "millrace"), ("FetchContent", "text")):
+        build = consumer / f"cmake_{how}"
+        told = leg.run(f"configure a consumer through {how}", [
+            "cmake", "-S", consumer, "-B", build, f"-DFROM={how}", f"-DCOMPONENT={component}",
+            f"-DMILLRACE_FOLDER={consumer / 'subprojects' / 'millrace'}", "-DCMAKE_CXX_COMPILER=clang++"],
+            may_fail=True)
+        if leg.returncode == 0:
+            told = leg.run("build it and run it", ["sh", "-c", 'cmake --build "$0" && "$0"/consumer', build],
+                           may_fail=True)
+        leg.expect(f"a consumer through {how}", told if leg.returncode != 0 else None)
 
 
 def through_cmake(leg, prefix, consumer):

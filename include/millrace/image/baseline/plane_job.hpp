@@ -221,7 +221,8 @@ class plane_job {
       const std::size_t side = block_side_[r.component];
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
-      const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
+      // Sides are 1, 2, 4 and 8; & 3 tells the compiler that the index is in range.
+      const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
       const auto quad = side == 8 ? tools.quad : nullptr;
       const dequantiser& q = quantiser_[r.component];
