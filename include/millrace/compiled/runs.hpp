@@ -42,6 +42,7 @@
 #include <millrace/work/sample_names.ipp>
 #include <millrace/work/ticket_input.ipp>
 #include <millrace/work/worker_segment.ipp>
+#include <millrace/read/block_reader.ipp>
 #include <millrace/read/delivery_account.ipp>
 #include <millrace/read/indexed_run.ipp>
 #include <millrace/read/indexed_source.ipp>
@@ -79,7 +80,10 @@
 #include <millrace/sources/shards.ipp>
 #include <millrace/sources/sidecar_counts.ipp>
 #include <millrace/sources/token_files.ipp>
+#include <millrace/sources/token_blocks.ipp>
+#include <millrace/sources/token_data.ipp>
 #include <millrace/sources/token_layout.ipp>
+#include <millrace/sources/token_windows.ipp>
 #include <millrace/sources/write_set_index.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>

@@ -24,6 +24,8 @@
 #include <millrace/measure/read_meter.hpp>
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/order/shuffle_quality.hpp>
+#include <millrace/read/block_reader.hpp>
+#include <millrace/read/single_reader.hpp>
 
 #include <map>
 #include <memory>
@@ -37,6 +39,15 @@ struct indexed_source_options {
   std::uint64_t first_epoch = 0;
   std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
   std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
+};
+
+template <class Data>
+struct reader_of {
+  using type = block_reader<Data>;
+};
+template <read_one_by_one Data>
+struct reader_of<Data> {
+  using type = single_reader<Data>;
 };
 
 /// Gives the samples of an indexed data set block by block.
@@ -71,9 +82,11 @@ class indexed_source {
   }
 
   /// Gives the samples of one block.
-  class reader;
+  using reader = typename reader_of<Data>::type;
   /// Returns a reader of block `shard` of epoch `epoch`. Each block can be opened once.
-  reader open(std::size_t shard, std::uint64_t epoch) const { return {shared_, shared_->planned(shard, epoch)}; }
+  reader open(std::size_t shard, std::uint64_t epoch) const {
+    return {shared_->data, shared_->plan.positions(), shared_->planned(shard, epoch)};
+  }
 
  private:
   using samples = std::vector<ordered_sample>;
@@ -110,41 +123,6 @@ class indexed_source {
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 
- public:
-  class reader {
-   public:
-    reader(std::shared_ptr<shared> from, samples wanted) : from_(std::move(from)), wanted_(std::move(wanted)) {}
-
-    /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
-    std::optional<item> next();
-    /// After an error of next(): returns the location of the sample that cannot be read.
-    error_location failed() const;
-    /// After an error of next(): leaves out the sample that cannot be read, so that next() gives the one behind it.
-    void skip();
-    /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
-    void stamp(sample<item>& s) const;
-    /// Adds what the data set counted since the last call of any reader.
-    void report(event_counts& counts) const
-      requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
-    {
-      from_->data->report_reads(counts);
-    }
-
-   private:
-    static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
-
-    void read();
-    /// Finds the next sample that cannot be read alone. Those that were read together with it may be empty, and good.
-    void find_failure();
-
-    std::shared_ptr<shared> from_;
-    samples wanted_;
-    std::vector<item> records_;
-    std::size_t good_ = 0, at_ = 0;
-    std::exception_ptr failure_;
-  };
-
- private:
   std::shared_ptr<shared> shared_;
 };
 

@@ -206,6 +206,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
         read.more = read_sample(from, s);
         if (names_ && s.item)
           names_->name(s, [&] {
+            if constexpr (requires { from.open->name(); }) return from.open->name();
             const located_sample at{from.ordinal, from.next_index - 1};
             return sample_names::name_in(*source_, at);
           });

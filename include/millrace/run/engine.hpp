@@ -49,7 +49,7 @@ class engine final : public engine_base {
 
  public:
   using batch = typename columns_of<typename Flow::item>::batch;
-  using planned = typename planned_run_of<source>::type;
+  using planned = planned_run_of<Flow>;
 
   engine(Flow flow, const session_options& options)
       : engine(std::move(flow), facts_of(flow), options) {}
@@ -72,7 +72,7 @@ class engine final : public engine_base {
   [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
       : engine_base(options, facts.settings),
         source_(std::move(flow.source)),
-        planned_(planned_run_for(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
+        planned_(planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, options)),
         builder_(builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),

@@ -31,8 +31,6 @@ using detail::batch_of;
 /// One run of a flow: its threads, its memory and its batches. Movable, not copyable.
 template <class Flow>
 class session {
-  using source = typename Flow::source_type;
-
  public:
   using batch = typename detail::columns_of<typename Flow::item>::batch;
 
@@ -103,14 +101,14 @@ class session {
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
   /// ranks together. Indexed sources only.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const
-    requires detail::has_index<source>
+    requires(detail::is_planned<Flow>())
   {
     return engine().planned_order().locate(epoch, position);
   }
   /// Returns the shuffle quality of this rank's samples so far, and the one to expect. A single indexed source only.
   /// Any thread.
   auto shuffle_quality() const
-    requires requires(const typename detail::planned_run_of<source>::type& order) { order.shuffle_quality(); }
+    requires requires(const detail::planned_run_of<Flow>& order) { order.shuffle_quality(); }
   {
     return engine().planned_order().shuffle_quality();
   }

@@ -20,18 +20,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Source>
 concept has_index = requires(const Source& source, const indexed_run_options& o) { source.plan(o)->after(0); };
 
+/// A source with an index that can also be read as a stream, for flows that change the number of rows.
+template <class Source>
+concept also_streams = has_index<Source> && requires { requires Source::also_streams; };
+
 /// A source that can reach a later pass only through the earlier ones.
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
-
-template <class Source>
-struct planned_run_of {
-  using type = replayed_run;
-};
-template <has_index Source>
-struct planned_run_of<Source> {
-  using type = typename Source::planned;
-};
 
 /// Returns the limit of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one reader
 /// at a time has one lane.
@@ -113,11 +108,32 @@ void take_kinds(const stage_list<Stages...>* stages, flow_facts& f) {
   f.joins_samples = (joins_samples<Stages> || ...);
 }
 
+/// Whether the order of a flow is computed before its samples are read. Any other flow is a stream.
+template <class Flow>
+constexpr bool is_planned() {
+  using source = typename Flow::source_type;
+  if constexpr (!has_index<source>) return false;
+  else if constexpr (!also_streams<source>) return true;
+  else return has_one_row_per_sample(static_cast<const decltype(Flow::stages)*>(nullptr));
+}
+
+template <class Flow, bool Planned>
+struct planned_run_type {
+  using type = replayed_run;
+};
+template <class Flow>
+struct planned_run_type<Flow, true> {
+  using type = typename Flow::source_type::planned;
+};
+/// The type of the run over a flow.
+template <class Flow>
+using planned_run_of = typename planned_run_type<Flow, is_planned<Flow>()>::type;
+
 /// Returns the facts about a flow.
 template <class Flow>
 flow_facts facts_of(const Flow& flow) {
   flow_facts f{.seed = flow.seed,
-               .has_index = has_index<typename Flow::source_type>,
+               .has_index = is_planned<Flow>(),
                .window = leading_window(flow.stages),
                .take = leading_take(flow.stages),
                .from = replay_start_of_flow<Flow>()};
@@ -127,11 +143,11 @@ flow_facts facts_of(const Flow& flow) {
   return f;
 }
 
-/// Returns the run over a source. Throws setup_error for stages that do not go together.
-template <class Source>
+/// Returns the run over the source of a flow. Throws setup_error for stages that do not go together.
+template <class Flow, class Source>
 auto planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   check_flow(f);
-  if constexpr (has_index<Source>) {
+  if constexpr (is_planned<Flow>()) {
     return source.plan(indexed_options(f, o));
   } else {
     constexpr bool same_every_pass = requires { requires Source::same_every_pass; };

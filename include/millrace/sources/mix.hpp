@@ -119,7 +119,8 @@ template <class Source>
 inline constexpr bool is_indexed = std::is_same_v<Source, indexed_shards_source>;
 template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, map_stage<Maps>...>> {
-  static constexpr bool good = is_indexed<Source> || !requires { typename Source::planned; };
+  static constexpr bool good =
+      is_indexed<Source> || !requires { typename Source::planned; } || requires { requires Source::also_streams; };
   static constexpr bool indexed = is_indexed<Source>;
   static constexpr std::size_t maps = sizeof...(Maps);
 };

@@ -8,7 +8,9 @@
 // .u16, .u32, .u64 or .i8 to .i64 hold that type, other flat files u16, unless token_bytes is set. header_bytes skips
 // the header of any other format. Window i of a file begins at token i * stride. The tokens after the last complete
 // window of a file are counted and left out; with keep_short they become a shorter item, for pack().
-// Files are read in pieces of 256 KiB, or of a window where windows lie far apart.
+// All files are counted at the start, from their sizes and headers. So the order is exact, as that of indexed_shards():
+// each window once a pass over all ranks, any world size that divides the global batch, instant resume. A flow with
+// pack, expand, filter, take, bucket or a later shuffle is a stream instead, as lines() is.
 // Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file of another
 // kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size that is not a
 // multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated while it is
@@ -17,12 +19,12 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
+#include <millrace/read/indexed_run.hpp>
 #include <millrace/sources/shard_list.hpp>
-#include <millrace/sources/token_layout.hpp>
+#include <millrace/sources/token_data.hpp>
 
 #include <memory>
 #include <optional>
@@ -54,26 +56,25 @@ class token_reader {
   void report(event_counts& counts) const noexcept;
 
  private:
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+  /// Returns stored bytes, valid until the next call.
+  std::span<const std::byte> bytes_at(const byte_range& place);
 
-  /// Returns the bytes of these tokens, valid until the next call.
-  const std::byte* bytes_of(std::size_t first, std::size_t count);
-
-  token_files_options options_;
   std::unique_ptr<byte_source> file_;
-  token_layout layout_;
-  std::vector<std::byte> held_;
-  std::size_t held_first_ = 0;   // its first token
-  std::size_t tokens_ = 0;
+  token_windows windows_;
+  std::size_t piece_bytes_;   // of one read, at least
   std::uint32_t max_id_;
-  std::size_t at_ = 0, end_ = 0;   // start of the next window and end of the last one, in tokens
+  std::vector<std::byte> held_;
+  std::uint64_t held_at_ = 0;   // offset of its first byte
+  std::uint64_t next_ = 0;      // number of the next window
 };
 
 /// The source that token_files() makes: files of tokens, cut into windows.
 class token_files_source {
  public:
   using item = packed;
+  using planned = indexed_run<token_data>;
   static constexpr bool same_every_pass = true;
+  static constexpr bool also_streams = true;
 
   token_files_source(std::vector<std::string> names, const token_files_options& options);
 
@@ -82,6 +83,8 @@ class token_files_source {
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   token_reader open(std::size_t shard, std::uint64_t) const { return {files_.name(shard), options_}; }
+  /// Returns a run in an exact order.
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const;
 
  private:
   file_list files_;
@@ -104,6 +107,8 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
 }
 
 }}  // namespace millrace
+
+#include <millrace/sources/compiled_token_files.hpp>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/token_files.ipp>

@@ -5,71 +5,57 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <iterator>
-#include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-namespace token_values {
+namespace token_options {
 
-MILLRACE_INLINE std::uint32_t max_id_of(std::size_t vocabulary) noexcept {
-  constexpr std::size_t all = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(vocabulary == 0 ? all : std::min(vocabulary - 1, all));
+MILLRACE_INLINE window_rule windows_of(const token_files_options& o) noexcept {
+  return {.length = o.length, .stride = o.stride > 0 ? o.stride : o.length, .keep_short = o.keep_short};
+}
+MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noexcept {
+  return {.token_bytes = o.token_bytes, .header_bytes = o.header_bytes};
 }
 
-}  // namespace token_values
+}  // namespace token_options
 
 MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
-    : options_(options), file_(open_file(options.storage, name)), max_id_(token_values::max_id_of(options.vocabulary)) {
-  static_assert(std::endian::native == std::endian::little);
-  const std::uint64_t bytes = size_of_open(options.storage, *file_);
-  held_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, token_file_head::front_bytes)));
-  if (!options.header_bytes) static_cast<void>(read_fully(*file_, 0, held_));
-  layout_ = layout_of_tokens({.name = name, .front = held_, .file_bytes = bytes},
-                             {.token_bytes = options.token_bytes, .header_bytes = options.header_bytes});
-  held_.clear();
-  tokens_ = static_cast<std::size_t>(layout_.tokens);
+    : file_(open_file(options.storage, name)), max_id_(max_id_of(options.vocabulary)) {
+  constexpr std::size_t usual_bytes = std::size_t{256} << 10;
+  const window_rule rule = token_options::windows_of(options);
+  windows_ = token_windows(read_token_layout({.at = options.storage, .name = name, .file = *file_},
+                                             token_options::layout_of(options)),
+                           rule);
+  // Where windows lie far apart, the bytes between them are not read.
+  piece_bytes_ = rule.stride > 2 * rule.length ? 0 : usual_bytes;
 }
 
 MILLRACE_INLINE std::optional<packed> token_reader::next() {
-  const std::size_t length = options_.length, left = tokens_ - std::min(at_, tokens_);
-  const std::size_t count = left >= length ? length : options_.keep_short ? left : 0;
-  if (count == 0 || end_ == tokens_) return std::nullopt;
-  packed window;
-  window.ids.resize(count);
-  const std::byte* const from = bytes_of(at_, count);
-  const std::size_t good = decode_tokens(from, layout_.type, max_id_, window.ids);
-  if (good < count) {
-    const std::size_t bytes = layout_.type.bytes;
-    throw data_error("a token is not in the vocabulary: got id " + token_text(from + good * bytes, layout_.type) +
-                         ", expected 0 to " + std::to_string(max_id_),
-                     "Check token_files_options::vocabulary and token_bytes, and which tokenizer wrote the file",
-                     {.stage = "tokens", .shard = std::string(file_->name()),
-                      .offset_bytes = layout_.first_byte + (at_ + good) * bytes});
-  }
-  end_ = at_ + count;
-  at_ += options_.stride > 0 ? options_.stride : length;
+  if (next_ == windows_.count()) return std::nullopt;
+  packed window = window_of(bytes_at(windows_.place(next_)),
+                            {.of = windows_, .number = next_, .max_id = max_id_, .file = file_->name()});
+  ++next_;
   return window;
 }
 
-MILLRACE_INLINE const std::byte* token_reader::bytes_of(std::size_t first, std::size_t count) {
-  if (first < held_first_ || first + count > held_first_ + held_.size() / layout_.type.bytes) {
-    // Where windows lie far apart, what is between them is not read.
-    const bool apart = options_.stride > 2 * options_.length;
-    const std::size_t wanted = apart ? count : std::max(count, chunk_bytes / layout_.type.bytes);
-    held_.resize(std::min(wanted, tokens_ - first) * layout_.type.bytes);
-    held_first_ = first;
+MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_range& place) {
+  const auto size = static_cast<std::size_t>(place.size_bytes);
+  if (place.offset_bytes < held_at_ || place.offset_bytes + size > held_at_ + held_.size()) {
+    const token_layout& l = windows_.layout();
+    const std::uint64_t left = l.first_byte + l.tokens * l.type.bytes - place.offset_bytes;
+    held_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, piece_bytes_), left)));
+    held_at_ = place.offset_bytes;
     // A file that ends too early is an error of the source.
-    static_cast<void>(read_fully(*file_, layout_.first_byte + std::uint64_t{first} * layout_.type.bytes, held_));
+    static_cast<void>(read_fully(*file_, held_at_, held_));
   }
-  return held_.data() + (first - held_first_) * layout_.type.bytes;
+  return std::span<const std::byte>(held_).subspan(static_cast<std::size_t>(place.offset_bytes - held_at_), size);
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
-  if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
+  if (windows_.left_over() > 0) counts.count("tokens behind the last whole window of a file", windows_.left_over());
 }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,
@@ -82,6 +68,13 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
                       "Tokens have 1, 2, 4 or 8 bytes; 0 lets the file decide");
 }
 
+MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {
+  const token_data_options data{.windows = token_options::windows_of(options_),
+                                .layout = token_options::layout_of(options_),
+                                .max_id = max_id_of(options_.vocabulary)};
+  return std::make_unique<planned>(std::make_shared<token_data>(files_, data), o);
+}
+
 MILLRACE_INLINE bool names_tokens(std::string_view name) noexcept {
   constexpr std::string_view endings[] = {".u16", ".u32", ".bin", ".npy", ".u8", ".u64", ".i8", ".i16", ".i32", ".i64"};
   return !name.starts_with('.') && std::any_of(std::begin(endings), std::end(endings),
@@ -89,5 +82,19 @@ MILLRACE_INLINE bool names_tokens(std::string_view name) noexcept {
 }
 
 }  // namespace detail
+
+#ifdef MILLRACE_COMPILED
+namespace detail {
+
+template class ticket_input<packed>;
+template class jitter_order<packed>;
+template class indexed_source<token_data, exact_order>;
+template class indexed_run<token_data>;
+template class reorder_buffer<indexed_source<token_data, exact_order>>;
+template class read_stage_base<indexed_source<token_data, exact_order>>;
+template class shard_read_stage<indexed_source<token_data, exact_order>>;
+
+}  // namespace detail
+#endif
 
 }}  // namespace millrace

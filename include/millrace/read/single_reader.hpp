@@ -1,0 +1,85 @@
+// Reads the samples of one block of an indexed_source one by one, from data that is cheap to read at any place.
+//
+//   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), wanted);
+//   while (auto item = reader.next()) ...
+//
+// `Data::access` belongs to one reader. It is constructed with the samples that the reader will ask for, and its
+// read(located_sample) returns an item. Its checksum() is that of the last item.
+// Errors: those of read(), at the sample that cannot be read. Threads: a reader belongs to one.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/item/sample.hpp>
+#include <millrace/order/exact_order.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Data whose samples a single_reader reads.
+template <class Data>
+concept read_one_by_one = requires { typename Data::access; };
+
+/// Sets the identity of a planned sample. Returns whether it has an item that counts in the digest of the run. The
+/// stand-in of an epoch's end has a position from `positions` on, and becomes a void row.
+template <class Item>
+bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
+  s.pass = planned.pass;
+  s.id = id;
+  if (planned.position >= positions) {
+    s.what = sample<Item>::kind::void_row;
+    if (s.item.is_error()) s.item.reset();
+    return false;
+  }
+  return static_cast<bool>(s.item);
+}
+/// Returns the term of a sample in the digest of the run.
+inline std::uint64_t digest_term(const ordered_sample& planned, std::uint64_t id, std::uint64_t checksums) noexcept {
+  return stream_digest::term(combine_keys(combine_keys(0, planned.epoch), planned.position),
+                             combine_keys(id, checksums));
+}
+
+/// Gives the samples of one block.
+template <class Data>
+class single_reader {
+ public:
+  using item = typename Data::item;
+
+  single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> wanted)
+      : data_(std::move(data)), positions_(positions), wanted_(std::move(wanted)) {}
+
+  /// Returns the next item of the block; none at its end. Throws the error of a sample that cannot be read.
+  std::optional<item> next() {
+    if (at_ == wanted_.size()) return std::nullopt;
+    if (!access_) access_ = std::make_unique<typename Data::access>(*data_, wanted_);
+    std::optional<item> one(access_->read(wanted_[at_].sample));
+    ++at_;
+    return one;
+  }
+  /// After an error of next(): returns the location of the sample that cannot be read.
+  error_location failed() const { return data_->location_of(wanted_[at_].sample); }
+  /// After an error of next(): leaves out the sample that cannot be read.
+  void skip() noexcept { ++at_; }
+  /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
+  void stamp(sample<item>& s) const {
+    const ordered_sample& last = wanted_[at_ - 1];
+    if (set_identity(s, last, data_->id_of(last.sample), positions_))
+      s.digest = digest_term(last, s.id, access_->checksum());
+  }
+  /// Returns the name of that sample, for batches with keys.
+  std::string name() const { return data_->name_of(wanted_[at_ - 1].sample); }
+
+ private:
+  std::shared_ptr<Data> data_;
+  std::uint64_t positions_;
+  std::vector<ordered_sample> wanted_;
+  std::unique_ptr<typename Data::access> access_;
+  std::size_t at_ = 0;
+};
+
+}}}  // namespace millrace::detail

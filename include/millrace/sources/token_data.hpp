@@ -1,0 +1,141 @@
+// Files of tokens whose windows can be read in any order: the data set of a planned run over token_files().
+//
+//   auto data = std::make_shared<mr::detail::token_data>(files, options);
+//   data->counts();                                               // windows of each file
+//   mr::detail::token_data::access reader(*data, wanted);          // belongs to one thread
+//   for (const auto& w : wanted) use(reader.read(w.sample));
+//
+// The constructor reads the front of each file (up to 32 at once), which gives the number of its windows; there is no
+// index file. How bytes are read depends on expect():
+// - Windows in the order of the files: in pieces of 256 KiB.
+// - A shuffle window that fits in the memory allowed: in blocks, which are kept until neighbors have their turn.
+// - Any other order: each window alone. A storage is told of all windows of a reader at once, so that requests overlap.
+// At most 128 files stay open between reads.
+// Errors: setup_error if no file has a window. Those of read_token_layout(). io_error for a file that has another size
+// than at the start. Threads: any number of `access` objects, each on one thread.
+#pragma once
+
+#include <millrace/io/file/file_list.hpp>
+#include <millrace/io/index/block_size.hpp>
+#include <millrace/item/sample.hpp>
+#include <millrace/measure/event_counts.hpp>
+#include <millrace/order/exact_order.hpp>
+#include <millrace/sources/token_blocks.hpp>
+#include <millrace/sources/token_windows.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of token_data.
+struct token_data_options {
+  window_rule windows{};
+  token_layout_options layout{};
+  std::uint32_t max_id = ~std::uint32_t{0};   ///< a greater id is an error
+};
+
+/// The windows of a list of files.
+class token_data {
+ public:
+  using item = packed;
+  class access;
+
+  token_data(const file_list& files, const token_data_options& o);
+  token_data(const token_data&) = delete;
+  token_data& operator=(const token_data&) = delete;
+
+  /// Returns the number of windows of each file.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
+  /// Returns 0: all windows are used.
+  std::uint64_t choice() const noexcept { return 0; }
+  const std::string& choice_text() const noexcept { return no_choice_; }
+  /// Returns the bytes of all windows.
+  std::uint64_t size_bytes() const noexcept { return window_bytes_; }
+  /// Returns a digest of names, sizes, types and windows.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  /// Returns the file and the offset of a window.
+  error_location location_of(const located_sample& s) const;
+  /// Returns "books.u16:3".
+  std::string name_of(const located_sample& s) const { return files_.name(s.shard) + ":" + std::to_string(s.index); }
+  read_meter& reads() const noexcept { return reads_; }
+  /// Counts the tokens that are in no window.
+  void report(event_counts& counts) const noexcept {
+    if (left_over_ > 0) counts.count("tokens behind the last whole window of a file", left_over_);
+  }
+  /// Decides how windows are read. Called before the first read. Returns the bytes that may be kept for neighbors.
+  std::size_t expect(const expected_order& order);
+  /// Tells the storage which files are opened in this order.
+  void expect_shards(std::span<const std::size_t> files) const { files_.expect(files); }
+
+ private:
+  static constexpr std::size_t max_open = 128, piece_bytes = std::size_t{256} << 10;
+
+  struct open_file {
+    std::size_t file;
+    metered_file source;
+  };
+
+  /// Returns an open file, which is idle or new.
+  std::unique_ptr<open_file> take(std::size_t file);
+  void give_back(std::unique_ptr<open_file> opened);
+
+  file_list files_;
+  const token_data_options options_;
+  std::vector<token_windows> windows_;
+  std::vector<std::uint64_t> counts_, sizes_;   // of each file: windows, bytes
+  std::uint64_t window_bytes_ = 0, left_over_ = 0, fingerprint_ = 0;
+  std::string no_choice_{};
+  bool in_order_ = true;                 // windows are asked for in the order of the files
+  std::optional<token_blocks> blocks_;
+  mutable read_meter reads_;
+  std::mutex mutex_;   // guards idle_
+  std::vector<std::unique_ptr<open_file>> idle_;   // the last one was used last
+};
+
+/// Reads windows for one thread.
+class token_data::access {
+ public:
+  /// `wanted` are the windows that will be asked for, in this order.
+  access(token_data& data, std::span<const ordered_sample> wanted);
+  access(const access&) = delete;
+  access& operator=(const access&) = delete;
+  ~access();
+
+  packed read(const located_sample& s);
+  /// Returns the CRC-32C of the stored bytes of the last window.
+  std::uint32_t checksum() const noexcept { return checksum_; }
+
+ private:
+  /// Returns stored bytes, valid until the next call.
+  std::span<const std::byte> fetch(std::size_t file, const byte_range& place);
+  std::span<const std::byte> from_piece(std::size_t file, const byte_range& place);
+  std::span<const std::byte> from_blocks(std::size_t file, const byte_range& place);
+  std::shared_ptr<const token_blocks::bytes> block(const token_blocks::name& name);
+  /// Tells the storage what will be read.
+  void announce(std::span<const ordered_sample> wanted);
+  byte_source& source_of(std::size_t file);
+
+  token_data* data_;
+  std::vector<std::unique_ptr<open_file>> open_;   // one, or all that were announced
+  std::size_t last_file_ = 0;                      // file and offset at which the wanted windows end
+  std::uint64_t end_bytes_ = 0;
+  bool apart_ = false;                             // wanted windows are far from each other
+  token_blocks::name block_name_{};
+  std::shared_ptr<const token_blocks::bytes> block_{};
+  std::vector<std::byte> held_{};
+  std::size_t held_file_ = 0;
+  std::uint64_t held_at_ = 0;   // offset of the first byte in held_
+  std::uint32_t checksum_ = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/token_data.ipp>
+#endif
