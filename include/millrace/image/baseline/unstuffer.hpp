@@ -37,7 +37,7 @@ class byte_memory {
       const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it often
       memory_.reset();
       size_bytes_ = 0;
-      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(grown + alignment);
+      memory_.reset(new std::uint8_t[grown + alignment]);   // libc++ 14 has no std::make_unique_for_overwrite
       size_bytes_ = grown;
     }
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());

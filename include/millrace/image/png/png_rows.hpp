@@ -33,7 +33,7 @@ class png_memory {
     if (bytes > bytes_) {
       memory_.reset();
       bytes_ = 0;
-      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+      memory_.reset(new std::uint8_t[bytes]);   // libc++ 14 has no std::make_unique_for_overwrite
       bytes_ = bytes;
     }
     return memory_.get();

@@ -22,7 +22,7 @@ MILLRACE_INLINE std::unique_ptr<std::byte[]> cache_core::take_memory() {
       return memory;
     }
   }
-  return std::make_unique_for_overwrite<std::byte[]>(folder.layout().block_bytes);
+  return std::unique_ptr<std::byte[]>(new std::byte[folder.layout().block_bytes]);
 }
 
 MILLRACE_INLINE void cache_core::give_back(std::unique_ptr<std::byte[]> memory) {

@@ -19,7 +19,6 @@
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/io/tar/tar_header.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -209,7 +208,8 @@ inline std::string_view shard_index::field_name(std::uint32_t field) const noexc
 }
 
 inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept {
-  return std::atomic_ref(columns_.checksums()[member]).load(std::memory_order_relaxed);
+  // The built-ins instead of std::atomic_ref, which libc++ 14 lacks.
+  return __atomic_load_n(&columns_.checksums()[member], __ATOMIC_RELAXED);
 }
 
 }}}  // namespace millrace::detail

@@ -18,7 +18,7 @@ MILLRACE_INLINE std::uint64_t index_counts::all_bytes() const noexcept {
 }
 
 MILLRACE_INLINE index_columns::index_columns(const index_counts& c)
-    : counts(c), words(std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(c.all_bytes() / 4))) {
+    : counts(c), words(new std::uint32_t[static_cast<std::size_t>(c.all_bytes() / 4)]) {
   if (c.all_bytes() > 0) words[static_cast<std::size_t>(c.all_bytes() / 4) - 1] = 0;   // padding of the last word
 }
 
@@ -35,12 +35,13 @@ MILLRACE_INLINE shard_index::shard_index(shard_facts facts, detail::index_column
 
 MILLRACE_INLINE std::uint32_t shard_index::learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
   std::uint32_t known = 0;
-  std::atomic_ref(columns_.checksums()[member]).compare_exchange_strong(known, checksum, std::memory_order_relaxed);
+  __atomic_compare_exchange_n(&columns_.checksums()[member], &known, checksum, false, __ATOMIC_RELAXED,
+                              __ATOMIC_RELAXED);
   return known == 0 ? checksum : known;
 }
 
 MILLRACE_INLINE void shard_index::set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
-  std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
+  __atomic_store_n(&columns_.checksums()[member], checksum, __ATOMIC_RELAXED);
 }
 
 MILLRACE_INLINE void shard_index::take_checksums_of(const shard_index& before) noexcept {

@@ -111,7 +111,9 @@ class shard_reader {
   std::optional<record> advance();
 
   /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
-  bool ends_open_sample(const error& damage);
+  bool ends_open_sample();
+  /// Records the error that is being handled. Returns the open sample if it is delivered, or else throws the error.
+  std::optional<record> fail(error& why, bool delivers);
 
   /// Throws data_error if a file beside a shard without an end marker counts more samples.
   void check_count() const;

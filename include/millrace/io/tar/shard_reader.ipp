@@ -53,12 +53,10 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
   if (ended_) return std::nullopt;
   try {
     return advance();
-  } catch (error& known) {
-    std::optional<record> last;
-    if (ends_open_sample(known)) last = deliver();
-    known.add(last_good());
-    failure_ = std::current_exception();
-    if (last) return last;
+  } catch (late_data_error& why) {   // not by dynamic_cast, which -fno-rtti disables
+    return fail(why, false);
+  } catch (error& why) {
+    return fail(why, ends_open_sample());
   } catch (...) {
     failure_ = std::current_exception();
   }
@@ -111,10 +109,18 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
   }
 }
 
-MILLRACE_INLINE bool shard_reader::ends_open_sample(const error& damage) {
+MILLRACE_INLINE bool shard_reader::ends_open_sample() {
   return sample_open_ && !waiting_ && tar_->certain_name() &&
-         detail::begins_other_sample(*tar_->certain_name(), builder_.key()) &&
-         !dynamic_cast<const late_data_error*>(&damage) && std::exchange(sample_open_, false);
+         detail::begins_other_sample(*tar_->certain_name(), builder_.key()) && std::exchange(sample_open_, false);
+}
+
+MILLRACE_INLINE std::optional<record> shard_reader::fail(error& why, bool delivers) {
+  std::optional<record> last;
+  if (delivers) last = deliver();
+  why.add(last_good());
+  failure_ = std::current_exception();
+  if (!last) std::rethrow_exception(failure_);
+  return last;
 }
 
 MILLRACE_INLINE void shard_reader::check_count() const {
