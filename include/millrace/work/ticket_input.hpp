@@ -92,6 +92,7 @@ class ticket_input final : public sample_sink<T> {
   bool settle_ends();
   void put_row(sample<T>&& s);
   void put_entry(sample<T>&& s);
+  void put_mark(sample<T>&& s);
   void drop(std::uint64_t ticket);
 
   /// Returns false for a row that was delivered before the resume.
