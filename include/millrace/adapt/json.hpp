@@ -23,6 +23,7 @@
 #pragma once
 
 #include <millrace/base/half.hpp>
+#include <millrace/base/numbers.hpp>
 #include <millrace/item/line.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/item/scratch.hpp>
@@ -148,7 +149,7 @@ bool read_json(const simdjson::dom::element& from, T& to) {
     } else {
       if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) return false;
       to = to_element<T>(static_cast<float>(number));
-      return std::isfinite(to_float(to));
+      return is_finite(to_float(to));
     }
   }
   return true;

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE channel_scale channel_scale_of(double mean, double deviation, std::size_t channel) {
@@ -22,3 +24,5 @@ MILLRACE_INLINE channel_scale channel_scale_of(double mean, double deviation, st
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 __extension__ using unsigned_128 = unsigned __int128;
@@ -135,3 +137,5 @@ constexpr double sine_of(double radians) noexcept { return sine_and_cosine_of(ra
 constexpr double cosine_of(double radians) noexcept { return sine_and_cosine_of(radians)[1]; }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// IEEE binary16, as bits.
@@ -81,3 +83,5 @@ concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> ||
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

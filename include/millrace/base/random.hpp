@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -90,3 +92,5 @@ class rng {
 };
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -2,9 +2,17 @@
 //
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
-// Every name lives in MILLRACE_ABI, an inline namespace of `millrace`. Libraries built against different versions, or
-// with and without CUDA, can therefore be linked together without mixing their types. Users write only `millrace::`.
+// Every name lives in MILLRACE_ABI, an inline namespace of `millrace`. It differs between versions, with and without
+// CUDA, and between layouts of the standard library's types. Objects of all kinds can therefore be linked together
+// without mixing their types. Users write only `millrace::`.
 #pragma once
+
+#ifndef __cpp_exceptions
+#error "millrace: needs exceptions: compile this file without -fno-exceptions; the program's other files may keep it"
+#include <the_compilation_ends_here>   // or a hundred errors follow
+#endif
+
+#include <cstddef>   // the standard library's own macros
 
 #define MILLRACE_VERSION_MAJOR 0
 #define MILLRACE_VERSION_MINOR 1
@@ -21,12 +29,37 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-#if defined MILLRACE_CUDA && defined MILLRACE_NVTX
-#define MILLRACE_ABI MILLRACE_ABI_OF(_cuda_nvtx)
-#elif defined MILLRACE_CUDA
-#define MILLRACE_ABI MILLRACE_ABI_OF(_cuda)
+// These change the layout of strings and containers, and with it the layout of our types. Without a mark, a file that
+// was compiled with one of them and a file that was not would link, and crash.
+#if defined _LIBCPP_VERSION
+#define MILLRACE_ABI_LIBRARY _libcxx
+#elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI
+#define MILLRACE_ABI_LIBRARY _debug
+#elif defined _GLIBCXX_DEBUG
+#define MILLRACE_ABI_LIBRARY _debug_old_strings
+#elif defined __GLIBCXX__ && !_GLIBCXX_USE_CXX11_ABI
+#define MILLRACE_ABI_LIBRARY _old_strings
 #else
-#define MILLRACE_ABI MILLRACE_ABI_OF()
+#define MILLRACE_ABI_LIBRARY
+#endif
+#define MILLRACE_ABI_JOINED(features, library) MILLRACE_ABI_OF(features##library)
+#define MILLRACE_ABI_WITH(features, library) MILLRACE_ABI_JOINED(features, library)
+#if defined MILLRACE_CUDA && defined MILLRACE_NVTX
+#define MILLRACE_ABI MILLRACE_ABI_WITH(_cuda_nvtx, MILLRACE_ABI_LIBRARY)
+#elif defined MILLRACE_CUDA
+#define MILLRACE_ABI MILLRACE_ABI_WITH(_cuda, MILLRACE_ABI_LIBRARY)
+#else
+#define MILLRACE_ABI MILLRACE_ABI_WITH(, MILLRACE_ABI_LIBRARY)
+#endif
+
+// g++ with -ffast-math, -Ofast or a part of them: precise_begin.inc then restores the arithmetic of IEEE 754. g++
+// withdraws these macros inside its regions, so they are read here, once. clang++ needs none.
+#if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
+    defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
+#define MILLRACE_FAST_MATH
+#if defined __CUDACC__ && !defined __clang__
+#warning "millrace: nvcc cannot restore IEEE arithmetic here: compile this file without -ffast-math"
+#endif
 #endif
 
 // The mark of functions that run on the host and in kernels.

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class T>
@@ -59,8 +61,8 @@ struct avx2_mixer {
     std::size_t i = 0;
     for (; i + 8 <= count; i += 8) {
       const __m256 a = load(first + i), b = load(second + i);
-      store(first + i, _mm256_fmadd_ps(own, a, _mm256_mul_ps(other, b)));
-      store(second + i, _mm256_fmadd_ps(own, b, _mm256_mul_ps(other, a)));
+      store(first + i, _mm256_fmadd_ps(own, a, other * b));
+      store(second + i, _mm256_fmadd_ps(own, b, other * a));
     }
     return i;
   }
@@ -130,3 +132,5 @@ MILLRACE_INLINE void swap_bytes(std::byte* first, std::byte* second, std::size_t
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -23,6 +23,8 @@
 #include <cstring>
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Mixes the rows of a batch in place, as their row_mixes say.
@@ -74,3 +76,5 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
 }
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -24,6 +24,8 @@
 #include <immintrin.h>
 #endif
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -229,3 +231,5 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
 }
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

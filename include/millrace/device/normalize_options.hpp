@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The order of the axes: nhwc is [B, H, W, C], nchw is [B, C, H, W].
@@ -78,3 +80,5 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

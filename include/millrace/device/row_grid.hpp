@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Both labels of mixed rows, and the weights of the first ones: [B] each.
@@ -116,3 +118,5 @@ struct dense_numbers {
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

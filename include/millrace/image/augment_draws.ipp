@@ -12,6 +12,8 @@
 #include <iterator>
 #include <span>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The operations that are equally likely, in the libraries' order.
@@ -150,3 +152,5 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

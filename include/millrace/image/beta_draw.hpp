@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A symmetric Beta distribution.
@@ -74,3 +76,5 @@ class beta_draw {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -25,6 +25,8 @@
 #include <span>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A position in pixels.
@@ -145,6 +147,8 @@ void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/geometry.ipp>

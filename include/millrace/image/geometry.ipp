@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
@@ -118,3 +120,5 @@ MILLRACE_INLINE void nearest_pixels(const plan_axis& axis, std::vector<std::uint
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -11,6 +11,8 @@
 #include <numeric>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -133,3 +135,5 @@ MILLRACE_INLINE jpeg_codes jpeg_codes::from_text(std::string_view text) {
 }
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

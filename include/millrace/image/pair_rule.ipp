@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE pair_rule::pair_rule(const options& o) : options_(o) {
@@ -89,3 +91,5 @@ MILLRACE_INLINE row_mix pair_rule::cut(rng& random, std::uint64_t share, picture
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How rotated, sheared and moved pixels are made of those that their source lies between.
@@ -151,3 +153,5 @@ struct aug_mix_options {
 };
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -295,3 +297,5 @@ MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::siz
 }
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

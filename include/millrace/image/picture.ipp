@@ -5,6 +5,8 @@
 
 #include <millrace/item/record.hpp>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options)
@@ -228,3 +230,5 @@ MILLRACE_INLINE void picture::render_alone(const detail::picture_job& job, scrat
 }
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

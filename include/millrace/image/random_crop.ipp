@@ -3,6 +3,8 @@
 
 #include <millrace/image/random_crop.hpp>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -33,3 +35,5 @@ MILLRACE_INLINE crop_box random_crop_box(picture_size size, rng& random, const r
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -23,6 +23,8 @@
 #include <cstdint>
 #include <span>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The content of an erased box: zeros, which are the mean color, or normal noise.
@@ -74,6 +76,8 @@ erased_box random_erase_box(picture_size size, rng& random, const random_erase_o
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/random_erase.ipp>

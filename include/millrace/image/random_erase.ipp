@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void check_erase_options(const random_erase_options& o) {
@@ -45,3 +47,5 @@ MILLRACE_INLINE erased_box random_erase_box(picture_size size, rng& random, cons
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

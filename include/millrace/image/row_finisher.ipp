@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace row_finishing {
@@ -72,3 +74,5 @@ MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

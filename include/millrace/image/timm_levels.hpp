@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Which bits a level keeps when it posterizes.
@@ -91,3 +93,5 @@ inline photometric_op timm_op(const timm_levels& space, augment_op op, double le
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

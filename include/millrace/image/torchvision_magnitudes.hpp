@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The highest magnitudes.
@@ -84,3 +86,5 @@ inline photometric_op torchvision_op(const torchvision_magnitudes& space, augmen
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How one row of a batch is mixed.
@@ -73,3 +75,5 @@ concept mixable_element = std::is_same_v<T, std::uint8_t> || training_element<T>
 }  // namespace detail
 
 }}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

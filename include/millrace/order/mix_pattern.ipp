@@ -4,11 +4,14 @@
 #include <millrace/order/mix_pattern.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/numbers.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
+
+#include <millrace/base/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -50,7 +53,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vec
   if (weights.empty()) throw setup_error("a mix of no sources has no samples", "Give it at least one");
   double all = 0;
   for (const double weight : weights) {
-    if (!std::isfinite(weight) || weight <= 0)
+    if (!is_finite(weight) || weight <= 0)
       throw setup_error("a source of a mix has the weight " + std::to_string(weight),
                         "Weights are greater than 0; leave out a source that is not wanted");
     all += weight;
@@ -120,3 +123,5 @@ MILLRACE_INLINE void mix_pattern::lay_out(std::uint64_t period) {
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -53,7 +53,7 @@ def install(leg):
     through_cmake(leg, prefix, consumer)
     as_a_part_by_cmake(leg, consumer)
     consumers_of_the_library(leg, prefix, consumer, pkg_config_path)
-    leg.run_check("contract/install/plug_ins.py")
+    leg.run_checks("contract/install/plug_ins.py", "contract/install/flags.py")
     try:
         leg.run("build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",

@@ -72,12 +72,13 @@ def by_a_copy(leg, prefix, consumer, pkg_config_path):
 
 
 def two_files(leg, prefix, compiler):
-    """Of two files that call each other with our types, both link the compiled library or none does."""
+    """Of two files that call each other with our types, both link the compiled library or none does. Both or none have
+    the containers of _GLIBCXX_DEBUG."""
     folder = ROOT / "build" / "install" / "mixed" / compiler
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for file in ("main", "part"):
-        for mode, flags in {"compiled": [COMPILED], "header_only": []}.items():
+        for mode, flags in {"compiled": [COMPILED], "header_only": [], "debug": ["-D_GLIBCXX_DEBUG"]}.items():
             leg.run(f"compile {file}.cpp with {compiler}, {mode}", [
                 compiler, *WARNINGS, *flags, f"-I{prefix / 'include'}", "-c", HERE / "mixed" / f"{file}.cpp", "-o",
                 folder / f"{file}_{mode}.o"])
@@ -90,10 +91,11 @@ def two_files(leg, prefix, compiler):
     for mode in ("compiled", "header_only"):
         told = linked(mode, mode)
         leg.expect(f"two files of one mode link, {mode}, {compiler}", told if leg.returncode != 0 else None)
-    expected = {("compiled", "header_only"): {"same_words(millrace::v0_1_compiled::position const&)",
-                                              "words_of[abi:cxx11](millrace::v0_1::position const&)"},
-                ("header_only", "compiled"): {"same_words(millrace::v0_1::position const&)",
-                                              "words_of[abi:cxx11](millrace::v0_1_compiled::position const&)"}}
+    namespaces = {"compiled": "v0_1_compiled", "header_only": "v0_1", "debug": "v0_1_debug"}
+    expected = {(main, part): {f"same_words(millrace::{namespaces[main]}::position const&)",
+                               f"words_of[abi:cxx11](millrace::{namespaces[part]}::position const&)"}
+                for main, part in (("compiled", "header_only"), ("header_only", "compiled"), ("debug", "header_only"),
+                                   ("header_only", "debug"))}
     for modes, names in expected.items():
         told = linked(*modes)
         leg.expect(f"two files of different modes do not link, {' and '.join(modes)}, {compiler}",

@@ -205,7 +205,7 @@ def macros(tree):
     """None is left behind but those of base/version.hpp; and no guessing from what is installed."""
     for path, number, line in numbered(tree.bare_headers):
         found = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI|ABI_OF|INLINE|BOTH_SIDES)$", found[1]):
+        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|INLINE|BOTH_SIDES|FAST_MATH)$", found[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
             if not re.search(rf"^\s*#\s*undef\s+{found[1]}\b", rest, re.MULTILINE):
                 yield path, number, f"the macro {found[1]} is left behind"
@@ -285,6 +285,18 @@ def mutable_state(tree):
             yield path, number, "a global variable that can change"
 
 
+def arithmetic(tree):
+    """Pixels do not depend on -ffast-math: what computes them with floating point includes precise_begin.inc. Bodies of
+    intrinsics follow the program's flags with clang++, so sums, products and quotients of vectors are operators."""
+    for path, number, line in numbered(tree.bare_headers):
+        found = re.search(r"\b_mm\d*_(?:add|sub|mul|div)_[ps][sd]\b", line)
+        if found:
+            yield path, number, f"{found[0]} follows -ffast-math: write an operator"
+        if path.startswith("image/") and re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line):
+            if not re.search(r"/(?:precise|avx2)_begin\.inc>", tree.headers[path]):
+                yield path, number, "computes with floating point: include base/precise_begin.inc"
+
+
 def unfinished(tree):
     for path, number, line in numbered(tree.sources):
         if UNFINISHED.search(line):
@@ -327,7 +339,7 @@ def version(tree):
 
 RULES = {rule.__name__: rule for rule in (
     floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, compiled_parts,
-    namespaces, assigned_braces, mutable_state, unfinished, blanks, columns, version)}
+    namespaces, assigned_braces, mutable_state, arithmetic, unfinished, blanks, columns, version)}
 
 
 def main(root):

@@ -98,6 +98,8 @@ PLANTS = {
         "thread_local int depth = 0;", "  static int calls = 0;", "  static std::vector<int> seen;",
         "inline const char* name = nullptr;", "extern int shared;", "static int table[4] = {};",
         "inline std::map<int, int> known;")],
+    "arithmetic": [under("image/p.hpp", "inline float half(int n) { return static_cast<float>(n) / 2; }"),
+                   under("device/v.hpp", "inline auto sum(auto a, auto b) { return _mm256_add_ps(a, b); }")],
     "unfinished": [under("base/u.hpp", "// TO" + "DO: later"), {"tests/u.sh": "# FIX" + "ME\n"}],
     "blanks": [under("base/t.hpp", "\tint x();"), under("base/t.hpp", "int x(); "), {"tests/run.sh": "# Runs.\n\n"},
                {"tests/run.sh": "# Runs."}],

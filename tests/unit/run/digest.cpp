@@ -1,6 +1,6 @@
-// Prints the digest of a stream of batches (keys, labels, pixels), after making sure that it is the same for every
-// number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages, some of
-// them with workers that are opened and closed meanwhile.
+// Prints the digest of a stream of batches: keys, labels, pixels and their normalized numbers. First it makes sure that
+// the digest is the same for every number of workers, prefetch depth, number of I/O threads, device and 20 seeds of
+// random delays in the stages, some of them with workers that are opened and closed meanwhile.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
 #include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
@@ -8,6 +8,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/pictures.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -20,6 +21,7 @@ namespace {
 
 struct example {
   mr::picture pixels;
+  mr::normalized_picture<float> numbers;
   std::int32_t label;
   std::uint64_t key;
 };
@@ -61,11 +63,17 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
   const auto prepare = [&delay](const mr::record& r, mr::rng& random) {
     const std::uint64_t key = mr::detail::digest_bytes(std::as_bytes(std::span(r.key())));
     delay(key);
-    return example{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),
+    mr::photometric_plan colors;   // with floating point: hues, warps and weights of blurs
+    colors.color_jitter({.brightness = 0.4, .saturation = 0.4, .hue = 0.2}, random)
+        .trivial_augment({.width = 32, .height = 32}, random)
+        .random_pillow_blur({.probability = 0.3}, random);
+    const mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random).apply(colors);
+    return example{p, {p, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}},
                    mr::integer<std::int32_t>(r["cls"]), key};
   };
   auto flow = mr::shards(pattern, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(prepare) |
-              mr::batch<&example::pixels, &example::label, &example::key>({.size = 16, .drop_last = false}) |
+              mr::batch<&example::pixels, &example::numbers, &example::label, &example::key>(
+                  {.size = 16, .drop_last = false}) |
               mr::prefetch({.batches = v.depth}) |
               mr::to_device({.device = v.copying ? copying_device() : mr::host_device()});
   // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
@@ -76,8 +84,9 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
            {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false,
             .tuning = rule},
            [&](auto& b) {
-             auto [pixels, labels, keys] = b.columns();
+             auto [pixels, numbers, labels, keys] = b.columns();
              digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(pixels.host())));
+             digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(numbers.host())));
              digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(labels.host())));
              digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(keys.host())));
            });

@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct affine_map {
@@ -66,3 +68,5 @@ inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// How far numbers in float may be off. Differences are whole numbers below 256. Weights are off by 2^-25, products by
@@ -61,3 +63,5 @@ struct portable_axis_taps {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -60,17 +60,17 @@ struct avx2_axis_taps {
   static eight_mixed mix_8(const axis_tap_row& row, std::size_t i) noexcept {
     const std::size_t w = i & row.weight_mask;
     const __m256 own = _mm256_loadu_ps(row.own + i);
-    const __m256 next = _mm256_sub_ps(_mm256_loadu_ps(row.next + i), own);
+    const __m256 next = _mm256_loadu_ps(row.next + i) - own;
     __m256 made = _mm256_fmadd_ps(next, _mm256_loadu_ps(row.next_weights + w), own), different = next;
     if constexpr (cubic) {
-      const __m256 before = _mm256_sub_ps(_mm256_loadu_ps(row.before + i), own);
-      const __m256 last = _mm256_sub_ps(_mm256_loadu_ps(row.last + i), own);
+      const __m256 before = _mm256_loadu_ps(row.before + i) - own;
+      const __m256 last = _mm256_loadu_ps(row.last + i) - own;
       made = _mm256_fmadd_ps(before, _mm256_loadu_ps(row.before_weights + w), made);
       made = _mm256_fmadd_ps(last, _mm256_loadu_ps(row.last_weights + w), made);
       different = _mm256_or_ps(different, _mm256_or_ps(before, last));
     }
     const __m256 error = _mm256_set1_ps(row.error);
-    const __m256 rest = _mm256_sub_ps(made, _mm256_floor_ps(_mm256_add_ps(made, error)));
+    const __m256 rest = made - _mm256_floor_ps(made + error);
     __m256 close = _mm256_cmp_ps(rest, error, _CMP_LE_OQ);
     if constexpr (!cubic) close = unless_equal(close, different);   // two equal neighbors are frequent
     return {made, close, different};

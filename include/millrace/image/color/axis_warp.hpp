@@ -23,6 +23,8 @@
 #include <iterator>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Kernels>
@@ -181,3 +183,5 @@ class axis_warp {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

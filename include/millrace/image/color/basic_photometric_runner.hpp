@@ -28,6 +28,8 @@
 #include <span>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct portable_color_kernels {
@@ -185,3 +187,5 @@ class basic_photometric_runner {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -21,6 +21,8 @@
 #include <cstring>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A box with fractional ends, in 24 fraction bits.
@@ -152,3 +154,5 @@ class box_blur {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

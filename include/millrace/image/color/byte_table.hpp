@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <span>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 using byte_table = std::array<std::uint8_t, 256>;
@@ -135,3 +137,5 @@ class pending_tables {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

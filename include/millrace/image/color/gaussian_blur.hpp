@@ -25,6 +25,8 @@
 #include <cstring>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Weights of the middle and of those 1, 2, ... away from it on both sides, with 15 fraction bits. Empty: nothing
@@ -152,3 +154,5 @@ class gaussian_blur {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

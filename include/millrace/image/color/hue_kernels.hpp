@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A bit for each byte; bit k % 32 of word k / 32.
@@ -100,3 +102,5 @@ struct portable_hues {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

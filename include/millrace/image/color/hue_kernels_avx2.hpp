@@ -83,7 +83,7 @@ class avx2_hues {
 
   /// Returns the quotient, truncated. Whole quotients that are in the set are made smaller by one.
   static __m256i quotient(__m256 numerator, __m256 denominator, __m256i lowered) noexcept {
-    const __m256 ratio = _mm256_div_ps(numerator, denominator);
+    const __m256 ratio = numerator / denominator;
     const __m256i whole = _mm256_cvttps_epi32(ratio);
     const __m256i is_whole = _mm256_castps_si256(_mm256_cmp_ps(_mm256_cvtepi32_ps(whole), ratio, _CMP_EQ_OQ));
     const __m256i word = _mm256_permutevar8x32_epi32(lowered, _mm256_srli_epi32(whole, 5));
@@ -118,9 +118,9 @@ class avx2_hues {
                       highest = avx2_rgb::quads(_mm256_max_epu8(most, one));
     quads_of_32 h, s;
     for (unsigned k = 0; k < 4; ++k) {
-      h.q[k] = quotient(_mm256_mul_ps(_mm256_cvtepi32_ps(angles.q[k]), _mm256_set1_ps(42.5F)),
+      h.q[k] = quotient(_mm256_cvtepi32_ps(angles.q[k]) * _mm256_set1_ps(42.5F),
                         _mm256_cvtepi32_ps(positive_spans.q[k]), lowered_hues_);
-      s.q[k] = quotient(_mm256_mul_ps(_mm256_cvtepi32_ps(span_quads.q[k]), _mm256_set1_ps(255)),
+      s.q[k] = quotient(_mm256_cvtepi32_ps(span_quads.q[k]) * _mm256_set1_ps(255),
                         _mm256_cvtepi32_ps(highest.q[k]), lowered_saturations_);
     }
     return {avx2_rgb::bytes(h), avx2_rgb::bytes(s), most};
@@ -144,7 +144,7 @@ class avx2_hues {
     made.sextant = sextant;
     const __m256 unit = _mm256_set1_ps(1.0F / 21'675.0F);
     const auto nearest = [&](__m256i products) {
-      return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(products), unit));
+      return _mm256_cvtps_epi32(_mm256_cvtepi32_ps(products) * unit);
     };
     made.middle.q[0] = nearest(_mm256_unpacklo_epi16(low, high));
     made.middle.q[1] = nearest(_mm256_unpackhi_epi16(low, high));

@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The least and the highest value of a channel.
@@ -88,3 +90,5 @@ struct portable_pixels {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Three rows of which the one between gets its new bytes. `out` is none of them.
@@ -55,3 +57,5 @@ void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memor
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

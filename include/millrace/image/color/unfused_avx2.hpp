@@ -17,14 +17,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline __m256 sum_of_product(__m256 a, __m256 b, __m256 c) noexcept {
-  __m256 product = _mm256_mul_ps(a, b);
+  __m256 product = a * b;
   asm("" : "+x"(product));   // the compiler cannot look through this
-  return _mm256_add_ps(product, c);
+  return product + c;
 }
 inline __m256d sum_of_product(__m256d a, __m256d b, __m256d c) noexcept {
-  __m256d product = _mm256_mul_pd(a, b);
+  __m256d product = a * b;
   asm("" : "+x"(product));
-  return _mm256_add_pd(product, c);
+  return product + c;
 }
 
 /// Returns background + factor (value - background), truncated, for eight numbers. |factor| is at most 2^20.

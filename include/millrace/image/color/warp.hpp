@@ -23,6 +23,8 @@
 #include <cstring>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Kernels>
@@ -175,3 +177,5 @@ class warp {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -47,7 +47,7 @@ struct avx2_warping {
     static constexpr float error = 0x1p-14F;          // each of the two steps in float is off by less than 2^-15
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
-      return sum_of_product(_mm256_sub_pd(v[1], v[0]), d, v[0]);
+      return sum_of_product(v[1] - v[0], d, v[0]);
     }
 
     /// The fractions of four points, in float.
@@ -63,9 +63,9 @@ struct avx2_warping {
         const __m128i above = eight_of(first, second), below = eight_of(first + row_bytes, second + row_bytes);
         const __m256 a = floats_of(above), b = floats_of(below);
         const __m256 c = floats_of(_mm_unpackhi_epi64(above, above)), d = floats_of(_mm_unpackhi_epi64(below, below));
-        columns[0] = _mm256_fmadd_ps(_mm256_sub_ps(b, a), dy, a);
-        columns[1] = from_lane<3>(_mm256_fmadd_ps(_mm256_sub_ps(d, c), dy, c), columns[0]);
-        return _mm256_fmadd_ps(_mm256_sub_ps(columns[1], columns[0]), of_pair(dx_, pair), columns[0]);
+        columns[0] = _mm256_fmadd_ps(b - a, dy, a);
+        columns[1] = from_lane<3>(_mm256_fmadd_ps(d - c, dy, c), columns[0]);
+        return _mm256_fmadd_ps(columns[1] - columns[0], of_pair(dx_, pair), columns[0]);
       }
 
      private:
@@ -92,9 +92,9 @@ struct avx2_warping {
     static constexpr float error = 0x1p-9F;
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
-      const __m256d slope = _mm256_sub_pd(v[2], v[0]), twice = _mm256_sub_pd(v[0], v[1]);
-      const __m256d bend = _mm256_sub_pd(_mm256_add_pd(_mm256_add_pd(twice, twice), v[2]), v[3]);
-      const __m256d twist = _mm256_add_pd(_mm256_sub_pd(_mm256_sub_pd(v[1], v[0]), v[2]), v[3]);
+      const __m256d slope = v[2] - v[0], twice = v[0] - v[1];
+      const __m256d bend = ((twice + twice) + v[2]) - v[3];
+      const __m256d twist = ((v[1] - v[0]) - v[2]) + v[3];
       return sum_of_product(d, sum_of_product(d, sum_of_product(d, twist, bend), slope), v[1]);
     }
 
@@ -102,11 +102,11 @@ struct avx2_warping {
     class in_float {
      public:
       in_float(__m128 dx, __m128 dy) noexcept {
-        const __m256 d = _mm256_insertf128_ps(_mm256_castps128_ps256(dx), dy, 1), square = _mm256_mul_ps(d, d);
+        const __m256 d = _mm256_insertf128_ps(_mm256_castps128_ps256(dx), dy, 1), square = d * d;
         const __m256 one = _mm256_set1_ps(1);
-        const __m256 last = _mm256_mul_ps(square, _mm256_sub_ps(d, one)), next = _mm256_sub_ps(d, last);
-        const __m256 before = _mm256_sub_ps(square, _mm256_add_ps(d, last));
-        const __m256 own = _mm256_add_ps(_mm256_sub_ps(one, square), last);
+        const __m256 last = square * (d - one), next = d - last;
+        const __m256 before = square - (d + last);
+        const __m256 own = (one - square) + last;
         const __m256 a = _mm256_unpacklo_ps(before, own), b = _mm256_unpackhi_ps(before, own);
         const __m256 c = _mm256_unpacklo_ps(next, last), e = _mm256_unpackhi_ps(next, last);
         of_point_[0] = _mm256_shuffle_ps(a, c, 0x44);
@@ -125,11 +125,10 @@ struct avx2_warping {
         add_row(first - 3, second - 3, _mm256_permute_ps(y, 0x55), a, b, c);
         add_row(first + row_bytes - 3, second + row_bytes - 3, _mm256_permute_ps(y, 0xaa), a, b, c);
         add_row(first + 2 * row_bytes - 3, second + 2 * row_bytes - 3, _mm256_permute_ps(y, 0xff), a, b, c);
-        a = _mm256_mul_ps(a, _mm256_permute_ps(x, 0x40));   // weights 0 0 0 1
-        b = _mm256_mul_ps(b, _mm256_permute_ps(x, 0xa5));   // 1 1 2 2
-        c = _mm256_mul_ps(c, _mm256_permute_ps(x, 0xfe));   // 2 3 3 3
-        return _mm256_add_ps(_mm256_add_ps(a, from_lane<3>(b, a)),
-                             _mm256_add_ps(from_lane<2>(c, b), from_lane<1>(c, c)));
+        a = a * _mm256_permute_ps(x, 0x40);   // weights 0 0 0 1
+        b = b * _mm256_permute_ps(x, 0xa5);   // 1 1 2 2
+        c = c * _mm256_permute_ps(x, 0xfe);   // 2 3 3 3
+        return (a + from_lane<3>(b, a)) + (from_lane<2>(c, b) + from_lane<1>(c, c));
       }
 
      private:
@@ -161,7 +160,7 @@ struct avx2_warping {
 
   /// Returns which of the pixels' three numbers are close to a whole number, as bits.
   static int close_to_whole(__m256 v, float error) noexcept {
-    const __m256 rest = _mm256_sub_ps(v, _mm256_floor_ps(_mm256_add_ps(v, _mm256_set1_ps(error))));
+    const __m256 rest = v - _mm256_floor_ps(v + _mm256_set1_ps(error));
     return _mm256_movemask_ps(_mm256_cmp_ps(rest, _mm256_set1_ps(error), _CMP_LE_OQ)) & 0x77;
   }
 

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A picture to read from. Ten bytes can be read from each pixel on.
@@ -144,3 +146,5 @@ struct portable_warping {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

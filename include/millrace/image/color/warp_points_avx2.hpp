@@ -35,18 +35,18 @@ class warp_points_avx2 {
       : x_(line.map.xx, unfused(line.map.xy * line.middle), line.map.x0, line.source.width),
         y_(line.map.yx, unfused(line.map.yy * line.middle), line.map.y0, line.source.height),
         width_(_mm_set1_epi32(static_cast<int>(line.source.width))),
-        middles_(_mm256_add_pd(_mm256_set1_pd(static_cast<double>(line.begin)), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5))) {}
+        middles_(_mm256_set1_pd(static_cast<double>(line.begin)) + _mm256_setr_pd(0.5, 1.5, 2.5, 3.5)) {}
 
   /// Finds the next four points. Returns whether the neighbors of all four lie inside.
   bool next(four_warp_points& points) noexcept {
     const __m256d x = x_.places(middles_), y = y_.places(middles_);
-    middles_ = _mm256_add_pd(middles_, _mm256_set1_pd(4));
+    middles_ = middles_ + _mm256_set1_pd(4);
     const __m256d left = _mm256_floor_pd(x), top = _mm256_floor_pd(y);
     const __m128i column = _mm256_cvttpd_epi32(left), row = _mm256_cvttpd_epi32(top);
     const __m128i outside = _mm_or_si128(x_.outside(column), y_.outside(row));
     if (_mm_testz_si128(outside, outside) == 0) return false;
-    points.dx = _mm256_sub_pd(x, left);
-    points.dy = _mm256_sub_pd(y, top);
+    points.dx = x - left;
+    points.dy = y - top;
     const __m128i pixels = _mm_add_epi32(_mm_mullo_epi32(row, width_), column);
     points.offset = _mm_add_epi32(pixels, _mm_add_epi32(pixels, pixels));
     return true;
@@ -62,8 +62,8 @@ class warp_points_avx2 {
 
     /// Returns where the sources of four points lie, less 0.5.
     __m256d places(__m256d middles) const noexcept {
-      const __m256d sum = _mm256_add_pd(sum_of_product(middles, by_column_, row_part_), origin_);
-      return _mm256_sub_pd(sum, _mm256_set1_pd(0.5));
+      const __m256d sum = sum_of_product(middles, by_column_, row_part_) + origin_;
+      return sum - _mm256_set1_pd(0.5);
     }
 
     /// Returns ones where a neighbor lies outside. Numbers are compared as unsigned ones. Those beyond 2^31 have become

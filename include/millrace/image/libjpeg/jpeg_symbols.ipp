@@ -10,6 +10,8 @@
 #include <limits>
 #include <span>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The place of each coefficient in its block, in the order in which they are coded: T.81, figure A.6.
@@ -140,3 +142,5 @@ MILLRACE_INLINE unsigned jpeg_symbols::interval_within(const interval_limits& li
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

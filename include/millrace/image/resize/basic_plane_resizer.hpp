@@ -20,6 +20,8 @@
 #include <cstring>
 #include <vector>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One picture to render.
@@ -248,3 +250,5 @@ struct portable_plane_kernels {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <millrace/base/precise_begin.inc>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class pixel_type : std::uint8_t { u8, f32, f16, bf16 };
@@ -53,3 +55,5 @@ struct portable_numbers {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -162,19 +162,19 @@ class avx2_taps {
   /// Returns (2^46 + whole / 2) / whole, as tap_table does.
   static __m256i reciprocals(__m256i whole) noexcept {
     const __m256d divisor = doubles(whole);
-    const __m256d dividend = _mm256_add_pd(doubles(_mm256_srli_epi64(whole, 1)), _mm256_set1_pd(0x1p46));
-    const __m256d quotient = _mm256_floor_pd(_mm256_div_pd(dividend, divisor));
-    const __m256d rest = _mm256_sub_pd(dividend, _mm256_mul_pd(quotient, divisor));
+    const __m256d dividend = doubles(_mm256_srli_epi64(whole, 1)) + _mm256_set1_pd(0x1p46);
+    const __m256d quotient = _mm256_floor_pd(dividend / divisor);
+    const __m256d rest = dividend - (quotient * divisor);
     const __m256d one = _mm256_set1_pd(1);
     const __m256d too_much = _mm256_and_pd(_mm256_cmp_pd(rest, _mm256_setzero_pd(), _CMP_LT_OQ), one);
     const __m256d too_little = _mm256_and_pd(_mm256_cmp_pd(rest, divisor, _CMP_GE_OQ), one);
-    const __m256d right = _mm256_sub_pd(_mm256_add_pd(quotient, too_little), too_much);
-    return _mm256_xor_si256(_mm256_castpd_si256(_mm256_add_pd(right, _mm256_set1_pd(0x1p52))), exponent());
+    const __m256d right = (quotient + too_little) - too_much;
+    return _mm256_xor_si256(_mm256_castpd_si256(right + _mm256_set1_pd(0x1p52)), exponent());
   }
 
   /// Converts numbers below 2^52. These are the lowest bits of a double from 2^52 on.
   static __m256d doubles(__m256i numbers) noexcept {
-    return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())), _mm256_set1_pd(0x1p52));
+    return _mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())) - _mm256_set1_pd(0x1p52);
   }
   static __m256i exponent() noexcept { return _mm256_castpd_si256(_mm256_set1_pd(0x1p52)); }
   static __m256i all(std::int64_t value) noexcept { return _mm256_set1_epi32(static_cast<std::int32_t>(value)); }
