@@ -4,6 +4,7 @@
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1024});
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/sources/files.hpp>

@@ -7,6 +7,7 @@
 //   auto loss = m.mean("loss");
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/train/json_lines.hpp>
 #include <millrace/train/log.hpp>
 #include <millrace/train/metrics.hpp>

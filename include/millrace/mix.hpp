@@ -5,5 +5,6 @@
 //                       mr::weighted{mr::indexed_shards("books-*.tar") | mr::shuffle({}), 0.3});
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/sources/mix.hpp>

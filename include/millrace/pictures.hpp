@@ -7,6 +7,7 @@
 // millrace.hpp includes only crops of JPEGs, which compile in half the time.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_encoder.hpp>

@@ -5,6 +5,7 @@
 //   mr::write_reports(mr::report_of(run), "out/report");      // .txt .json .html, and .trace.json for Perfetto
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/session_report.hpp>

@@ -5,6 +5,7 @@
 //   mr::shard_writer out({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>

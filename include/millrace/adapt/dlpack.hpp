@@ -16,6 +16,7 @@
 // Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/adapt/kept_batch.hpp>
 
 #ifndef DLPACK_DLPACK_H_

@@ -8,6 +8,7 @@
 // Threads: the last owner may be on any thread, even after the session.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/deliver/batch.hpp>
 
 #include <concepts>

@@ -21,6 +21,7 @@
 #if !__has_include(<curl/curl.h>)
 #error "millrace: libcurl is not installed: apt-get install libcurl4-openssl-dev"
 #endif
+#include <millrace/base/version.hpp>
 #include <millrace/adapt/remote/remote_file.hpp>
 #include <millrace/io/cache/cached_storage.hpp>
 #include <millrace/io/file/storage.hpp>

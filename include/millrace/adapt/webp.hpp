@@ -17,6 +17,7 @@
 #endif
 #include <webp/decode.h>
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/exif_orientation.hpp>
 #include <millrace/image/picture.hpp>

@@ -7,9 +7,15 @@
 // without mixing their types. Users write only `millrace::`.
 #pragma once
 
+// The includes after these errors name a file that does not exist, which ends the compilation. Otherwise hundreds of
+// lines would follow.
+#if defined __cplusplus && __cplusplus < 202002L
+#error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
+#include <the_compilation_ends_here>
+#endif
 #ifndef __cpp_exceptions
 #error "millrace: needs exceptions: compile this file without -fno-exceptions; the program's other files may keep it"
-#include <the_compilation_ends_here>   // or a hundred errors follow
+#include <the_compilation_ends_here>
 #endif
 
 #include <cstddef>   // the standard library's own macros

@@ -17,6 +17,7 @@
 // Threads: any; each thread keeps its current device. A capture on the user's thread is not disturbed.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/cuda_error.hpp>
 #include <millrace/device/device.hpp>
 #include <millrace/device/node_memory.hpp>

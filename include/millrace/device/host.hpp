@@ -8,6 +8,7 @@
 // States, leases and calls are the same as on a GPU.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/device.hpp>
 #include <millrace/device/slot_memory.hpp>
 

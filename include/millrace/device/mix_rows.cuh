@@ -14,6 +14,7 @@
 // Errors: setup_error for shapes that do not fit and for host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/kernel.cuh>
 #include <millrace/device/row_grid.hpp>
 

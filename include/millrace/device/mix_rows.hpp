@@ -15,6 +15,7 @@
 // Threads: any; calls share nothing.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/mix_pixels.hpp>
 #include <millrace/device/row_grid.hpp>
 

@@ -14,6 +14,7 @@
 // Errors: setup_error if a view lies in host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/kernel.cuh>
 #include <millrace/device/normalize_options.hpp>
 

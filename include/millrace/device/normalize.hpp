@@ -10,6 +10,7 @@
 // Threads: any; calls share nothing. The caller may split a large batch along B over threads.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 
 #include <array>

@@ -6,6 +6,7 @@
 // Errors: setup_error if views do not fit together. Threads: pure.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/item/row_mix.hpp>
 #include <millrace/item/tensor.hpp>

@@ -16,6 +16,7 @@
 // horizontal_flip and sanitize_bounding_boxes, in float64 without rounding in between.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/item/tensor.hpp>

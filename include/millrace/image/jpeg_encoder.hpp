@@ -9,6 +9,7 @@
 // Threads: any; calls share nothing.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <cstddef>

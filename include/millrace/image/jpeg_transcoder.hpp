@@ -22,6 +22,7 @@
 // Memory: at most twice limits.max_memory_bytes.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/jpeg_codes.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/libjpeg/jpeg_coefficients.hpp>

@@ -14,6 +14,7 @@
 // Errors: setup_error if the picture is larger than the row; those of picture. Threads: a value.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/rgb_color.hpp>
 

@@ -14,6 +14,7 @@
 // Format: ISO/IEC 15948 (PNG).
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/rgb_color.hpp>
 

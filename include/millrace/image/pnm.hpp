@@ -9,6 +9,7 @@
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/picture.hpp>
 
 #include <cstddef>

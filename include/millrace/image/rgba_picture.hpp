@@ -13,6 +13,7 @@
 // Errors: as picture. Threads: a value. Memory: two rows of RGB for each picture that is rendered at once.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>

@@ -9,6 +9,7 @@
 // Threads: as `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/record.hpp>
 
 #include <charconv>

@@ -16,6 +16,7 @@
 // invalid options. Threads and lifetime: a value.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 // Threads: one. Errors: std::bad_alloc only. The builder may be used again after finish() or begin().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/record.hpp>
 
 #include <span>

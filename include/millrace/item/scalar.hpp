@@ -11,6 +11,7 @@
 // Errors: data_error with field, shard, key and an excerpt. Threads: no shared state.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/bytes.hpp>
 
 #include <charconv>

@@ -8,6 +8,7 @@
 // Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/report/json_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

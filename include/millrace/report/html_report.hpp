@@ -7,6 +7,7 @@
 // Errors: none. Threads: a pure function.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/report/run_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

@@ -11,6 +11,7 @@
 // Errors: none; a run without figures gives no gains. Threads: a pure function.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/what_if_change.hpp>
 

@@ -8,6 +8,7 @@
 // workers.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/timeline.hpp>
 #include <millrace/report/knobs.hpp>
 #include <millrace/report/picture_figures.hpp>

@@ -10,6 +10,7 @@
 // Errors: io_error for a file that cannot be read, data_error for a file of another kind. Threads: any.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/run_report.hpp>
 

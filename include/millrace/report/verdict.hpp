@@ -23,6 +23,7 @@
 // Source of the walk's threshold: TensorFlow's profiler calls a run below 5 % not input-bound.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/report/limits.hpp>
 
 #include <string_view>

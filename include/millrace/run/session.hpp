@@ -17,6 +17,7 @@
 // destroyed at any moment: everything ends within one claim, one read and one copy.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/run/engine.hpp>
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 //   mr::session run{std::move(flow), {.epochs = 90, .threads = 8, .memory_bytes = std::size_t{8} << 30}};
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>

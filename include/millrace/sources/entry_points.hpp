@@ -14,6 +14,7 @@
 // Threads: starts its own, which call `make` at the same time.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/sources/shard_list.hpp>
 

@@ -23,6 +23,7 @@
 // files into shards instead.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/read/indexed_run.hpp>
 #include <millrace/sources/file_data.hpp>

@@ -16,6 +16,7 @@
 // it was indexed is an error at its batch. Threads: as shards().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/index/shard_data.hpp>
 #include <millrace/read/indexed_run.hpp>

@@ -15,6 +15,7 @@
 // Threads: one at a time. Lifetime: the pool outlives the reader.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/tar/shard_stream.hpp>
 #include <millrace/item/line.hpp>
 #include <millrace/measure/event_counts.hpp>

@@ -13,6 +13,7 @@
 // several files at a time.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/sources/line_reader.hpp>

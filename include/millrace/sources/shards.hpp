@@ -13,6 +13,7 @@
 // Threads: one I/O thread reads each shard, several shards at a time.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/io/tar/shard_reader.hpp>

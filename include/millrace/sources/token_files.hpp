@@ -18,6 +18,7 @@
 // Threads: as lines().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/item/packed.hpp>

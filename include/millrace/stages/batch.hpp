@@ -14,6 +14,7 @@
 // that take 1 MiB together. It is a hard limit.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/columns.hpp>
 

@@ -13,6 +13,7 @@
 // Lifetime: the callable is moved, never copied. A flow that holds a move-only callable is moved into the session.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/diagnose.hpp>
 
 #include <type_traits>

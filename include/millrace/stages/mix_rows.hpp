@@ -27,6 +27,7 @@
 // for a stride that is not a multiple of the ranks.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/image/pair_rule.hpp>
 #include <millrace/item/mixed_columns.hpp>

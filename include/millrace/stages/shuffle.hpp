@@ -12,6 +12,7 @@
 // Errors: setup_error at the end of an epoch that the window covers and the budget did not hold.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/diagnose.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

@@ -12,6 +12,7 @@
 // thread: it works only where each batch is released on the thread that got it.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/best_device.hpp>
 #include <millrace/flow/flow.hpp>
 

@@ -9,6 +9,7 @@
 // Threads: no shared state. Lifetime: views, valid until their batch is released.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/tensor.hpp>
 #include <millrace/item/tensor_view.hpp>
 

@@ -11,6 +11,7 @@
 // Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 

@@ -16,6 +16,7 @@
 // throws.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/train/device_sums.hpp>
 #include <millrace/train/metric_kernels.cuh>
 

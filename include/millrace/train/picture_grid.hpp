@@ -14,6 +14,7 @@
 // Threads: no shared state.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/png_encoder.hpp>

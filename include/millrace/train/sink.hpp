@@ -10,6 +10,7 @@
 // Threads: the log calls a sink from its one writer thread only, so a sink needs no lock and may be slow.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/train/instant.hpp>
 #include <millrace/train/row.hpp>
 

@@ -15,6 +15,7 @@
 // colorspace = 3, encoded_image_string = 4.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 

@@ -16,6 +16,7 @@
 // Threads: the trainer, in next().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/tune/autotuner.hpp>
 #include <millrace/tune/tuning_search.hpp>
 

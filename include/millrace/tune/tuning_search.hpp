@@ -20,6 +20,7 @@
 // the stage-based autotuning of tf.data.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/work/segment.hpp>
 

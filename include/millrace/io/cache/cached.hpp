@@ -12,6 +12,7 @@
 // Threads: any number. Lifetime: a copy is the same cache.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/cache/cached_storage.hpp>
 #include <millrace/io/file/storage.hpp>
 

@@ -7,6 +7,7 @@
 // Errors: io_error for a file that cannot be opened or read. Threads: any. Cost: three system calls and one allocation.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/file/storage.hpp>
 #include <millrace/item/bytes.hpp>
 

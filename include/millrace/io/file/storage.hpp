@@ -17,6 +17,7 @@
 // Lifetime: a copy of a mr::storage is the same storage, and files may outlive all copies.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/file/byte_source.hpp>
 
 #include <concepts>
