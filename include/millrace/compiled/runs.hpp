@@ -40,6 +40,7 @@
 #include <millrace/work/executor.ipp>
 #include <millrace/work/replay_log.ipp>
 #include <millrace/work/sample_names.ipp>
+#include <millrace/work/stage_passages.ipp>
 #include <millrace/work/ticket_input.ipp>
 #include <millrace/work/worker_segment.ipp>
 #include <millrace/read/block_reader.ipp>
@@ -94,6 +95,7 @@
 #include <millrace/run/quarantine_list.ipp>
 #include <millrace/run/run_core.ipp>
 #include <millrace/run/session_over.ipp>
+#include <millrace/run/session_share.ipp>
 #include <millrace/run/stall_watcher.ipp>
 #include <millrace/report/charts.ipp>
 #include <millrace/report/chrome_trace.ipp>

@@ -56,9 +56,10 @@ record origin_of(const T& item) noexcept {
 /// lies in one cache line if its item has a word.
 template <class T>
 struct sample {
-  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. damaged: a sample that could
-  /// not be read; failed: the end of the run. Both have an error in the place of the item.
-  enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, damaged, failed };
+  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. pass_end: a pass ended, and
+  /// stages keep what they hold. damaged: a sample that could not be read; failed: the end of the run. Both have an
+  /// error in the place of the item.
+  enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
 
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;

@@ -126,12 +126,14 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::begin_pass() {
+  const bool any = std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->taken > 0; });
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lanes_[i]->ready.begin_pass();
     lanes_[i]->taken = 0;
     in_pass_.push_back(i);
   }
   turn_ = 0;
+  if (any) next_->end_pass();
   if (++empty_passes_ == max_empty_passes)
     finish(std::make_exception_ptr(detail::no_sample_error(max_empty_passes, options_.lanes.front().order)));
 }

@@ -135,6 +135,7 @@ class built_segments {
 
   const options options_;
   batch_ring* const batches_;
+  stage_passages passages_;
   bool behind_another_ = false;   // true: the segment being built stands behind another one
   final_segment* last_ = nullptr;
 
@@ -181,14 +182,16 @@ class pipeline_builder : public built_segments {
     } else if constexpr (std::is_same_v<First, take_stage>) {
       auto taking = stage.template as_expanding<Now>();
       return add_serial<In, Now>(std::move(maps), begun, here,
-                                 stateful_expanding<Now, decltype(taking)>(std::move(taking)), std::move(rest));
+                                 stateful_expanding<Now, decltype(taking)>(std::move(taking)), std::move(rest),
+                                 &passages_.add("take", {}));
     } else if constexpr (detail::is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
         if constexpr (detail::is_packing<First>) stage.expanding.set_held(options_.borders.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
-                                   stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest));
+                                   stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
+                                   &passages_.add(detail::is_packing<First> ? "pack" : "expand", {.may_hold = true}));
       }
     } else if constexpr (detail::is_bucket<First>) {
       const std::size_t size = rest.first.options.size;
@@ -196,12 +199,12 @@ class pipeline_builder : public built_segments {
           std::move(maps), begun, here,
           typename First::template serial<Now>(stage.options,
                                                {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
-          std::move(rest));
+          std::move(rest), &passages_.add("bucket", {.may_hold = true}));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window,
                                .permutes = !options_.keeps_older_order});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
-                                 std::move(rest));
+                                 std::move(rest), nullptr);
     } else {
       static_assert(detail::is_batch<First>);
       return add_batch<In>(std::move(maps), begun, stage.options, mixer_options<mixer>(rest, here));
@@ -214,22 +217,26 @@ class pipeline_builder : public built_segments {
     using maps_type = fused_maps<In, Maps...>;
     using segment = parallel_segment<maps_type, Expanding>;
     behind_another_ = true;
+    stage_passage& passage = passages_.add(renames_outputs<decltype(expanding.expanding)> ? "expand" : "filter", {});
     auto& after = next<typename segment::output, typename segment::output>(stage_list<>{}, here, here, std::move(rest));
     const worker_counts s = workers_for(own_threads_of(maps));
     return keep<segment>(maps_type(begun, std::move(maps)), std::move(expanding),
                          typename segment::options{.max_workers = s.count, .workers = s.workers,
-                                                   .capacity = 32 * s.count, .names = options_.names}, after)
+                                                   .capacity = 32 * s.count, .names = options_.names,
+                                                   .passage = &passage}, after)
         .entrance();
   }
 
   template <class In, class Now, class... Maps, class Stage, class Rest>
-  sample_sink<In>& add_serial(stage_list<Maps...>&& maps, map_entry begun, map_entry here, Stage stage, Rest&& rest) {
+  sample_sink<In>& add_serial(stage_list<Maps...>&& maps, map_entry begun, map_entry here, Stage stage, Rest&& rest,
+                              stage_passage* passage) {
     behind_another_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(stage_list<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
         keep<segment>(std::move(stage),
-                      typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after)
+                      typename segment::options{.capacity = 64, .threaded = options_.workers > 0,
+                                                .passage = passage}, after)
             .entrance();
     if constexpr (sizeof...(Maps) == 0) {
       return serial;

@@ -14,6 +14,7 @@
 #include <millrace/measure/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/batch_borders.hpp>
+#include <millrace/work/stage_passages.hpp>
 #include <millrace/work/damage_rule.hpp>
 #include <millrace/work/final_segment.hpp>
 #include <millrace/work/worker_segment.hpp>
@@ -60,6 +61,7 @@ class batch_rows : public worker_segment, public final_segment {
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
     batch_borders borders{};
+    stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
     const damage_rule* damaged = nullptr;   ///< null: damage is an error
   };
 

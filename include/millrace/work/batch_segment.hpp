@@ -43,7 +43,7 @@ class batch_segment final : public batch_rows {
       : batch_rows(o.batch, {.together = together, .rendering = Maps::maps > 0 ? Columns::rendering : nullptr}),
         maps_(std::move(chain)),
         input_({.capacity = rows_.ring_capacity, .group = rows_.rows, .drop_partial = rows_.drop_last,
-                .batches = rows_.batches, .borders = rows_.borders}),
+                .batches = rows_.batches, .borders = rows_.borders, .passages = rows_.passages}),
         mixer_(o.mixing) {
     for (auto& of_worker : groups_) of_worker.reset(new group_memory);
     input_.connect(*dispatcher_);

@@ -17,6 +17,7 @@
 #include <millrace/stages/expand.hpp>
 #include <millrace/work/fused_maps.hpp>
 #include <millrace/work/sample_names.hpp>
+#include <millrace/work/stage_passages.hpp>
 #include <millrace/work/ticket_input.hpp>
 #include <millrace/work/worker_segment.hpp>
 
@@ -78,6 +79,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
     sample_names* names = nullptr;   ///< makes the names of the outputs; null: outputs need no names
+    stage_passage* passage = nullptr;   ///< counts of the expanding stage; null: it drops nothing
   };
 
   parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
@@ -87,6 +89,7 @@ class parallel_segment final : public worker_segment, public space_listener {
         expanding_(std::move(expanding)),
         next_(&next),
         names_(o.names),
+        passage_(o.passage),
         input_({.capacity = 2 * o.capacity}),
         results_(o.capacity) {
     input_.connect(*dispatcher_);
@@ -220,10 +223,15 @@ class parallel_segment final : public worker_segment, public space_listener {
       next_->put(std::move(s));
       outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
-    if (r.source.what == kind::item) return true;
+    if (r.source.what == kind::item) {
+      if (passage_) count(r.outputs.size());
+      return true;
+    }
     if (!next_->can_accept()) return false;
-    if (r.source.what == kind::epoch_end) {
-      next_->end_epoch();
+    if (r.source.what == kind::epoch_end || r.source.what == kind::pass_end) {
+      if (passage_) passage_->end_pass();
+      if (r.source.what == kind::epoch_end) next_->end_epoch();
+      else next_->end_pass();
     } else {
       next_->finish(r.source.item.error());
       ended_ = true;
@@ -231,10 +239,16 @@ class parallel_segment final : public worker_segment, public space_listener {
     return true;
   }
 
+  void count(std::size_t outputs) noexcept {
+    passage_->took();
+    passage_->emitted(outputs);
+  }
+
   const Maps maps_;
   const Expanding expanding_;
   sample_sink<output>* const next_;
   sample_names* const names_;
+  stage_passage* const passage_;
   ticket_input<input> input_;
   std::vector<result> results_;
 

@@ -63,6 +63,8 @@ class sample_sink {
   virtual void end_batch() {}
   /// Ends the current epoch: none of its samples follows.
   virtual void end_epoch() = 0;
+  /// Marks the end of a pass after which stages keep what they hold. Requires can_accept().
+  virtual void end_pass() {}
   /// Ends the run: no sample follows. An error takes the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
   /// Writes what an earlier end left to write, as far as there is space. Returns whether everything is written.

@@ -19,6 +19,7 @@
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/sync/started_thread.hpp>
 #include <millrace/work/dispatcher.hpp>
+#include <millrace/work/stage_passages.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <thread>
@@ -35,6 +36,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   struct options {
     std::size_t capacity = 64;   ///< samples in the input, at least
     bool threaded = true;   ///< false: advance() does the work
+    stage_passage* passage = nullptr;   ///< counts of the stage; null: it drops nothing
   };
 
   serial_segment(Stage stage, options o, sample_sink<output>& next)
@@ -126,6 +128,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
         const record origin = s.origin;
         try {
           stage_.push(std::move(s), waiting_);
+          if (options_.passage) options_.passage->took();
+          count_items();
         } catch (...) {
           std::rethrow_exception(located_by([&] {
             error_location at = origin.where();
@@ -135,13 +139,24 @@ class serial_segment final : public pipeline_node, public space_listener, public
         }
       } else if (s.what == kind::epoch_end) {
         stage_.end_epoch(waiting_);
+        count_items();
+        if (options_.passage) options_.passage->end_pass();
         waiting_.emplace_back().what = sample<output>::kind::epoch_end;
+      } else if (s.what == kind::pass_end) {
+        if (options_.passage) options_.passage->end_pass();
+        waiting_.emplace_back().what = sample<output>::kind::pass_end;
       } else {
         end_with(s.item.error());
       }
     } catch (...) {
       end_with(std::current_exception());
     }
+  }
+
+  /// Counts the outputs of one call of the stage.
+  void count_items() noexcept {
+    if (!options_.passage) return;
+    for (const sample<output>& s : waiting_) options_.passage->emitted(s.what == sample<output>::kind::item ? 1 : 0);
   }
 
   /// Lets the error follow the outputs. Without memory for one more it takes the position of the last one.
@@ -178,6 +193,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       if (s.what == kind::item) next_->put(std::move(s));
       else if (s.what == kind::batch_end) next_->end_batch();
       else if (s.what == kind::epoch_end) next_->end_epoch();
+      else if (s.what == kind::pass_end) next_->end_pass();
       else next_->finish(s.item.error());
       owes_ = s.what != kind::item;
     }

@@ -19,6 +19,7 @@
 #include <millrace/sync/item_ring.hpp>
 #include <millrace/work/batch_borders.hpp>
 #include <millrace/work/segment.hpp>
+#include <millrace/work/stage_passages.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -32,6 +33,7 @@ class ticket_input final : public sample_sink<T> {
     bool drop_partial = false;   ///< drops a batch that the end of an epoch leaves short
     batch_ring* batches = nullptr;    ///< told of the ends; null: tickets are no rows
     batch_borders borders{};
+    stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
   };
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
@@ -55,6 +57,9 @@ class ticket_input final : public sample_sink<T> {
 
   /// Ends the epoch. An epoch without a batch ends the run with a setup_error.
   void end_epoch() override;
+
+  /// Passes the mark on. At rows: a pass without a row ends the run with a setup_error.
+  void end_pass() override;
 
   /// Ends the run. Later calls have no effect.
   void finish(std::exception_ptr error) override;
@@ -100,7 +105,8 @@ class ticket_input final : public sample_sink<T> {
   void log_batch(bool ends_pass);
   void count_batch();
   std::exception_ptr run_is_over_error() const;
-  std::exception_ptr nothing_left_error(std::size_t rows) const;
+  std::exception_ptr nothing_left_error(std::size_t rows, const stage_passages::pass& pass) const;
+  stage_passages::pass close_pass(bool describe);
   void add_entry(typename sample<T>::kind what, std::exception_ptr error);
 
   struct end_entry {
@@ -108,6 +114,7 @@ class ticket_input final : public sample_sink<T> {
     std::exception_ptr error;
   };
 
+  static constexpr std::uint64_t max_empty_passes = 100;   // of a flow whose stages may hold items over many passes
   static constexpr std::size_t prefetched = 16;   // samples may have waited for long since they were read
 
   const options options_;
@@ -125,6 +132,8 @@ class ticket_input final : public sample_sink<T> {
   std::size_t pads_ = 0;               // void rows still to write
   std::uint64_t epoch_start_ = 0;
   replay_log::batch_end row_{};        // the last row put
+  std::uint64_t rows_before_pass_ = 0;   // of the run
+  std::uint64_t passes_ = 0, empty_passes_ = 0;   // ended; without a row since the last one with a row
   bool finished_ = false, complete_ = false;
 };
 

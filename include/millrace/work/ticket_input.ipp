@@ -56,8 +56,11 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
     return;
   }
   const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
+  rows_before_pass_ = row_.rows_of_run;
+  const bool resumed_within = passes_++ == 0 && options_.borders.first_step > 0;   // only a part of that pass was read
   if (options_.borders.epoch_batches > 0) {
-    if (empty) finish(nothing_left_error(0));
+    const auto pass = close_pass(empty);
+    if (empty && !resumed_within) finish(nothing_left_error(0, pass));
     return;
   }
   const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
@@ -68,14 +71,34 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
     pads_ = options_.group - partial;
     count_batch();
   }
+  const auto pass = close_pass(next_ + pads_ == epoch_start_);
   if (next_ + pads_ == epoch_start_) {
     // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
-    if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
+    if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial, pass));
     return;
   }
   epoch_start_ = next_ + pads_;
   options_.batches->mark_epoch_start(epoch_start_ / options_.group);
   settle();
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::end_pass() {
+  if (!options_.batches) {
+    add_entry(sample<T>::kind::pass_end, nullptr);
+    return;
+  }
+  const bool empty = std::exchange(rows_before_pass_, row_.rows_of_run) == row_.rows_of_run;
+  const auto pass = close_pass(empty);
+  const bool resumed_within = passes_++ == 0 && options_.borders.first_step > 0;   // only a part of that pass was read
+  empty_passes_ = empty ? empty_passes_ + 1 : 0;
+  if (!empty || resumed_within) return;
+  if (pass.nothing || empty_passes_ == max_empty_passes) finish(nothing_left_error(0, pass));
+}
+
+template <class T>
+MILLRACE_INLINE stage_passages::pass ticket_input<T>::close_pass(bool describe) {
+  return options_.passages ? options_.passages->close_pass(describe) : stage_passages::pass();
 }
 
 template <class T>
@@ -190,11 +213,9 @@ MILLRACE_INLINE std::exception_ptr ticket_input<T>::run_is_over_error() const {
 }
 
 template <class T>
-MILLRACE_INLINE std::exception_ptr ticket_input<T>::nothing_left_error(std::size_t rows) const {
-  return std::make_exception_ptr(
-      setup_error("an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
-                      std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
-                  "Use a smaller batch, more data, or batch({.drop_last = false})"));
+MILLRACE_INLINE std::exception_ptr ticket_input<T>::nothing_left_error(std::size_t rows,
+                                                                       const stage_passages::pass& pass) const {
+  return std::make_exception_ptr(too_few_rows_error({.rows = rows, .batch = options_.group}, pass));
 }
 
 template <class T>
