@@ -8,7 +8,8 @@
 // A batch is move-only. Its destructor releases the slot in the stream given to to_device, and in the streams given to
 // also_used_on(). A batch moved out of the loop is kept until it is destroyed. Any thread may destroy it, even after
 // the end of its session.
-// Errors: keys() and also_used_on() throw setup_error if the batch was released. Device errors are io_error.
+// Errors: members that concern the batch throw setup_error once it was released or moved from. Device errors are
+// io_error.
 // Threads: one thread at a time uses a batch. Lifetime: views and keys are valid until release().
 #pragma once
 
@@ -42,7 +43,7 @@ class batch_of : public batch_lease {
   template <auto M>
     requires(layout::template holds<M>)
   auto get() const {
-    return layout_.template view<M>(where());
+    return layout_.template view<M>(where("get()"));
   }
   /// Exists for its message: the compiler shows it for a column that the batch does not have.
   template <auto M>
@@ -50,7 +51,7 @@ class batch_of : public batch_lease {
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
   broken_batch get() const;
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
-  auto columns() const { return layout_.views(where()); }
+  auto columns() const { return layout_.views(where("columns()")); }
 
   /// Returns 1 for each row with a sample, its own or a copy, and 0 for a masked row: u8 [size()]. Throws setup_error
   /// without session_options::on_damage and batch({.pad_last = true}).
@@ -63,6 +64,7 @@ class batch_of : public batch_lease {
   /// has done all work queued so far, so it is meant for inspection.
   template <class T, std::size_t N>
   tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
+    this->held("to_host()");
     tensor<std::remove_const_t<T>, N> copy(view.shape);
     if (view.memory == memory_kind::host) std::copy_n(view.data, view.size(), copy.data());
     else output().backend().copy_to_host(copy.data(), view.data, view.size_bytes(), stream());
@@ -70,13 +72,14 @@ class batch_of : public batch_lease {
   }
 
  protected:
-  typename layout::delivered where() const {
+  typename layout::delivered where(const char* call) const {
+    this->held(call);
     return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
   }
 
  private:
   tensor_view<const std::uint8_t, 1> flags(typename layout::row_flags which) const {
-    const auto view = layout_.flags_view(which, where());
+    const auto view = layout_.flags_view(which, where("valid()"));
     if (!view) throw_no_flags();
     return *view;
   }

@@ -4,7 +4,8 @@
 //   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
 //   b.release();                             // the slot is free once the streams that use it have finished with it
 //
-// Move-only. Errors: keys() and also_used_on() throw setup_error if the batch was released.
+// Move-only. Errors: all members that concern the batch throw setup_error once it was released or moved from; size()
+// of a batch that never was one, as at the end of a run, is 0.
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 
@@ -23,7 +24,7 @@ class batch_lease {
   /// Called by the session.
   batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta, stream_view stream,
               const batch_origin& origin);
-  batch_lease(batch_lease&& other) noexcept = default;
+  batch_lease(batch_lease&& other) noexcept;
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
@@ -33,7 +34,10 @@ class batch_lease {
   std::span<const std::string_view> keys() const;
 
   /// Returns the rows, those of padding too; fewer in a short last batch, even 0.
-  std::size_t size() const noexcept { return meta_.rows + meta_.extent.padding_rows; }
+  std::size_t size() const {
+    if (was_held_ && !from_) throw_empty("size()");
+    return meta_.rows + meta_.extent.padding_rows;
+  }
   /// Returns the rows of all ranks together in this step, the divisor of a mean over the global batch. It is never 0.
   /// The rows of padding by batch({.pad_last = true}) do not count, masked rows of damaged samples do.
   /// With an index, a short last batch counts too; ranks may have unequal shares of it, or none. Without an index,
@@ -42,18 +46,18 @@ class batch_lease {
   /// each rank determine its rows.
   std::size_t global_size() const;
   /// Returns the epoch, from 0.
-  std::uint64_t epoch() const noexcept { return meta_.epoch; }
+  std::uint64_t epoch() const { return held("epoch()").meta_.epoch; }
   /// Returns the number of batches before this one in the run, including those before a resume.
-  std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }
+  std::uint64_t step() const { return held("step()").origin_.first_step + meta_.batch; }
   /// Returns the resume point after this batch. Its to_text() is the value for session_options::resume.
-  const millrace::position& position() const noexcept { return origin_.next; }
+  const millrace::position& position() const { return held("position()").origin_.next; }
   /// Returns the stream that was given to to_device.
-  stream_view stream() const noexcept { return streams_[0]; }
+  stream_view stream() const { return held("stream()").streams_[0]; }
   /// Returns the GPU of the batch, as cudaSetDevice numbers it; -1 on the host.
-  int device_ordinal() const noexcept { return from_->backend().ordinal(); }
+  int device_ordinal() const { return held("device_ordinal()").from_->backend().ordinal(); }
   /// Returns the slot of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) it is step() %
   /// slots().
-  std::size_t slot() const noexcept { return meta_.slot; }
+  std::size_t slot() const { return held("slot()").meta_.slot; }
 
   /// Names another stream that uses this batch. From here on, that stream waits until the batch arrives. The slot is
   /// not written again before that stream has finished with it. Throws setup_error if the batch was released, or is
@@ -67,6 +71,12 @@ class batch_lease {
 
  protected:
   [[noreturn]] static void throw_no_flags();
+  /// Returns this batch. Throws setup_error if it holds none; `call` names the member that needs it.
+  const batch_lease& held(const char* call) const {
+    if (!from_) throw_empty(call);
+    return *this;
+  }
+  [[noreturn]] static void throw_empty(const char* call);
   const batch_output& output() const noexcept { return *from_; }
   const ready_batch& meta() const noexcept { return meta_; }
 
@@ -76,6 +86,7 @@ class batch_lease {
   batch_origin origin_{};
   std::array<stream_view, batch_output::max_streams> streams_{};
   std::size_t stream_count_ = 1;
+  bool was_held_ = false;   // this object holds a batch, or did before it was released or moved from
 };
 
 }}}  // namespace millrace::detail

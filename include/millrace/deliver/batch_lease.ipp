@@ -5,13 +5,17 @@
 
 #include <millrace/base/error.hpp>
 
+#include <new>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta,
                                          stream_view stream, const batch_origin& origin)
-    : from_(std::move(from)), meta_(meta), origin_(origin) {
+    : from_(std::move(from)), meta_(meta), origin_(origin), was_held_(true) {
   streams_[0] = stream;
 }
+
+MILLRACE_INLINE batch_lease::batch_lease(batch_lease&& other) noexcept { *this = std::move(other); }
 
 MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcept {
   if (this == &other) return *this;
@@ -21,7 +25,13 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
   origin_ = other.origin_;
   streams_ = other.streams_;
   stream_count_ = other.stream_count_;
+  was_held_ = other.was_held_;
   return *this;
+}
+
+MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
+  throw setup_error(std::string(call) + " of an empty batch: it was moved from or released, or the run was over",
+                    "Use the batch before it is moved from or released");
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
@@ -30,7 +40,7 @@ MILLRACE_INLINE void batch_lease::throw_no_flags() {
 }
 
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
-  if (!from_) throw setup_error("keys() of an empty batch", "Look at them before the batch is released");
+  held("keys()");
   if (!meta_.keys)
     throw setup_error("the batch has no keys: got batch({.keys = false}), expected batch({.keys = true})",
                       "Ask for them: batch<...>({.size = n, .keys = true})");
@@ -38,6 +48,7 @@ MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
 }
 
 MILLRACE_INLINE std::size_t batch_lease::global_size() const {
+  held("global_size()");
   if (origin_.global_rows == batch_origin::unknown)
     throw setup_error("global_size() is not known: got bucket() on several ranks, expected batches of one size on "
                       "all of them",
@@ -46,7 +57,7 @@ MILLRACE_INLINE std::size_t batch_lease::global_size() const {
 }
 
 MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
-  if (!from_) throw setup_error("also_used_on() of an empty batch", "Name streams before the batch is released");
+  held("also_used_on()");
   if (stream_count_ == streams_.size())
     throw setup_error("a batch is used on more than " + std::to_string(streams_.size()) + " streams",
                       "Let one of the streams wait for the others and name only that one");
@@ -56,6 +67,10 @@ MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
 
 MILLRACE_INLINE void batch_lease::release() noexcept {
   if (!from_) return;
+  if (from_->is_forked()) {   // locks may be held by threads that do not exist in the child
+    static_cast<void>(new (std::nothrow) std::shared_ptr<batch_output>(std::move(from_)));
+    return;
+  }
   from_->release(meta_.slot, std::span(streams_).first(stream_count_));
   from_.reset();
 }

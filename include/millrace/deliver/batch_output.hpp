@@ -25,7 +25,7 @@ class batch_output : public pipeline_node {
   /// Maximum number of streams that use one batch.
   static constexpr std::size_t max_streams = 8;
 
-  explicit batch_output(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
+  explicit batch_output(std::shared_ptr<device_backend> backend);
   batch_output(const batch_output&) = delete;
   batch_output& operator=(const batch_output&) = delete;
   ~batch_output() override;
@@ -67,6 +67,9 @@ class batch_output : public pipeline_node {
   /// Returns the device that the batches are for.
   device_backend& backend() const noexcept { return *backend_; }
 
+  /// Returns whether this process was forked from the one that created the slots.
+  bool is_forked() const noexcept;
+
   /// Sets the listener that opens a freed host slot again; null once the workers are gone.
   void set_listener(space_listener* listener) noexcept;
 
@@ -78,6 +81,7 @@ class batch_output : public pipeline_node {
   const std::shared_ptr<device_backend> backend_;
 
  private:
+  const int process_;
   std::vector<void*> host_memory_;
   std::mutex listener_mutex_;
   space_listener* listener_ = nullptr;

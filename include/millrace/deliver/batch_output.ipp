@@ -5,9 +5,17 @@
 
 #include <millrace/base/error.hpp>
 
+#include <unistd.h>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+MILLRACE_INLINE batch_output::batch_output(std::shared_ptr<device_backend> backend)
+    : backend_(std::move(backend)), process_(getpid()) {}
+
+MILLRACE_INLINE bool batch_output::is_forked() const noexcept { return getpid() != process_; }
+
 MILLRACE_INLINE batch_output::~batch_output() {
+  host_.allow_access_to_all();
   for (void* memory : host_memory_) backend_->free_host(memory);
 }
 
@@ -22,7 +30,8 @@ MILLRACE_INLINE void batch_output::set_listener(space_listener* listener) noexce
 }
 
 MILLRACE_INLINE void batch_output::allocate_host(const memory& wanted, bool fixed) {
-  batch_ring::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
+  batch_ring::options o{.rows = wanted.rows, .memory = {}, .slot_bytes = wanted.batch_bytes, .fixed = fixed,
+                        .keys = wanted.keys};
   for (std::size_t i = 0; i < wanted.host_slots; ++i) {
     host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
     o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));

@@ -39,16 +39,16 @@ class mixed_batch : public batch_of<Members...> {
   /// Returns the labels of the rows, [size()]: the same as get<Label>().
   auto label_a() const { return plain::template get<Label>(); }
   /// Returns the labels of the rows that they are mixed with, [size()]. A row that stays as it is has its own.
-  auto label_b() const { return mixed_.label_b_view(plain::where()); }
+  auto label_b() const { return mixed_.label_b_view(plain::where("label_b()")); }
   /// Returns the weights of label_a, f32 [size()]; label_b weighs the rest. A row that stays as it is has 1.
-  tensor_view<float, 1> lambda() const { return mixed_.lambda_view(plain::where()); }
+  tensor_view<float, 1> lambda() const { return mixed_.lambda_view(plain::where("lambda()")); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {
     return millrace::mixed_labels<typename layout::label>{.label_a = label_a(), .label_b = label_b(),
                                                           .lambda = lambda()};
   }
   /// Returns how each row is mixed, [size()], for mr::mix_rows() of further columns or of deferred ones.
-  tensor_view<const row_mix, 1> row_mixes() const { return mixed_.mixes_view(plain::where()); }
+  tensor_view<const row_mix, 1> row_mixes() const { return mixed_.mixes_view(plain::where("row_mixes()")); }
   /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }
 

@@ -13,6 +13,7 @@
 // AddressSanitizer builds poison them, so a view that is kept too long is noticed.
 #pragma once
 
+#include <millrace/base/address_sanitizer.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/base/version.hpp>
 
@@ -30,14 +31,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-#endif
-#endif
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -84,15 +77,11 @@ inline void poison([[maybe_unused]] block& b) noexcept {
 #ifndef NDEBUG
   std::memset(b.data(), 0xdd, b.capacity_bytes);
 #endif
-#ifdef ASAN_POISON_MEMORY_REGION
-  ASAN_POISON_MEMORY_REGION(b.data(), b.capacity_bytes);
-#endif
+  forbid_access(b.data(), b.capacity_bytes);
 }
 
 inline void show_to_readers([[maybe_unused]] block& b) noexcept {
-#ifdef ASAN_UNPOISON_MEMORY_REGION
-  ASAN_UNPOISON_MEMORY_REGION(b.data(), b.capacity_bytes);
-#endif
+  allow_access(b.data(), b.capacity_bytes);
 }
 
 /// Returns the size class. Classes are a quarter of a power of two apart, so at most a quarter of a block is unused.

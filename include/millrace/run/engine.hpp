@@ -20,6 +20,16 @@ class engine_base {
   virtual ~engine_base() = default;
 
   const run_core& core() const noexcept { return core_; }
+  /// Throws the setup_error of a session that was moved from.
+  [[noreturn]] static void throw_moved_from();
+
+  /// Destroys an engine. In a forked child it does nothing: threads that do not exist cannot be joined, and may have
+  /// held locks.
+  struct deleter {
+    void operator()(engine_base* e) const noexcept {
+      if (!e->core_.is_forked()) delete e;
+    }
+  };
 
  protected:
   /// Facts for the builder, beside those of the order.
@@ -55,15 +65,23 @@ class engine final : public engine_base {
       : engine(std::move(flow), facts_of(flow), options) {}
 
   ~engine() override {
+    core_.wait_for_calls();
     current_.release();
     core_.shut_down();
   }
 
   batch* current() noexcept { return &current_; }
-  bool begin(std::uint64_t epoch) { return core_.begin(current_, epoch); }
-  bool step(std::uint64_t epoch) { return core_.step(current_, epoch); }
-  batch next(bool stop_at_epoch) {
-    return {builder_.layout(), core_.next(stop_at_epoch)};
+  bool begin(std::uint64_t epoch) {
+    const run_core::call here(core_);
+    return core_.begin(current_, epoch);
+  }
+  bool step(std::uint64_t epoch) {
+    const run_core::call here(core_);
+    return core_.step(current_, epoch);
+  }
+  batch next() {
+    const run_core::call here(core_);
+    return {builder_.layout(), core_.next_of_any_epoch()};
   }
 
   const planned& planned_order() const noexcept { return *planned_; }

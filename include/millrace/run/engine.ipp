@@ -33,4 +33,8 @@ MILLRACE_INLINE void engine_base::start(const read_parts& of, built_segments& se
                .damaged = of.damaged});
 }
 
+MILLRACE_INLINE void engine_base::throw_moved_from() {
+  throw setup_error("the session was moved from and has no run", "Use the session that it was moved to");
+}
+
 }}}  // namespace millrace::detail

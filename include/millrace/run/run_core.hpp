@@ -6,7 +6,8 @@
 //   core.shut_down();
 //
 // start() is a list of named steps. An error of a step leaves the run shut down.
-// Errors: those of session. Threads: the trainer's thread; stats(), figures(), waits() and events() from any.
+// Errors: those of session. Threads: one call of the trainer at a time, which `call` checks; stats(), figures(),
+// waits() and events() from any.
 // Lifetime: the parts of start() outlive shut_down().
 #pragma once
 
@@ -72,12 +73,34 @@ class run_core {
   /// Stops and joins all threads. Later calls have no effect.
   void shut_down() noexcept;
 
+  /// A call of the trainer, for as long as it lives. Throws setup_error if another call has not returned.
+  class call {
+   public:
+    explicit call(run_core& of) : of_(&of) {
+      if (of.called_.exchange(true, std::memory_order_acquire)) throw_called_twice();
+    }
+    call(const call&) = delete;
+    call& operator=(const call&) = delete;
+    ~call() { of_->called_.store(false, std::memory_order_release); }
+
+   private:
+    run_core* const of_;
+  };
+
+  // During a `call`:
   /// Returns the next batch in order; empty at the end of the run and, with `stop_at_epoch`, of an epoch.
   batch_lease next(bool stop_at_epoch);
+  /// As next(false); a later loop cannot return to an epoch before that of the batch.
+  batch_lease next_of_any_epoch();
   /// Moves `current` on to the first batch of a loop, like step(). Throws setup_error if there is none for the loop.
   bool begin(batch_lease& current, std::uint64_t epoch);
   /// Moves `current` on to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
   bool step(batch_lease& current, std::uint64_t epoch);
+
+  /// Stops all threads, and waits until a call of another thread has returned. For the destructor of a session.
+  void wait_for_calls() noexcept;
+  /// Returns whether this process was forked from the one that created the run: its threads do not exist here.
+  bool is_forked() const noexcept;
 
   /// Returns the counters of the run.
   run_stats stats() const;
@@ -139,12 +162,14 @@ class run_core {
   std::size_t slot_bytes_ = 0;
   std::string description_;
   std::vector<notice> start_notices_;   // of allocate(), until announce()
+  std::atomic<bool> called_{false};   // a call of the trainer has not returned
   bool down_ = false;
 
   // Used by the trainer only.
   batch_lease pushed_back_;
   std::uint64_t next_batch_ = 0;
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
+  std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may name
   run_end end_;
   trace_span step_range_;   // from a delivery to the next call of next()
 

@@ -6,46 +6,15 @@
 #include <millrace/base/numa.hpp>
 #include <millrace/deliver/new_batch_output.hpp>
 #include <millrace/run/memory_budget.hpp>
+#include <millrace/run/session_share.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// Returns how many cores workers may use: of these, or of any. The run's processes on this machine divide them.
-MILLRACE_INLINE unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
-  const unsigned usable = share_of_machine(processes_of_machine(o.world)).cores;
-  return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
-}
-
-/// Returns a core for each worker and one for the trainer.
-MILLRACE_INLINE unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
-  return std::max(2U, cores_for_workers(o, cores)) - 1;
-}
-
-/// Returns a quarter of the memory that this process may use.
-MILLRACE_INLINE std::size_t automatic_memory(const session_options& o) {
-  return share_of_machine(processes_of_machine(o.world)).memory_bytes / 4;
-}
-
-/// Returns the start line's words for the world; empty for a process alone.
-MILLRACE_INLINE std::string world_text(const world& mine) {
-  if (mine.size <= 1) return "";
-  std::string text = mine.describe();
-  if (const std::size_t sharers = processes_of_machine(mine); sharers > 1 && mine.local_size == 0)
-    text += ", one of " + std::to_string(sharers) + " on this machine";
-  return text + "; ";
-}
-
-/// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
-/// machine where it has to, which takes up to 0.1 ms.
-MILLRACE_INLINE std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
-  if (o.threads < 2 || o.tuning) return 0;
-  const unsigned count = cores_for_workers(o, cores);
-  return static_cast<unsigned>(o.threads) > count ? count : 0;
-}
 
 MILLRACE_INLINE run_core::run_core(const session_options& options, const run_settings& settings)
     : options_(checked(options)),
@@ -193,8 +162,18 @@ MILLRACE_INLINE void run_core::watch_for_stalls() {
     watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
+MILLRACE_INLINE void run_core::wait_for_calls() noexcept {
+  for (pipeline_node* c : nodes_) c->stop();
+  output_->host_slots().stop();
+  while (called_.load(std::memory_order_acquire)) std::this_thread::yield();
+}
+
+MILLRACE_INLINE bool run_core::is_forked() const noexcept { return getpid() != process_; }
+
 MILLRACE_INLINE bool run_core::begin(batch_lease& current, std::uint64_t epoch) {
   const bool was_over = end_.over;
+  if (epoch < first_open_epoch_ && !end_.over && !end_.error && !is_forked())
+    throw_epoch_passed(epoch, first_open_epoch_);
   if (step(current, epoch)) return true;
   const bool left_early = epoch != endless && epoch == last_epoch_;   // another loop ended at its last batch
   if (end_.over && next_batch_ > 0 && (was_over || !left_early)) throw_finished(options_, epoch);
@@ -204,26 +183,33 @@ MILLRACE_INLINE bool run_core::begin(batch_lease& current, std::uint64_t epoch) 
 MILLRACE_INLINE bool run_core::step(batch_lease& current, std::uint64_t epoch) {
   current.release();
   if (epoch == endless) {
-    current = next(false);
+    current = next_of_any_epoch();
     return static_cast<bool>(current);
   }
   for (;;) {
     current = next(last_epoch_ == epoch);
-    if (!current) return false;
+    if (!current) break;
     if (current.epoch() > epoch) {
       pushed_back_ = std::move(current);
-      return false;
+      break;
     }
     last_epoch_ = current.epoch();
+    first_open_epoch_ = std::max(first_open_epoch_, last_epoch_);
     if (last_epoch_ == epoch) return true;
     current.release();   // left over from an earlier loop that ended before its epoch
   }
+  first_open_epoch_ = std::max(first_open_epoch_, epoch + 1);
+  return false;
+}
+
+MILLRACE_INLINE batch_lease run_core::next_of_any_epoch() {
+  batch_lease b = next(false);
+  if (b) first_open_epoch_ = std::max(first_open_epoch_, b.epoch());
+  return b;
 }
 
 MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
-  if (getpid() != process_)
-    throw setup_error("this session was made before fork(), and its threads stayed behind",
-                      "Make the session in the process that uses it");
+  if (is_forked()) throw_forked();
   end_.check();
   if (pushed_back_) return std::move(pushed_back_);
   if (concurrency_.due(delivered_.load(std::memory_order_relaxed)))
@@ -329,8 +315,7 @@ MILLRACE_INLINE batch_ring::taken run_core::wait_for(std::uint64_t batch, bool s
 }
 
 MILLRACE_INLINE void run_core::shut_down() noexcept {
-  if (down_) return;
-  down_ = true;
+  if (std::exchange(down_, true)) return;
   watcher_.reset();
   pushed_back_.release();
   for (pipeline_node* c : nodes_) c->stop();

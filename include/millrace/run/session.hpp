@@ -12,8 +12,13 @@
 // Errors: the constructor throws setup_error. An error of the data comes at its batch, after all earlier batches.
 // The loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it.
 // A new loop over a session that has delivered all its epochs throws setup_error too.
-// Threads: one thread (the trainer) gets batches; any thread may call stats().
-// Lifetime: a loop may be left early; the session keeps running and a later loop goes on behind it. A session may be
+// Epochs: each is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a loop
+// over epoch n was left early, another one over it continues. epoch(n) throws setup_error once its end or a later epoch
+// was reached. In a resumed run, the epochs before the resume point are empty.
+// Threads: one call at a time requests batches, from any thread: a second call throws setup_error. Any thread may call
+// stats() at any time.
+// Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
+// Lifetime: a loop may be left early; the session keeps running and a later loop continues after it. A session may be
 // destroyed at any moment: everything ends within one claim, one read and one copy.
 #pragma once
 
@@ -50,7 +55,7 @@ class session {
   /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
   /// Throws the error of the batch, if it has one. Throws setup_error if the caller holds every slot, unless
   /// session_options::leases_released_by_other_threads is set.
-  batch next() { return engine().next(false); }
+  batch next() { return engine().next(); }
 
   /// Input iterator over the batches of a loop; one batch is current at a time.
   class iterator {
@@ -82,8 +87,7 @@ class session {
   iterator begin() { return {*this, endless}; }
   std::default_sentinel_t end() const { return {}; }
 
-  /// The batches of one epoch, as a range. Epochs come in order, and reading ahead crosses their borders.
-  /// A loop skips the batches that a loop over an earlier epoch left over.
+  /// The batches of one epoch, as a range. Reading ahead crosses the ends of epochs.
   class epoch_range {
    public:
     epoch_range(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {}
@@ -94,11 +98,12 @@ class session {
     session* run_;
     std::uint64_t epoch_;
   };
-  /// Returns the batches of epoch `number`, counted from 0.
+  /// Returns the batches of epoch `number`, counted from 0. Its begin() throws setup_error for an epoch whose end or a
+  /// later epoch was reached.
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
   /// Returns the number of slots that a batch can lie in; b.slot() counts from 0.
-  std::size_t slots() const { return engine_->core().slots(); }
+  std::size_t slots() const { return running().core().slots(); }
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
   /// ranks together. Indexed sources only.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const
@@ -114,24 +119,28 @@ class session {
     return engine().planned_order().shuffle_quality();
   }
   /// Returns the counters of the run. Cheap. Any thread.
-  detail::run_stats stats() const { return engine_->core().stats(); }
+  detail::run_stats stats() const { return running().core().stats(); }
   /// Returns all that a report needs (measure/flow_figures.hpp), since the start of the run. Any thread, at any time.
   /// Takes 0.2 to 0.5 ms: it asks the system about each thread.
-  detail::flow_figures figures() const { return engine_->core().figures(); }
+  detail::flow_figures figures() const { return running().core().figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
-  detail::flow_figures figures_after_warm_up() const { return engine_->core().figures_after_warm_up(); }
+  detail::flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }
   /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
-  std::string waits() const { return engine_->core().waits(); }
+  std::string waits() const { return running().core().waits(); }
   /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
-  detail::timeline events() const { return engine_->core().events(); }
+  detail::timeline events() const { return running().core().events(); }
   /// Returns what was announced at start: device, threads, shapes and memory.
-  const std::string& description() const { return engine_->core().description(); }
+  const std::string& description() const { return running().core().description(); }
 
  private:
-  detail::engine<Flow>& engine() const noexcept { return static_cast<detail::engine<Flow>&>(*engine_); }
+  detail::engine_base& running() const {
+    if (!engine_) detail::engine_base::throw_moved_from();
+    return *engine_;
+  }
+  detail::engine<Flow>& engine() const { return static_cast<detail::engine<Flow>&>(running()); }
 
   session_options options_;
-  std::unique_ptr<detail::engine_base> engine_;   // an engine<Flow>
+  std::unique_ptr<detail::engine_base, detail::engine_base::deleter> engine_;   // an engine<Flow>
 };
 
 template <class Flow>

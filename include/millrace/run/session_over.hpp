@@ -19,6 +19,16 @@ const session_options& checked(const session_options& o);
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
 [[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch);
 
+/// Throws the setup_error of a loop over `epoch`, when the session cannot return to it: `next` is the first epoch that
+/// a loop may name.
+[[noreturn]] void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next);
+
+/// Throws the setup_error of a call for a batch while another one has not returned.
+[[noreturn]] void throw_called_twice();
+
+/// Throws the setup_error of a call in a forked child.
+[[noreturn]] void throw_forked();
+
 /// Throws the setup_error of each call after the error `first` has ended the session; it repeats the message.
 [[noreturn]] void throw_after_error(const std::exception_ptr& first);
 

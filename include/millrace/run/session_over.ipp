@@ -21,6 +21,24 @@ MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoc
                     "Raise session_options.epochs, or make a new session");
 }
 
+MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
+  throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over it, expected epoch " +
+                        std::to_string(next) + " or a later one. Epochs are delivered once and in order: epoch(n) "
+                        "starts epoch n, or continues it if a loop over it was left early",
+                    "Name the next epoch, or create another session to read this one again");
+}
+
+MILLRACE_INLINE void throw_called_twice() {
+  throw setup_error("a session is asked for a batch while another call of it has not returned: got two at once, from "
+                    "two threads or from a callable of the flow, expected one",
+                    "Let one thread take the batches and pass them on, or create a session for each thread");
+}
+
+MILLRACE_INLINE void throw_forked() {
+  throw setup_error("this session was created before fork(), and its threads do not exist in the child",
+                    "Create the session in the process that uses it");
+}
+
 MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
   const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
   try {

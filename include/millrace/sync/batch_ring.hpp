@@ -16,6 +16,7 @@
 // error, whatever the timing. Threads: any thread may call any member, and none waits.
 #pragma once
 
+#include <millrace/base/address_sanitizer.hpp>
 #include <millrace/item/batch_extent.hpp>
 #include <millrace/item/batch_keys.hpp>
 #include <millrace/sync/doorbell.hpp>
@@ -58,6 +59,7 @@ class batch_ring {
   struct options {
     std::size_t rows = 1;               ///< rows per batch
     std::vector<std::byte*> memory{};   ///< one piece per slot; the caller keeps them alive
+    std::size_t slot_bytes = 0;         ///< bytes of a piece; AddressSanitizer reports a use of those of a FREE slot
     bool fixed = false;                 ///< batch n lies in slot n % count
     bool keys = false;                  ///< each batch carries the keys of its rows
   };
@@ -137,6 +139,11 @@ class batch_ring {
   /// Returns the doorbell that rings whenever take() or starts_epoch() may have a new answer.
   doorbell& bell() noexcept { return bell_; }
 
+  /// Makes the memory of all slots usable, so that its owner can free it.
+  void allow_access_to_all() noexcept {
+    for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
+  }
+
   /// Makes a slot FREE again. The caller then calls open_free() and notifies the dispatcher.
   void free(std::size_t slot_index) noexcept;
 
@@ -165,7 +172,7 @@ class batch_ring {
   std::vector<std::size_t>::const_iterator free_slot_for_locked(std::uint64_t batch) const;
   bool starts_epoch_locked(std::uint64_t batch) const;
 
-  std::size_t rows_ = 0;
+  std::size_t rows_ = 0, slot_bytes_ = 0;
   bool fixed_ = false;
   mutable std::mutex mutex_;
   doorbell bell_;

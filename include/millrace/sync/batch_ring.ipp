@@ -11,6 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE void batch_ring::start(const options& o) {
   const std::lock_guard lock(mutex_);
   rows_ = o.rows;
+  slot_bytes_ = o.slot_bytes;
   fixed_ = o.fixed;
   slots_ = std::vector<slot>(o.memory.size());
   slot_of_.resize(o.memory.size());
@@ -31,6 +32,7 @@ MILLRACE_INLINE std::uint64_t batch_ring::open_free() {
     free_.erase(chosen);
     slot& s = slots_[index];
     s.batch = opened_;
+    allow_access(s.data, slot_bytes_);
     s.ready = false;
     s.error = nullptr;
     s.error_position = unknown;
@@ -142,6 +144,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> batch_ring::epoch_start_of(std::uin
 
 MILLRACE_INLINE void batch_ring::free(std::size_t slot_index) noexcept {
   const std::lock_guard lock(mutex_);
+  forbid_access(slots_[slot_index].data, slot_bytes_);
   free_.push_back(slot_index);   // cannot throw: start() reserved the space
   --in_use_;
 }

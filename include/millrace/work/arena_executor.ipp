@@ -7,6 +7,8 @@
 
 #include <optional>
 
+#include <unistd.h>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE arena_executor::arena_executor(const arena_options& o)
@@ -33,7 +35,15 @@ MILLRACE_INLINE void arena_executor::submit(std::shared_ptr<worker_task> task, s
   });
 }
 
+/// Returns the process that first called this function, also in its forked children.
+MILLRACE_INLINE int first_process_with_workers() noexcept {
+  static const int process = getpid();
+  return process;
+}
+
+/// In a forked child oneTBB expects the parent's threads, which do not exist there.
 MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(const arena_options& o) {
+  if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
   return std::make_unique<arena_executor>(o);
 }
 

@@ -1,0 +1,37 @@
+// Tells AddressSanitizer which memory may be used at the moment. Without it, both functions do nothing.
+//
+//   mr::detail::forbid_access(slot, bytes);     // a use of these bytes is reported from here on
+//   mr::detail::allow_access(slot, bytes);      // call it before the memory is used again or freed
+//
+// Errors: none. Threads: the caller's memory.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Makes each use of the bytes an error that AddressSanitizer reports.
+inline void forbid_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef ASAN_POISON_MEMORY_REGION
+  ASAN_POISON_MEMORY_REGION(data, bytes);
+#endif
+}
+
+/// Makes the bytes usable again.
+inline void allow_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef ASAN_UNPOISON_MEMORY_REGION
+  ASAN_UNPOISON_MEMORY_REGION(data, bytes);
+#endif
+}
+
+}}}  // namespace millrace::detail
