@@ -3,7 +3,8 @@
 // Text is made of the words of Debian's licences: lines of 1 KB, the same in each run, in the page cache. Reading is
 // counted in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the whole process
 // after a warm-up. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same
-// lines from memory. Memory is what the process holds (resident), from the first tenth of the batches to the last.
+// lines from memory. Memory is what the process holds, allocated and resident, in bytes for each batch: the median of
+// 40 differences between full buffers, after a warm-up of two passes, in which pools and buffers come to their sizes.
 #include "harness.hpp"
 
 #include <millrace/adapt/sentencepiece.hpp>
@@ -16,6 +17,7 @@
 #include <iterator>
 #include <thread>
 
+#include <malloc.h>
 #include <sentencepiece_trainer.h>
 #include <zlib.h>
 
@@ -112,16 +114,41 @@ amount tokenize_alone(const mr::sentencepiece& tokenizer, const std::vector<std:
   return done;
 }
 
-double resident_bytes() {
+/// What the process holds.
+struct memory {
+  double resident_bytes = 0, allocated_bytes = 0;
+};
+memory memory_now() {
   std::ifstream file("/proc/self/statm");
   double pages = 0;
   file >> pages >> pages;
-  return pages * 4096;
+  const struct mallinfo2 heap = mallinfo2();
+  return {.resident_bytes = pages * 4096, .allocated_bytes = static_cast<double>(heap.uordblks + heap.hblkhd)};
 }
 
-auto flow_of(const corpus& c, const mr::sentencepiece& tokenizer) {
+std::vector<double> scaled(std::vector<double> values, double by) {
+  for (double& v : values) v *= by;
+  return values;
+}
+
+/// The median of what is added from one value to the next. Pools grow in rare steps, when more of their blocks are in
+/// use at once than ever before; a leak grows in every one.
+double usual_step(const std::vector<double>& values) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
+  return bench::median(steps);
+}
+
+/// One token for each four bytes: memory does not depend on which they are.
+std::vector<std::uint32_t> tokens_of_bytes(std::string_view text) {
+  std::vector<std::uint32_t> tokens(text.size() / 4);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<unsigned char>(text[4 * i]);
+  return tokens;
+}
+
+auto flow_of(const corpus& c, auto tokenizer, std::uint32_t separator) {
   return mr::lines(c.plain, {.seed = 1}) | mr::shuffle({.window = 1024}) | mr::map(tokenizer) |
-         mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | mr::batch<&mr::packed::ids>({.size = 16});
+         mr::pack({.length = 2049, .separator = separator}) | mr::batch<&mr::packed::ids>({.size = 16});
 }
 
 /// Until the process does nothing any more: every buffer is full.
@@ -165,7 +192,7 @@ int measure(bench::harness& run) {
     auto lines = lines_of(c.plain[1]);
     lines.resize(lines.size() / 4);
     // A small read-ahead, so that it is full from the warm-up on.
-    mr::session all{flow_of(c, tokenizer),
+    mr::session all{flow_of(c, tokenizer, tokenizer.end_of_text()),
                     {.epochs = mr::endless,
                      .threads = 1,
                      .read_ahead_bytes = std::size_t{24} << 20,
@@ -185,16 +212,26 @@ int measure(bench::harness& run) {
     run.result("pipeline_to_tokenizer", bench::median(share), "", bench::at_least(0.95));
   }
   if (run.wants("memory")) {
-    const mr::sentencepiece tokenizer(c.model);
-    mr::session all{flow_of(c, tokenizer), {.epochs = mr::endless, .threads = 1, .announce = false}};
-    const std::uint64_t tenth = run.quick() ? 40 : 200;
-    take_batches(all, tenth);
-    const double resident = resident_bytes();
-    take_batches(all, 9 * tenth);
-    const double growth = resident_bytes() - resident;
-    std::printf("resident after a tenth of %llu batches: %.1f MB, at the end %.1f MB more\n",
-                static_cast<unsigned long long>(10 * tenth), 1e-6 * resident, 1e-6 * growth);
-    run.result("resident_growth", 100 * growth / resident, "%", bench::at_most(1));
+    mr::session all{flow_of(c, tokens_of_bytes, 0), {.epochs = mr::endless, .threads = 1, .announce = false}};
+    constexpr std::uint64_t pass_batches = 4 * file_lines * (line_bytes / 4 + 1) / (16 * 2049);
+    take_batches(all, 2 * pass_batches);
+    const memory first = memory_now();
+    std::vector<double> resident{first.resident_bytes}, allocated{first.allocated_bytes};
+    const std::uint64_t step = run.quick() ? 100 : 500;
+    for (int i = 0; i < 40; ++i) {
+      take_batches(all, step);
+      const memory now = memory_now();
+      resident.push_back(now.resident_bytes);
+      allocated.push_back(now.allocated_bytes);
+    }
+    std::printf("after %llu batches: resident %.1f MB, allocated %.1f MB; in %llu more: %s and %s MB\n",
+                static_cast<unsigned long long>(2 * pass_batches), 1e-6 * first.resident_bytes,
+                1e-6 * first.allocated_bytes, static_cast<unsigned long long>(40 * step),
+                bench::spread(scaled(resident, 1e-6), "%.2f").c_str(),
+                bench::spread(scaled(allocated, 1e-6), "%.2f").c_str());
+    const auto each = static_cast<double>(step);
+    run.result("resident_growth", usual_step(resident) / each, "bytes a batch", bench::at_most(16));
+    run.result("allocated_growth", usual_step(allocated) / each, "bytes a batch", bench::at_most(16));
   }
   return run.finish();
 }
