@@ -27,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -218,6 +219,10 @@ class bytes {
   bool empty() const noexcept { return view_.empty(); }
   /// Returns a view; valid while any `bytes` of the block lives.
   operator std::span<const std::byte>() const noexcept { return view_; }
+  /// Exists for its message: the compiler shows it for std::stoi(r["cls"]) and std::string s = r["txt"].
+  __attribute__((unavailable("millrace: a field is bytes, not a std::string: write mr::integer<int>(field), "
+                             "mr::real<float>(field), mr::text(field) or field.text().")))
+  operator std::string() const;
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
 

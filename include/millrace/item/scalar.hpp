@@ -3,6 +3,7 @@
 //   auto label = mr::integer<std::int32_t>(r["cls"]);     // "7", " +7\n", "007", "1_000"
 //   auto score = mr::real<float>(r["score"]);             // "0.5", ".5", "5.", "1e-3", "-inf", "nan"
 //   std::string caption = mr::text(r["txt"]);             // UTF-8
+//   auto number = mr::integer<int>(r.key());              // of any text: a std::string_view, a std::string
 //
 // White space is ASCII (blank, \t \n \v \f \r) and allowed only around the number. Digits are ASCII digits; an
 // underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
@@ -105,6 +106,19 @@ T real(const bytes& field) {
     value = 0;
   }
   return with_sign(value);
+}
+
+/// Returns the integer in a text, such as a key. Throws data_error as above.
+template <std::integral T>
+  requires(!std::same_as<T, bool> && sizeof(T) <= 8)
+T integer(std::string_view text) {
+  return integer<T>(bytes::borrowed(text));
+}
+/// Returns the real number in a text. Throws data_error as above.
+template <std::floating_point T>
+  requires(sizeof(T) <= 8)
+T real(std::string_view text) {
+  return real<T>(bytes::borrowed(text));
 }
 
 /// Returns the text in `field`. Throws data_error if it is not UTF-8.

@@ -21,7 +21,7 @@ MILLRACE_INLINE std::string excerpt_of(const bytes& field) {
 }
 
 MILLRACE_INLINE void throw_no_scalar(const bytes& field, std::string_view problem, std::string hint) {
-  const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
+  const std::string name = field.name().empty() ? "the text" : "the field '" + printable(field.name()) + "'";
   throw data_error(name + std::string(problem) + ": " + excerpt_of(field), std::move(hint), location_of(field));
 }
 

@@ -2,8 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <random>
 #include <set>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -48,4 +53,60 @@ TEST_CASE("uniform stays inside its bounds and has the right mean") {
   int heads = 0;
   for (int i = 0; i < 100'000; ++i) heads += d.chance(0.25);
   CHECK(heads == doctest::Approx(25'000).epsilon(0.03));
+}
+
+TEST_CASE("normal numbers are these, with every compiler and flag, also at compile time") {
+  static constexpr mr::rng::key key{.seed = 7, .epoch = 1, .sample = 2, .stage = 3};
+  constexpr double first = [] {
+    mr::rng d(key);
+    return d.normal();
+  }();
+  static_assert(first == -0x1.000e060bda4eap+0);
+  mr::rng d(key);
+  for (const double expected : {-0x1.000e060bda4eap+0, 0x1.7841e9d0890f1p-1, 0x1.89b72f74ee0a7p+0,
+                                -0x1.635b05c719515p-1, 0x1.aecbcb7e08118p-4, 0x1.5b9bbcfd92358p-4,
+                                0x1.5ba8fa0eecd74p-2, 0x1.0b1eed8118d3ap-1})
+    CHECK(d.normal() == expected);
+  std::uint64_t digest = 0;
+  for (int i = 0; i < 100'000; ++i) digest = mr::detail::combine_keys(digest, std::bit_cast<std::uint64_t>(d.normal()));
+  CHECK(digest == 0x848413ca333505c7U);
+  mr::rng a(key), b(key);
+  CHECK(a.normal(3, 0.5) == std::fma(b.normal(), 0.5, 3));
+}
+
+TEST_CASE("normal numbers have the normal distribution") {
+  mr::rng d({.seed = 11});
+  constexpr std::size_t count = 200'000;
+  std::vector<double> all(count);
+  double sum = 0, squares = 0;
+  for (double& x : all) {
+    x = d.normal();
+    sum += x;
+    squares += x * x;
+  }
+  CHECK(std::abs(sum / count) < 4 / std::sqrt(double(count)));
+  CHECK(std::abs(squares / count - 1) < 4 * std::sqrt(2.0 / count));
+  std::sort(all.begin(), all.end());
+  double distance = 0;   // of Kolmogorov and Smirnov
+  for (std::size_t i = 0; i < count; ++i)
+    distance = std::max(distance, std::abs((double(i) + 0.5) / count - 0.5 * std::erfc(-all[i] / std::sqrt(2.0))));
+  CHECK(distance * std::sqrt(double(count)) < 1.95);   // once in a thousand seeds it would be larger
+}
+
+TEST_CASE("an rng is a generator for the distributions of the standard library, and draws bits()") {
+  static_assert(std::uniform_random_bit_generator<mr::rng>);
+  mr::rng a({.seed = 3}), b({.seed = 3});
+  CHECK(a() == b.bits());
+  std::normal_distribution<double> normal(10, 1);
+  std::uniform_int_distribution<int> dice(1, 6);
+  double sum = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    sum += normal(a);
+    const int n = dice(a);
+    REQUIRE((n >= 1 && n <= 6));
+  }
+  CHECK(sum / 10'000 == doctest::Approx(10).epsilon(0.01));
+  std::vector<int> order{1, 2, 3, 4, 5};
+  std::shuffle(order.begin(), order.end(), a);
+  CHECK(std::set<int>(order.begin(), order.end()).size() == 5);
 }

@@ -243,3 +243,23 @@ TEST_CASE("the error names field, shard and key, with a short and printable exce
     CHECK(e.where().offset_bytes == 512);
   }
 }
+
+TEST_CASE("integers and reals of any text: of keys, std::strings and literals") {
+  const std::string text = " 42\n";
+  CHECK(mr::integer<int>(text) == 42);
+  CHECK(mr::integer<std::uint8_t>(std::string_view("7")) == 7);
+  CHECK(mr::integer<int>("-3") == -3);
+  CHECK(mr::real<float>(std::string("0.5")) == 0.5F);
+  CHECK(mr::real<double>(std::string_view("1e-3")) == 1e-3);
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("train-3.tar", "17", 0);
+  const mr::record r = build.finish();
+  CHECK(mr::integer<int>(r.key()) == 17);
+  try {
+    (void)mr::integer<int>(std::string_view("a"));
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.message() == "the text is not a valid integer: \"a\" (1 bytes)");
+  }
+}
