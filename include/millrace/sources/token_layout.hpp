@@ -6,7 +6,8 @@
 // A .npy file has one dimension, or two whose rows are concatenated, of u8, u16, u32, u64 or the signed types.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers after `header_bytes`, if that is set.
-// Errors: data_error with the file for another container (compressed, an archive, a table, a text). data_error for
+// Errors: data_error with the file for wider tokens than its name says: every other number is then (almost) zero.
+// data_error for another container (compressed, an archive, a table, a text). data_error for
 // a .npy file of another kind, and for a size that does not fit. Files with `header_bytes` are not inspected.
 // Threads: pure functions.
 #pragma once

@@ -6,6 +6,7 @@
 #include <millrace/item/array.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -112,6 +113,35 @@ MILLRACE_INLINE token_type type_of(const token_file_head& file, const token_layo
   return type;
 }
 
+/// Returns whether every other number of `bytes` bytes is the upper half of an id: at most 3 of 16 bits, or 0.
+MILLRACE_INLINE bool has_empty_halves(std::span<const std::byte> front, std::size_t bytes) noexcept {
+  constexpr std::size_t least = 32, least_values = 8;
+  const std::size_t numbers = front.size() / bytes;
+  if (numbers < least) return false;
+  std::array<std::uint32_t, least_values> values{};
+  std::size_t distinct = 0;
+  for (std::size_t i = 0; i < numbers; ++i) {
+    std::uint32_t number = 0;
+    std::memcpy(&number, front.data() + i * bytes, bytes);
+    if (i % 2 == 1 && number > (bytes == 2 ? 3U : 0U)) return false;
+    const auto end = values.begin() + static_cast<std::ptrdiff_t>(distinct);
+    if (i % 2 == 0 && distinct < least_values && std::find(values.begin(), end, number) == end)
+      values[distinct++] = number;
+  }
+  return distinct == least_values;
+}
+
+/// Throws if wider tokens are stored than the name says: read as halves they would be wrong without an error.
+MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout_options& o) {
+  const std::size_t bytes = type_of(file, o).bytes;
+  if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
+  const std::size_t wide = bytes == 2 && has_empty_halves(file.front, 4) ? 8 : 2 * bytes;
+  fail(file, "seems to hold wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
+                 std::to_string(bytes) + " by its name",
+       "Set token_files_options::token_bytes = " + std::to_string(wide) + ", or " + std::to_string(bytes) +
+           " if these are the tokens");
+}
+
 MILLRACE_INLINE token_layout flat(const token_file_head& file, const token_layout_options& o) {
   token_layout l{.first_byte = o.header_bytes.value_or(0), .type = type_of(file, o)};
   if (l.first_byte > file.file_bytes)
@@ -154,6 +184,7 @@ MILLRACE_INLINE token_layout layout_of_tokens(const token_file_head& file, const
   // Bytes of text are tokens of one byte. Anything else that is recognized is not meant as numbers.
   const bool is_bytes = type_of(file, options).bytes == 1;
   if (kind != file_kind::unknown && !(is_bytes && is_textual(kind))) fail_as_container(file, kind);
+  check_width(file, options);
   return flat(file, options);
 }
 

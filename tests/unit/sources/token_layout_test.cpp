@@ -191,3 +191,33 @@ TEST_CASE("names say how wide tokens are") {
   CHECK(token_type_by_name("a.i64").bytes == 8);
   CHECK(token_type_by_name("a.x64").bytes == 2);
 }
+
+TEST_CASE("tokens that are wider than their name says are an error, not halves") {
+  const temporary_folder folder;
+  std::vector<std::uint16_t> narrow;
+  std::vector<std::int32_t> wide;
+  std::vector<std::int64_t> widest;
+  for (int i = 0; i < 300; ++i) {
+    narrow.push_back(static_cast<std::uint16_t>(i * 7'919 % 50'257));
+    wide.push_back(i * 7'919 % 128'256);
+    widest.push_back(i * 7'919 % 128'256);
+  }
+  const auto error_in = [&](const std::string& name, const std::string& file, std::size_t token_bytes) {
+    tar_test::save(folder / name, file);
+    return error_of(folder / name, {.length = 4, .token_bytes = token_bytes});
+  };
+  for (const char* name : {"a.bin", "a.u16"}) {
+    CHECK(error_in(name, raw(narrow), 0) == "no error");
+    CHECK(error_in(name, raw(wide), 0).find("got numbers of 4 bytes, expected 2 by its name") != std::string::npos);
+    CHECK(error_in(name, raw(widest), 0).find("Set token_files_options::token_bytes = 8, or 2") != std::string::npos);
+    CHECK(error_in(name, raw(wide), 4) == "no error");
+    CHECK(error_in(name, raw(wide), 2) == "no error");
+    CHECK(error_in(name, std::string(2'000, '\0'), 0) == "no error");
+  }
+  CHECK(error_in("b.u32", raw(wide), 0) == "no error");
+  CHECK(error_in("b.u32", raw(widest), 0).find("got numbers of 8 bytes, expected 4 by its name") != std::string::npos);
+  // Zeros at every other place of few values are no proof.
+  std::vector<std::uint16_t> few;
+  for (int i = 0; i < 300; ++i) few.push_back(static_cast<std::uint16_t>(i % 2 == 0 ? i % 6 : 0));
+  CHECK(error_in("c.bin", raw(few), 0) == "no error");
+}
