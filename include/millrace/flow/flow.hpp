@@ -44,6 +44,13 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }
 
+/// Exists for its message: what stands before a stage has to be a flow.
+template <class Thing, stage_like Stage>
+  requires(!flow_like<Thing>)
+__attribute__((unavailable("millrace: what stands before '|' is not a flow: a flow begins with a source. Put it into "
+                           "from(...), or begin with shards(...), files(...) or another source.")))
+broken_flow operator|(Thing&&, const Stage&);
+
 /// Accepts anything after a mistake, so that the compiler reports the first mistake only.
 template <class Thing>
 constexpr broken_flow operator|(broken_flow broken, const Thing&) {

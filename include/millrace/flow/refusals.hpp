@@ -104,6 +104,11 @@ struct refusals : flow_tag {
                              "operator() const.")))
   broken_flow operator|(const Stage&) const;
 
+  template <detail::refused<Item, IsOfSource, mistake::takes_a_reference> Stage, class Arrives = arrives<Item>>
+  __attribute__((unavailable("millrace: the callable in map() takes its item by a reference that is not const, and "
+                             "items arrive as values. Take it by const& or by value.")))
+  broken_flow operator|(const Stage&) const;
+
   template <detail::refused<Item, IsOfSource, mistake::arguments_are_swapped> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: the callable in map() takes its arguments in another order: expected (item, "
                              "rng&, scratch&). Put the item first.")))
@@ -143,6 +148,11 @@ struct refusals : flow_tag {
   template <detail::refused<Item, IsOfSource, mistake::column_is_text> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is text: rows are numbers. Make numbers of it in map(), "
                              "or a ragged<std::uint8_t>.")))
+  broken_flow operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::column_is_an_enum> Stage>
+  __attribute__((unavailable("millrace: a column of batch<...> is an enum: rows are numbers. Make an integer of it in "
+                             "map(): static_cast<std::int32_t>(value).")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_array> Stage>

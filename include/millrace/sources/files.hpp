@@ -116,6 +116,13 @@ auto files(const Names& names, const files_options& options = {}) {
   return detail::flow<record, source>{{}, source(detail::files_of(names, options), options), options.seed};
 }
 
+/// Exists for its message: the compiler shows it for a second argument that is not options.
+template <class Names, class Other>
+  requires(!std::is_convertible_v<const Other&, files_options>)
+__attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "
+                           "files(names, {.seed = 7}); several names are one list.")))
+detail::broken_flow files(const Names&, const Other&);
+
 /// Returns the names of the classes of files(names, {.folders_are_classes = true}), in the order of their numbers.
 template <class Names>
   requires(std::is_convertible_v<const Names&, std::string_view> || detail::list_of_names<Names>)

@@ -79,6 +79,13 @@ auto lines(const Names& names, const lines_options& options = {}) {
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
+/// Exists for its message: the compiler shows it for a second argument that is not options.
+template <class Names, class Other>
+  requires(!std::is_convertible_v<const Other&, lines_options>)
+__attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "
+                           "lines(names, {.seed = 7}); several names are one list.")))
+detail::broken_flow lines(const Names&, const Other&);
+
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED

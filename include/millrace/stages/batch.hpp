@@ -52,6 +52,7 @@ constexpr diagnose::mistake mistake_of_column() {
   using diagnose::mistake;
   if constexpr (column_type<T>) return mistake::none;
   else if constexpr (std::is_convertible_v<const T&, std::string_view>) return mistake::column_is_text;
+  else if constexpr (std::is_enum_v<T>) return mistake::column_is_an_enum;
   else if constexpr (is_std_array<T>) return mistake::column_is_an_array;
   else if constexpr (is_std_vector<T>) return mistake::column_is_a_vector;
   else return mistake::not_a_column;

@@ -37,6 +37,11 @@ concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::t
      std::invocable<F&, rng&, scratch&, In> || std::invocable<F&, scratch&, In, rng&> ||
      std::invocable<F&, scratch&, rng&, In> || std::invocable<F&, In, scratch&, rng&>);
 
+/// Whether a callable takes the item by a reference that is not const.
+template <class F, class In>
+concept takes_lvalues = std::invocable<F&, In&> || std::invocable<F&, In&, rng&> || std::invocable<F&, In&, scratch&> ||
+                        std::invocable<F&, In&, rng&, scratch&>;
+
 template <class F, class In>
 constexpr diagnose::mistake mistake_of_map() {
   using diagnose::mistake;
@@ -47,6 +52,8 @@ constexpr diagnose::mistake mistake_of_map() {
   } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, rng&> || std::invocable<F&, In, scratch&> ||
                        std::invocable<F&, In, rng&, scratch&>) {
     return mistake::callable_is_mutable;
+  } else if constexpr (takes_lvalues<F, In>) {
+    return mistake::takes_a_reference;
   } else {
     return swaps_arguments<F, In> ? mistake::arguments_are_swapped : mistake::takes_another_type;
   }
@@ -70,9 +77,10 @@ struct map_stage : stage_tag {
 
 }  // namespace detail
 
-/// Returns the stage that calls `callable` on each item.
+/// Returns the stage that calls `callable` on each item. An overloaded function has no type of its own: wrap it in a
+/// lambda.
 template <class F>
-constexpr auto map(F callable, map_options options = {}) {
+constexpr auto map(F callable, map_options options = {}) {   // millrace: wrap an overloaded function in a lambda
   return detail::map_stage<F>{{}, std::move(callable), options};
 }
 

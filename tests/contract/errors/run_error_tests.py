@@ -7,6 +7,7 @@
 #   // error: REGEX            what the first error line must say
 #   // lines: 12               optional: at most so many lines, quotations not counted; 20 unless said
 #   // errors: 5               optional: at most so many errors; 1 unless said
+#   // shows: REGEX            optional: what another line must say, such as the quotation of a candidate
 #
 # and holds the mistake under `#if MISTAKE`, and at the end of the line that the error has to name `// wrong here`. With
 # MISTAKE=0 it compiles, all of them joined into one file by the quicker compiler, and each alone by g++ only where that
@@ -122,6 +123,9 @@ def check(source, compiler, is_right=False):
         return f"{len(different)} errors; {max_errors} at most are expected:\n{said}", ""
     if not any(re.search(wanted[1], sentence) for *place, sentence in errors if place == list(errors[0][:3])):
         return f"the error does not match {wanted[1]!r}:\n{said}", ""
+    shown = re.search(r"^// shows: (.+)$", head, re.MULTILINE)
+    if shown and not any(re.search(shown[1], line) for line in lines):
+        return f"no line matches {shown[1]!r}:\n{said}", ""
     told = sum(not QUOTED.match(line) for line in lines)
     if told > limit:
         return f"{told} lines of diagnostics without quotations; {limit} are allowed:\n{said}", ""
