@@ -103,8 +103,8 @@ struct avx2_normalizer {
   template <bool Streams, class Vector>
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store(void* to, Vector v) noexcept {
     auto* place = static_cast<__m256i*>(to);
-    if constexpr (Streams) _mm256_stream_si256(place, (__m256i)v);
-    else _mm256_storeu_si256(place, (__m256i)v);
+    if constexpr (Streams) _mm256_stream_si256(place, __builtin_bit_cast(__m256i, v));
+    else _mm256_storeu_si256(place, __builtin_bit_cast(__m256i, v));
   }
 
   /// Converts sixteen numbers to T and stores them.

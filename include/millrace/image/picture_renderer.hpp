@@ -54,7 +54,7 @@ class picture_renderer {
         continue;
       }
       ++own;
-      own_progressive += jobs[i].header->progressive ? 1 : 0;
+      own_progressive += jobs[i].header->progressive ? 1U : 0U;
     }
     // Events are counted only after success, because the caller may render the same pictures again after an error.
     own_pictures_ += own;
@@ -63,9 +63,9 @@ class picture_renderer {
     std::uint64_t smaller = 0, bytes = 0, pixels = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (done_[i].refusal != jpeg_refusal::none) s.count(count_name(done_[i].refusal));
-      by_entries += done_[i].entries == entry_origin::packed ? 1 : 0;
-      by_restarts += done_[i].entries == entry_origin::restart_markers ? 1 : 0;
-      entries_refused += done_[i].entries_refused ? 1 : 0;
+      by_entries += done_[i].entries == entry_origin::packed ? 1U : 0U;
+      by_restarts += done_[i].entries == entry_origin::restart_markers ? 1U : 0U;
+      entries_refused += done_[i].entries_refused ? 1U : 0U;
       if (jobs[i].eighths != 8) ++smaller;
       bytes += jobs[i].data->size();
       pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
@@ -149,7 +149,7 @@ class picture_renderer {
       std::size_t taken = 0;
       requests_.for_each_job(n, [&](std::size_t i) {
         take(jobs[i], got, done_[i], s);
-        shared_ += got && taken++ > 0 ? 1 : 0;
+        shared_ += got && taken++ > 0 ? 1U : 0U;
       });
     });
     // Damage below a picture is not seen where that picture is decoded alone. A progressive file is read to its end.

@@ -331,13 +331,13 @@ class columns {
       std::array<const type*, type::together> members;
       std::array<std::span<element>, type::together> rows;
       for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
-        const std::size_t count = std::min<std::size_t>(type::together, items.size() - begin);
-        for (std::size_t j = 0; j < count; ++j) {
+        const std::size_t size = std::min<std::size_t>(type::together, items.size() - begin);
+        for (std::size_t j = 0; j < size; ++j) {
           members[j] = &(items[begin + j]->*M);
           rows[j] = row<M>(base, first + begin + j);
         }
-        if (count == 1) traits::render(*members[0], rows[0], s);
-        else type::render_together(std::span(members).first(count), std::span(rows).first(count), s);
+        if (size == 1) traits::render(*members[0], rows[0], s);
+        else type::render_together(std::span(members).first(size), std::span(rows).first(size), s);
       }
     } else {
       for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row<M>(base, first + i), s);
@@ -353,9 +353,9 @@ class columns {
   void render_group(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
     auto& group = s.get<Group>();
     for (std::size_t begin = 0; begin < items.size(); begin += together) {
-      const std::size_t count = std::min(together, items.size() - begin);
+      const std::size_t size = std::min(together, items.size() - begin);
       group.clear();
-      for (std::size_t i = begin; i < begin + count; ++i) (join<Members>(group, *items[i], base, first + i), ...);
+      for (std::size_t i = begin; i < begin + size; ++i) (join<Members>(group, *items[i], base, first + i), ...);
       group.render(s);
     }
   }

@@ -26,8 +26,8 @@ class scratch {
   /// Returns the worker's own T, default-constructed on first use.
   template <class T>
   T& get() {
-    for (const auto& tool : tools_)
-      if (tool.type == &type_mark<T>) return *static_cast<T*>(tool.object.get());
+    for (const auto& t : tools_)
+      if (t.type == &type_mark<T>) return *static_cast<T*>(t.object.get());
     tools_.push_back({&type_mark<T>, detail::make_aligned_shared<T>()});
     return *static_cast<T*>(tools_.back().object.get());
   }

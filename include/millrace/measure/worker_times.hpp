@@ -35,7 +35,7 @@ class worker_times {
     idle_since_ns_.store(0, std::memory_order_release);
     if (since != 0) waited(now_ns - std::min(since, now_ns));
     at_ns_.store(now_ns, std::memory_order_relaxed);
-    thread_.store((std::uint64_t)::pthread_self(), std::memory_order_relaxed);
+    thread_.store(std::uint64_t(::pthread_self()), std::memory_order_relaxed);
     stay_ns_ = 0;
     if ((stays_++ & 7) == 0) cpu_at_ns_ = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (now_ns < delay_due_ns_) return;

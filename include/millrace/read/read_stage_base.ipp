@@ -19,8 +19,8 @@ MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns)
   std::string text = "read: " + meter().waits(now_ns);
   // A source that watches its own reads does not report other waits, and does not always report what it reads.
   if constexpr (metered)
-    if (const std::string shard = chunks_.longest(now_ns); !shard.empty() && meter().longest(now_ns).empty())
-      text += "; at " + shard;
+    if (const std::string slowest = chunks_.longest(now_ns); !slowest.empty() && meter().longest(now_ns).empty())
+      text += "; at " + slowest;
   return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
 }
 

@@ -38,9 +38,9 @@ MILLRACE_INLINE empirical_distribution empirical_distribution::scaled(double fac
 MILLRACE_INLINE double empirical_distribution::at(rng& random) const noexcept {
   if (empty()) return 0;
   const double wanted = random.uniform() * pieces_.back().until;
-  const auto piece = std::upper_bound(pieces_.begin(), pieces_.end() - 1, wanted,
+  const auto drawn = std::upper_bound(pieces_.begin(), pieces_.end() - 1, wanted,
                                       [](double w, const auto& p) { return w < p.until; });
-  return scale_ * (piece->first + random.uniform() * piece->width);
+  return scale_ * (drawn->first + random.uniform() * drawn->width);
 }
 
 }}}  // namespace millrace::detail

@@ -119,9 +119,9 @@ class batch_segment final : public batch_rows {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples that were taken early
       for (std::size_t i = 0; i < count; ++i)
-        if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
+        if (const auto& next = input_.peek(first + i).item) next->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)
-        if (const auto& item = input_.peek(first + i).item) item->prefetch_fields();
+        if (const auto& next = input_.peek(first + i).item) next->prefetch_fields();
     }
   }
 

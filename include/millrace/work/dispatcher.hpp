@@ -79,7 +79,7 @@ class dispatcher final : public worker_task,
   bool wait_for_available(std::uint64_t ticket);
 
   /// Returns the times of a worker, which it tells for waits() at which ticket of its claim it is.
-  worker_times& times(std::size_t worker) noexcept { return *workers_[worker].times; }
+  worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();

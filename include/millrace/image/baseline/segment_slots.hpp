@@ -74,7 +74,8 @@ class segment_slots {
             if (slot >= stored_mcus() * blocks_) continue;
             const std::size_t column = m * static_cast<std::size_t>(sampling_[c].horizontal) +
                                        static_cast<std::size_t>(x);
-            std::int16_t* const block = row_[c][y] + column / 2 * pair_coefficients + column % 2 * right_block;
+            std::int16_t* const block = row_[c][static_cast<std::size_t>(y)] + column / 2 * pair_coefficients +
+                                        column % 2 * right_block;
             stored_[slot] = {tables[c]->ac.data(), nullptr, block, tables[c].get(), 0};
             blocks_of_[c][listed[c]++] = block;
           }
@@ -105,7 +106,8 @@ class segment_slots {
   template <class Use>
   void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)
-      for (int y = 0; y < sampling_[c].vertical; ++y) use(row_of_pairs{c, y, row_pairs(c, mcus), row_[c][y]});
+      for (int y = 0; y < sampling_[c].vertical; ++y)
+        use(row_of_pairs{c, y, row_pairs(c, mcus), row_[c][static_cast<std::size_t>(y)]});
   }
 
  private:

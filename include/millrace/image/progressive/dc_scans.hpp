@@ -131,7 +131,8 @@ class dc_scan {
       for (std::size_t i = 0; i < scan_.components; ++i) bit += (to - from) * grid_.across[i] * grid_.down[i];
     } else {
       for_each_block(row, from, to, [&](std::size_t, std::int16_t* block) {
-        if (block != nullptr) block[0] = static_cast<std::int16_t>(block[0] | window_at(bit) >> 63 << scan_.low);
+        const auto refined = static_cast<int>(window_at(bit) >> 63 << scan_.low);
+        if (block != nullptr) block[0] = static_cast<std::int16_t>(block[0] | refined);
         ++bit;
         return true;
       });

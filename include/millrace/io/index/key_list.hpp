@@ -39,7 +39,7 @@ class key_table {
   /// Returns the number of an entry for this key in this shard, a path or a file name; `none` if there is none.
   std::size_t find(std::string_view key, std::string_view shard) const noexcept;
   /// Returns the key of an entry.
-  std::string_view key(std::size_t entry) const noexcept { return key_of(entries_[entry]); }
+  std::string_view key(std::size_t number) const noexcept { return key_of(entries_[number]); }
 
  private:
   static constexpr std::uint32_t any_shard = ~std::uint32_t{0};

@@ -55,7 +55,8 @@ MILLRACE_INLINE samples_told counted_beside(const std::string& shard, const stor
 
   const std::string sizes = folder + "sizes.json", all = front_of_file(at, sizes, std::size_t{64} << 20);
   const std::string quoted = '"' + name + '"';
-  if (const std::size_t at = all.find(quoted); at != std::string::npos) look(sizes, number_at(all, at + quoted.size()));
+  const std::size_t entry = all.find(quoted);
+  if (entry != std::string::npos) look(sizes, number_at(all, entry + quoted.size()));
   return most;
 }
 
