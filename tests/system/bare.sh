@@ -198,8 +198,8 @@ readme_commands() { sed -n "s/^\($1 [^#]*[^# ]\) *\(#.*\)\{0,1\}\$/\1/p" "$syste
 quickstart() {
   try "" "$(readme_commands sh | grep quickstart | head -n 1)"
   try --net "$(readme_commands meson | sed ':a; N; $!ba; s/\n/ \&\& /g')"
-  # With the flags of the quickstart, whose objects ccache has. Without dpkg-dev Meson has another libdir than Debian.
-  try --net "meson setup build/compiled --buildtype=release -Dwerror=false -Dcompiled=enabled -Dtests=disabled \
+  # Not optimized, which is compiled sooner. Without dpkg-dev Meson has another libdir than Debian.
+  try --net "meson setup build/compiled -Ddebug=false -Dcompiled=enabled -Dcompiled_optimization=0 -Dtests=disabled \
     -Dexamples=disabled -Dbench=disabled && meson compile -C build/compiled millrace-compiled &&
     meson install -C build/compiled --no-rebuild && g++ -std=c++20 tests/contract/install/consumer.cpp \
     \$(pkg-config --cflags --libs millrace-compiled) -o consumer && ./consumer"
