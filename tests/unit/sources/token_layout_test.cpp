@@ -221,3 +221,39 @@ TEST_CASE("tokens that are wider than their name says are an error, not halves")
   for (int i = 0; i < 300; ++i) few.push_back(static_cast<std::uint16_t>(i % 2 == 0 ? i % 6 : 0));
   CHECK(error_in("c.bin", raw(few), 0) == "no error");
 }
+
+TEST_CASE("any number of tokens of any type is decoded, and the first wrong one is found") {
+  const auto check = [](auto one, bool is_signed) {
+    using T = decltype(one);
+    const mr::detail::token_type type{.bytes = sizeof(T), .is_signed = is_signed};
+    for (std::size_t count = 0; count < 70; ++count) {
+      std::vector<T> stored(count);
+      std::vector<std::uint32_t> ids(count), expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        stored[i] = static_cast<T>(i + 1);
+        expected[i] = static_cast<std::uint32_t>(i + 1);
+      }
+      const auto decode = [&](std::uint32_t max_id) {
+        // At an odd address: a window may begin anywhere in the bytes that were read.
+        std::string bytes = "x" + raw(stored);
+        return mr::detail::decode_tokens(reinterpret_cast<const std::byte*>(bytes.data() + 1), type, max_id, ids);
+      };
+      CHECK(decode(~0U) == count);
+      CHECK(ids == expected);
+      CHECK(decode(static_cast<std::uint32_t>(count)) == count);
+      if (count == 0) continue;
+      CHECK(decode(static_cast<std::uint32_t>(count - 1)) == count - 1);
+      if (!is_signed) continue;
+      stored[count / 2] = static_cast<T>(-1);
+      CHECK(decode(~0U) == count / 2);
+    }
+  };
+  check(std::uint8_t{}, false);
+  check(std::int8_t{}, true);
+  check(std::uint16_t{}, false);
+  check(std::int16_t{}, true);
+  check(std::uint32_t{}, false);
+  check(std::int32_t{}, true);
+  check(std::uint64_t{}, false);
+  check(std::int64_t{}, true);
+}
