@@ -1,6 +1,6 @@
 # Programs whose files are compiled with different flags: one batch stream, the same bytes.
 #
-#   python3 tests/contract/install/flags.py            # two files of different flags, and what does not compile
+#   python3 tests/contract/install/flags.py            # two files of different flags, -fno-exceptions and libc++
 #   python3 tests/contract/install/flags.py --long     # some 40 builds, about 30 minutes of CPU time
 #   python3 tests/contract/install/flags.py --long lto # those with `lto` in their names
 #
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import ROOT, Report, launcher, library_flags
+from checks import ROOT, WARNINGS, Report, launcher, library_flags
 
 HERE = pathlib.Path(__file__).resolve().parent / "flags"
 INCLUDE = f"-I{ROOT / 'include'}"
@@ -112,6 +112,20 @@ def disabled_exceptions(report, folder):
                    None if right and len(printed.splitlines()) <= 16 else printed[:2000])
 
 
+def other_standard_library(report, folder):
+    """Every umbrella compiles, with the definitions in it."""
+    flags = ["-std=c++20", "-stdlib=libc++"]
+    if not works_here("clang++", flags, folder):
+        return report.skip("clang++ -stdlib=libc++", "there is no libc++ (apt-get install libc++-dev libc++abi-dev)")
+    source = folder / "umbrellas.cpp"
+    source.write_text("".join(f"#include <millrace/{header.name}>\n"
+                              for header in sorted((ROOT / "include" / "millrace").glob("*.hpp"))
+                              if header.name != "src.hpp"))
+    status, printed = said(["clang++", *flags, *WARNINGS, INCLUDE, *library_flags("--cflags"), "-fsyntax-only", source],
+                           folder)
+    report.add("clang++ -stdlib=libc++", printed[:2000] if status != 0 else None)
+
+
 def main():
     report = Report()
     long, names = "--long" in sys.argv, [word for word in sys.argv[1:] if not word.startswith("--")]
@@ -130,6 +144,7 @@ def main():
                                           f"it printed {printed.strip()}, the first one {expected.strip()}"))
         if not long:
             disabled_exceptions(report, folder)
+            other_standard_library(report, folder)
     return report.close()
 
 
