@@ -142,6 +142,13 @@ void train(command_line& args) {
     if (first_rank) std::printf("%s has all %llu epochs\n", s.model.c_str(), static_cast<unsigned long long>(s.epochs));
     return;
   }
+  // All ranks have to continue at one step: a node may have an older copy of the checkpoint.
+  std::uint32_t places[2] = {};
+  places[0] = places[1] = resume.empty() ? 0 : mr::parse_position(resume).place();
+  MPI_Allreduce(MPI_IN_PLACE, &places[0], 1, MPI_UINT32_T, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &places[1], 1, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD);
+  if (places[0] != places[1])
+    throw mr::setup_error("the ranks have different checkpoints in " + s.model, "Give all of them the same file");
   MPI_Barrier(MPI_COMM_WORLD);   // all have read the checkpoint before the first rank replaces it
 
   mr::session run{mr::indexed_shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})

@@ -22,6 +22,7 @@
 // A run that does not use all samples, each once, has the field `choice`, a checksum of those that it uses.
 // A run that mixes rows (stages/mix_rows.hpp) has the field `stride`, the distance of the rows of a pair. It goes on
 // with any number of ranks that divides the stride.
+// `shards` and `samples` count the data set, for the errors of a run whose data set has changed. They may be missing.
 // If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
 // resumes from such a text is not refused. It reports once that its digests will mean nothing.
 // Errors: as above. The text is not trusted: any text gives a position or a data_error. Threads: pure.
@@ -58,6 +59,13 @@ struct digest_share {
   std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
 
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
+};
+
+/// The size of the data set of a run, for errors. Comparisons ignore it, because it does not say where a run stands.
+struct data_counts {
+  std::uint64_t shards = 0, samples = 0;   ///< 0: unknown
+
+  friend constexpr bool operator==(const data_counts&, const data_counts&) { return true; }
 };
 
 }  // namespace detail
@@ -97,6 +105,7 @@ struct position {
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
   detail::digest_share share{};      ///< in versions 1 and 6 only
+  detail::data_counts counts{};      ///< of the data set
 
   /// Returns whether the point is of a run with an index.
   bool has_index() const noexcept { return version == index_version || version == older_index_version; }
@@ -108,6 +117,9 @@ struct position {
   bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
   /// Returns whether the point is of the order whose quality depends on the number of lanes.
   bool is_older() const noexcept { return version < index_version; }
+  /// Returns a number that is equal on all ranks whose resume points are of the same run and the same step. Ranks that
+  /// resume exchange it, for example by MPI_Allreduce with MPI_MIN and MPI_MAX: different checkpoints are detected so.
+  std::uint32_t place() const;
   /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
 
@@ -156,6 +168,8 @@ inline constexpr position_field stride_field{.name = "stride", .most = std::nume
                                              .least = 1};
 inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max(),
                                              .least = 2};
+inline constexpr position_field shards_field{.name = "shards", .least = 1};
+inline constexpr position_field samples_field{.name = "samples", .least = 1};
 inline constexpr std::string_view position_mark = "millrace";
 
 inline std::string field_text(const position_field& field, std::uint64_t value) {
@@ -191,6 +205,9 @@ std::string to_text(const position& p);
 position parse_position(std::string_view text);
 
 namespace detail {
+
+/// Returns "147 shards and 1000 samples"; empty if the counts are unknown.
+std::string counts_text(const data_counts& counts);
 
 /// Checks that a run with the settings of `current` may resume at `from`. Throws setup_error that lists the
 /// differences. Does not compare how far the two runs are (epoch, position, digest), nor the times of their files.

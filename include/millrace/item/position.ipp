@@ -73,6 +73,8 @@ MILLRACE_INLINE std::string to_text(const position& p) {
   if (p.choice != 0) add(detail::choice_field, p.choice);
   if (p.stride != 0) add(detail::stride_field, p.stride);
   if (p.is_share()) add(detail::shares_field, p.share.ranks);
+  if (p.counts.shards != 0) add(detail::shards_field, p.counts.shards);
+  if (p.counts.samples != 0) add(detail::samples_field, p.counts.samples);
   return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
 }
 
@@ -96,11 +98,38 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
     p.share = detail::digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
   }
+  if (reader.has(detail::shards_field)) p.counts.shards = reader.take(detail::shards_field);
+  if (reader.has(detail::samples_field)) p.counts.samples = reader.take(detail::samples_field);
   reader.take_checksum();
   return p;
 }
 
+MILLRACE_INLINE std::uint32_t position::place() const {
+  position same = *this;
+  same.digest = 0;
+  same.share = {};
+  same.replay = {};
+  same.rank = same.ranks;
+  return detail::checksum_of(to_text(same));
+}
+
 namespace detail {
+
+/// Returns whether shards or samples were added to a data set, as far as the counts say.
+MILLRACE_INLINE bool has_grown(const data_counts& then, const data_counts& now) noexcept {
+  return then.shards > 0 && now.shards >= then.shards && now.samples >= then.samples &&
+         (now.shards > then.shards || now.samples > then.samples);
+}
+
+MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
+  const auto count = [](std::uint64_t n, const char* one, const char* many) {
+    return std::to_string(n) + (n == 1 ? one : many);
+  };
+  std::string text;
+  if (counts.shards > 0) text = count(counts.shards, " shard", " shards");
+  if (counts.samples > 0) text += (text.empty() ? "" : " and ") + count(counts.samples, " sample", " samples");
+  return text;
+}
 
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
@@ -129,12 +158,16 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
     return std::to_string(version) + (p.packs() ? " (without an index, packing)" : " (without an index)");
   };
   const auto ranks_of = [](const position& p) {
-    if (p.ranks == 0) return std::string("any");
-    return (p.rank == p.ranks ? "any" : "rank " + std::to_string(p.rank)) + " of " + std::to_string(p.ranks);
+    if (p.ranks == 0) return std::string("any number of ranks");
+    if (p.rank == p.ranks) return "any of " + std::to_string(p.ranks) + (p.ranks == 1 ? " rank" : " ranks");
+    return "rank " + std::to_string(p.rank) + " of " + std::to_string(p.ranks);
   };
   compare("the order's version", order_of(from), order_of(current));
-  compare("the data set", detail::hex(from.data_set, 16),
-          detail::hex(current.data_set, 16));
+  const auto data_of = [](const position& p) {
+    const std::string counts = counts_text(p.counts);
+    return hex(p.data_set, 16) + (counts.empty() ? "" : " (" + counts + ")");
+  };
+  if (from.data_set != current.data_set) compare("the data set", data_of(from), data_of(current));
   const auto choice_of = [](const position& p) { return p.choice == 0 ? "all, each once" : hex(p.choice, 16); };
   compare("the choice of samples (.only, .without, .where, .repeats)", choice_of(from), choice_of(current));
   compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
@@ -147,8 +180,11 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the stride of mixed rows", stride_of(from), stride_of(current));
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
-                      "Make them equal, or start without it; workers may change, and with an index the ranks of one "
-                      "global batch");
+                      from.has_index() && has_grown(from.counts, current.counts)
+                          ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
+                            "name the shards of before"
+                          : "Make them equal, or start without it; workers may change, and with an index the ranks of "
+                            "one global batch");
 }
 
 }  // namespace detail

@@ -29,6 +29,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -127,13 +128,18 @@ class indexed_run final : public planned_run {
            (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
   }
 
-  position start_of(const options& o, std::uint64_t data_set) const;
+  position start_of(const options& o, std::uint64_t data_set);
+  /// Returns the start of a run whose data set has grown: that of its next epoch.
+  position start_of_grown(const position& from, position now) const;
+  std::string resumed() const;
   void check_last_batch(const options& o) const;
+  static std::uint64_t total_samples(const Data& data);
   static std::uint64_t samples_at_once(const options& o, const Data& data);
 
   const std::shared_ptr<Data> data_;
   const world world_;
   const plan_type plan_;
+  std::optional<position> smaller_{};   // the resume point of a data set that has grown since
   const position start_;
   const source_type source_;
   const shard_order shards_;

@@ -60,6 +60,8 @@ template <class Data>
 MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
+  // All ranks say it: some may have been given the text of another checkpoint.
+  if (first_step() > 0 || smaller_) all.push_back({.kind = notice_kind::resume, .text = resumed()});
   if (world_.rank > 0) return all;   // rank 0 warns for all ranks
   if (std::string narrow = plan_.window_notice(); !narrow.empty())
     all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
@@ -70,6 +72,22 @@ MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
                          " ranks, expected the sum of all. Order and samples are right; the digests from here on mean "
                          "nothing. Sum position().digest over the ranks before to_text()"});
   return all;
+}
+
+template <class Data>
+MILLRACE_INLINE std::string indexed_run<Data>::resumed() const {
+  const std::string steps = " (step " + std::to_string(first_step()) + ")";
+  std::string text = "the run continues ";
+  if (start_.next_position == 0) text += "at the beginning of epoch " + std::to_string(start_.epoch) + steps;
+  else
+    text += "after batch " + std::to_string(start_.next_position / plan_.settings().global_batch) + " of epoch " +
+            std::to_string(start_.epoch) + steps;
+  if (!smaller_) return text;
+  const std::string then = counts_text(smaller_->counts);
+  text += ", over " + counts_text(start_.counts) + (then.empty() ? "" : " instead of " + then);
+  if (smaller_->next_position == 0) return text;
+  return text + ". Epoch " + std::to_string(smaller_->epoch) + " ends after " +
+         std::to_string(smaller_->next_position) + " samples; its others come in this epoch";
 }
 
 template <class Data>
@@ -123,7 +141,28 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 }
 
 template <class Data>
-MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) const {
+MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
+  if (now.epoch_batches == exact_order_options::endless)
+    throw setup_error("a run over a data set that has grown continues with its next epoch, which an endless run lacks",
+                      "Start a new run with another seed");
+  if (from.counts.shards > now.counts.shards || from.counts.samples > now.counts.samples)
+    throw setup_error("session_options::grown is for a data set with more samples: got " + counts_text(now.counts) +
+                          ", expected at least " + counts_text(from.counts),
+                      "Bring the missing shards back, or start without the resume point");
+  position same = from;   // window and lanes may follow from the number of samples
+  same.data_set = now.data_set;
+  same.choice = now.choice;
+  same.window = now.window;
+  same.lanes = now.lanes;
+  check_same(same, now);
+  now.epoch = from.epoch + (from.next_position > 0 ? 1 : 0);
+  now.digest = from.digest;
+  now.share = from.share;
+  return now;
+}
+
+template <class Data>
+MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) {
   const std::optional<position> from =
       o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{.version = order_rule_of(o).version,
@@ -136,8 +175,13 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
                      .data_set = data_set,
                      .choice = data_->choice(),
                      .stride = row_stride({.asked = o.stride, .of_resume_point = from ? from->stride : 0,
-                                           .rows = o.rows, .mine = o.world})};
+                                           .rows = o.rows, .mine = o.world}),
+                     .counts = {.shards = data_->counts().size(), .samples = total_samples(*data_)}};
   if (!from) return now;
+  if (o.grown && from->has_index() && from->data_set != data_set) {
+    smaller_ = from;
+    return start_of_grown(*from, now);
+  }
   if constexpr (requires { data_->check_same(from->data_set); }) data_->check_same(from->data_set);
   check_same(*from, now);
   if (from->next_position % now.global_batch != 0 || from->next_position >= plan_.positions() ||
@@ -162,10 +206,15 @@ MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const
 }
 
 template <class Data>
-MILLRACE_INLINE std::uint64_t indexed_run<Data>::samples_at_once(const options& o, const Data& data) {
+MILLRACE_INLINE std::uint64_t indexed_run<Data>::total_samples(const Data& data) {
   std::uint64_t samples = 0;
   for (const std::uint64_t count : data.counts()) samples += count;
-  const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, samples);
+  return samples;
+}
+
+template <class Data>
+MILLRACE_INLINE std::uint64_t indexed_run<Data>::samples_at_once(const options& o, const Data& data) {
+  const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, total_samples(data));
   return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
 }
 

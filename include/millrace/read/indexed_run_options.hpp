@@ -23,6 +23,7 @@ struct indexed_run_options {
   bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
   detail::world world{};
   std::size_t lanes = 0;        ///< 0: those of the resume point, else chosen by samples, shards and window
+  bool grown = false;           ///< continues a run over fewer samples with its next epoch
   std::string resume{};         ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/row_stride.hpp

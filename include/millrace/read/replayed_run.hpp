@@ -51,6 +51,7 @@ struct replayed_run_options {
   std::uint32_t times = 0;        ///< times_of() the source
   std::size_t rows = 1;           ///< rows of a batch of this rank
   bool drop_last = true;
+  bool grown = false;             ///< session_options::grown, which needs an index
   std::string resume{};           ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
   replay_start from = replay_start::sample;      ///< where the flow can be entered

@@ -177,8 +177,12 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
                              : lanes_ == 1 ? 0
                                            : world_size,
-                     .times = o.times};
+                     .times = o.times,
+                     .counts = {.shards = o.order.shards}};
   if (!resumed) return now;
+  if (o.grown && resumed->data_set != now.data_set)
+    throw setup_error("without an index a run finds its position by reading the same data set again, which has changed",
+                      "Use indexed_shards() with session_options::grown, or start a new run with another seed");
   position from = *resumed;
   check_same(from, now);
   from.version = now.version;

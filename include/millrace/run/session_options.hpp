@@ -59,6 +59,9 @@ struct session_options {
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start
+  /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
+  /// The samples that the interrupted epoch did not deliver come in that one, so that none is repeated within an epoch.
+  bool grown = false;
   std::size_t lanes = 0;              ///< lanes of the order, each shuffled with its share of the window; 0: chosen by
                                       ///< samples, shards and window (with an index), or one for each rank. Without an
                                       ///< index, it has to be a multiple of the ranks. The run then uses the greatest

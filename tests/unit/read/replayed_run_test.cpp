@@ -219,7 +219,7 @@ TEST_CASE("a resume point of another run is refused by name") {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) | mr::map(with_draw) |
            mr::shuffle({.window = 10}) | rows_of(8);
   };
-  CHECK_THROWS_WITH_AS(run_flow(held_back(), options), doctest::Contains("was any and is rank 0 of 1"),
+  CHECK_THROWS_WITH_AS(run_flow(held_back(), options), doctest::Contains("was any number of ranks and is rank 0 of 1"),
                        mr::setup_error);
   const auto filtered = mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) |
                         mr::filter([](int) { return true; }) | mr::map(with_draw) | rows_of(8);

@@ -102,7 +102,9 @@ TEST_CASE("frozen: a resume point is written as it was") {
     std::size_t compared = 0;
     for (const point& p : points)
       if (p.flow == flow.name && p.before > 0) {
-        CHECK(whole.points[p.before - 1] == p.text);
+        mr::position written = mr::parse_position(whole.points[p.before - 1]);
+        written.counts = {};   // the texts were frozen before these were added
+        CHECK(mr::to_text(written) == p.text);
         ++compared;
       }
     CHECK(compared > 1);
