@@ -4,6 +4,7 @@
 //   inspect 'train-{000..007}.tar' val/
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
 //   (sampling 2); ok
+//   inspect --keys train-000.tar > keys.txt                        # one in each line, as for .only and .without
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --entries 'train-{000..007}.tar'                       # then train as before, on the same shards
 //   entry points: 8 of 8 shards made now, 2400 samples: 2400 fields, 0.5 MB (3.1 % of the shards), 2.1 s
@@ -38,6 +39,7 @@
 #include <millrace/adapt/remote.hpp>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -220,22 +222,40 @@ void write_set(const std::vector<std::string>& patterns, const std::string& path
               static_cast<unsigned long long>(told.samples), static_cast<double>(told.bytes) * 1e-6, told.left_out);
 }
 
+bool is_text(std::string_view key) {
+  return std::none_of(key.begin(), key.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
+}
+
+/// Prints one key in each line, as lists for .only and .without have them.
+void print_keys(const std::vector<std::string>& patterns) {
+  mr::block_pool pool;
+  for (const auto& pattern : patterns)
+    for (const auto& shard : mr::list_shards(pattern)) {
+      mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
+      while (const auto sample = reader.next())
+        std::printf("%s\n", is_text(sample->key()) ? std::string(sample->key()).c_str()
+                                                    : mr::printable(sample->key()).c_str());
+    }
+}
+
 void inspect(command_line& args) {
   const std::string cache = args.text("--cache", "");
   const std::string set = args.text("--set-index", "");
   const std::string list = args.text("--quarantine", "");
   const std::string indexes = args.text("--indexes", "");
   const bool entries = args.flag("--entries");
+  const bool keys = args.flag("--keys");
   const auto mcus = args.number("--mcus", std::size_t{4});
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const auto patterns = args.rest();
   if (!cache.empty() && patterns.empty()) return list_cache(cache);
   if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");
   if (threads == 0) args.refuse("--threads is 0, expected at least 1");
-  if (entries + !list.empty() + !set.empty() > 1)
-    args.refuse("expected one of --entries, --quarantine and --set-index");
+  if (entries + keys + !list.empty() + !set.empty() > 1)
+    args.refuse("expected one of --entries, --keys, --quarantine and --set-index");
   if (mcus == 0) args.refuse("--mcus is 0, expected at least 1");
   if (!set.empty()) return write_set(patterns, set);
+  if (keys) return print_keys(patterns);
   if (!list.empty()) return list_damage(patterns, list, threads);
   if (entries) return make_entries(patterns, {.index_folder = indexes, .threads = threads}, mcus);
   contents all;
@@ -261,6 +281,7 @@ void inspect(command_line& args) {
 
 int main(int argc, char** argv) {
   return run_program({argc, argv, "usage: inspect [--indexes FOLDER] SHARDS...\n"
+                                  "       inspect --keys SHARDS...\n"
                                   "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
                                   "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"
                                   "       inspect --set-index FILE SHARDS...\n"

@@ -69,6 +69,8 @@ def lint(leg):
     leg.run_check("contract/lint/border.py")
     leg.run_check("contract/lint/prose_test.py")
     leg.run_check("contract/lint/prose.py")
+    leg.run_check("contract/lint/hints_test.py")
+    leg.run_check("contract/lint/hints.py")
     leg.count("mutations.py --texts", leg.run("mutations.py", [
         sys.executable, ROOT / "tests" / "system" / "mutations" / "mutations.py", "--texts"], may_fail=True))
 

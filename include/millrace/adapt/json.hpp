@@ -14,6 +14,7 @@
 //   }
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
+// NaN, Infinity and -Infinity are read as json.dumps() writes them, where a float is asked for.
 // Strings are UTF-8 with their escapes resolved. An integer is a JSON number without fraction or exponent, in the range
 // of its type. A float is any number in the range of its type, rounded. A bool is true or false. Arrays are
 // rectangular, and nested as deep as the tensor or the ragged row has dimensions.
@@ -127,12 +128,57 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
+/// Numbers that JSON does not have, as Python's json.dumps() writes them. They are parsed as strings that no document
+/// has: an escaped NUL before the word.
+struct json_constant {
+  std::string_view word;
+  double value;
+};
+inline constexpr json_constant json_constants[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                   {"-Infinity", -std::numeric_limits<double>::infinity()},
+                                                   {"Infinity", std::numeric_limits<double>::infinity()}};
+
+/// Returns the constant that a parsed string stands for; null if it is an ordinary string.
+inline const json_constant* json_constant_of(std::string_view text) noexcept {
+  if (!text.starts_with('\0')) return nullptr;
+  for (const json_constant& c : json_constants)
+    if (text.substr(1) == c.word) return &c;
+  return nullptr;
+}
+
+/// Returns a document with its constants as strings; empty if it has none.
+inline std::string with_constants_as_strings(std::string_view document) {
+  std::string out;
+  bool in_string = false, has_some = false;
+  for (std::size_t at = 0; at < document.size(); ++at) {
+    const char c = document[at];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && at + 1 < document.size()) out += document[++at];
+      else if (c == '"') in_string = false;
+      continue;
+    }
+    in_string = c == '"';
+    const json_constant* found = nullptr;
+    for (const json_constant& one : json_constants)
+      if (!found && document.substr(at).starts_with(one.word)) found = &one;
+    if (!found) {
+      out += c;
+      continue;
+    }
+    out.append("\"\\u0000").append(found->word).append("\"");
+    at += found->word.size() - 1;
+    has_some = true;
+  }
+  return has_some ? out : std::string();
+}
+
 /// Returns false if the value has another type or is out of range.
 template <class T>
 bool read_json(const simdjson::dom::element& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
     std::string_view text;
-    if (from.get(text)) return false;
+    if (from.get(text) || json_constant_of(text)) return false;
     to = text;
   } else if constexpr (std::is_same_v<T, bool>) {
     return !from.get(to);
@@ -143,6 +189,12 @@ bool read_json(const simdjson::dom::element& from, T& to) {
     return to == number;
   } else {
     double number = 0;
+    std::string_view text;
+    if (!from.get(text)) {
+      const json_constant* const constant = json_constant_of(text);
+      if (constant) to = to_element<T>(static_cast<float>(constant->value));
+      return constant != nullptr;
+    }
     if (from.get(number)) return false;
     if constexpr (std::is_same_v<T, double>) {
       to = number;
@@ -165,7 +217,13 @@ class json_document {
       return simdjson::SUCCESS;
     text_.assign(document);
     text_.append(simdjson::SIMDJSON_PADDING, ' ');   // the parser reads beyond the document
-    const auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
+    auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
+    if (problem != simdjson::SUCCESS)
+      if (std::string other = with_constants_as_strings(document); !other.empty()) {
+        const std::size_t bytes = other.size();
+        other.append(simdjson::SIMDJSON_PADDING, ' ');
+        problem = parser_.parse(other.data(), bytes, false).get(root_);
+      }
     parsed_ = problem == simdjson::SUCCESS;
     return problem;
   }
@@ -265,6 +323,8 @@ class json_field {
   [[noreturn]] void fail_value(const simdjson::dom::element& got, const std::string& at, const std::string& expected,
                                const bytes& from) const {
     std::string text = simdjson::minify(got);
+    if (std::string_view word; !got.get(word))
+      if (const auto* const constant = detail::json_constant_of(word)) text = constant->word;
     if (text.size() > 40) text = text.substr(0, 37) + "...";
     fail_value(printable(text), at, expected, from);
   }

@@ -7,6 +7,7 @@
 // A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field is raw.
 // Elements of more than one byte are never those of a compressed file, an archive, a text or another well-known kind.
 // Accepted are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T. Nothing is converted.
+// Arrays of bool are read as std::uint8_t, and those that ml_dtypes writes as bfloat16 ('<V2') as bf16.
 // Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: no shared state.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
@@ -45,12 +46,20 @@ static_assert(std::endian::native == std::endian::little, "fields hold little-en
 template <class T>
 concept array_element = tensor_element<T> && !std::same_as<T, bool>;
 
-/// Returns NumPy's name of T: "<f4", "|u1", ...
+/// Returns NumPy's name of T: "<f4", "|u1", ... NumPy has no bf16: the package ml_dtypes writes those as two raw bytes.
 template <array_element T>
 std::string npy_type() {
+  if (std::same_as<T, bf16>) return "<V2";
   std::string type(1, sizeof(T) == 1 ? '|' : '<');
   type += dtype_name<T>().front();
   return type += std::to_string(sizeof(T));
+}
+
+/// Returns whether elements of NumPy's type are read as T. A bool is a byte of 0 or 1.
+template <array_element T>
+bool is_npy_type(std::string_view type) {
+  return type == npy_type<T>() || (std::same_as<T, std::uint8_t> && type == "|b1") ||
+         (std::same_as<T, bf16> && type == "|V2");
 }
 
 struct npy_header {
@@ -123,12 +132,14 @@ array_layout layout_of(const bytes& field) {
                    "is a .npy file with a header of another kind: " +
                        printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
                    "Only plain arrays are read: no structured types");
-  if (header->type != npy_type<T>())
+  if (!is_npy_type<T>(header->type))
     throw_no_array(field,
                    "holds elements of type '" + printable(header->type) + "' (expected: '" + npy_type<T>() +
                        "', which is " + std::string(dtype_name<T>()) + ")",
                    header->type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
                    : header->type.find('O') < 2  ? "Python objects are never read: save a plain array"
+                   : header->type == "|b1"       ? "Read bools as std::uint8_t, which is 0 or 1"
+                   : header->type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
                                                  : "Ask for the type that was written, or save astype()");
   if (header->fortran_order)
     throw_no_array(field, "holds an array in Fortran order (expected: C order)",

@@ -50,7 +50,7 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
   if (scheme_end != 0 && rest.starts_with("://"))
     throw setup_error("'" + printable(location) + "' is not a local file: the scheme '" +
                           printable(location.substr(0, scheme_end)) + "' needs a storage",
-                      "Give the source a storage that knows it, {.storage = ...} (millrace/io/file/storage.hpp), or "
+                      "Include millrace/adapt/remote.hpp and give the source {.storage = mr::remote()}, or "
                       "download the files first");
   return location;
 }
@@ -75,6 +75,9 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
   } found;
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &found);
   if (result == GLOB_NOSPACE) throw std::bad_alloc();
+  const std::string_view fixed = std::string_view(pattern).substr(0, pattern.find_first_of("*?["));
+  const std::string folder(fixed.substr(0, fixed.rfind('/') + 1));   // without a slash, npos + 1 is 0
+  if (!folder.empty() && !exists(folder)) return {};
   if (result != 0 && result != GLOB_NOMATCH)
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
@@ -120,6 +123,53 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
+/// Returns where relative paths begin, for hints.
+MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
+  if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of it";
+  if (path.starts_with('/')) return "Check the path";
+  char folder[4096];
+  return "Check the path" + (::getcwd(folder, sizeof folder)
+                                 ? "; relative paths begin at the working directory, " + printable(folder)
+                                 : std::string());
+}
+
+/// Returns a file that is there and has the same number as a missing one, with other leading zeros; empty: none.
+MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
+  constexpr const char* digits = "0123456789";
+  const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
+  if (end == 0) return {};
+  const std::size_t begin = path.find_last_not_of(digits, end - 1) + 1;
+  std::string value = path.substr(begin, end - begin);
+  value.erase(0, std::min(value.find_first_not_of('0'), value.size() - 1));
+  for (std::size_t width = value.size(); width <= 12; ++width) {
+    const std::string other = path.substr(0, begin) + std::string(width - value.size(), '0') + value + path.substr(end);
+    if (other != path && exists(other)) return other;
+  }
+  return {};
+}
+
+/// Returns a path with its last number replaced by *.
+MILLRACE_INLINE std::string glob_of(const std::string& path) {
+  constexpr const char* digits = "0123456789";
+  const std::size_t end = path.find_last_of(digits) + 1;
+  if (end == 0) return path;
+  const std::size_t begin = path.find_last_not_of(digits, end - 1) + 1;
+  return path.substr(0, begin) + "*" + path.substr(end);
+}
+
+/// Returns what to do about shards that cannot be read.
+MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
+  const auto first =
+      std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !unreadable_because(p).empty(); });
+  if (first == paths.end()) return "Check the paths";
+  if (const std::string other = with_other_zeros(*first); !other.empty())
+    return "'" + printable(other) + "' is there. Write the range with its leading zeros, as in {000..146}";
+  const std::string path = working_directory_hint(*first);
+  if (bad == paths.size()) return path;
+  return path + ". To use the shards that are there, name them by a glob such as '" +
+         printable(glob_of(*first)) + "'; indexed_shards also has .damaged_shards_at_most";
+}
+
 MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
   if (at_most >= paths.size()) return;
   constexpr std::size_t max_named = 3;
@@ -133,7 +183,7 @@ MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::
   if (bad <= at_most) return;
   throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
                         (bad > max_named ? ", ..." : ""),
-                    "Check the paths; relative paths begin at the working directory of the program");
+                    advice_about(paths, bad));
 }
 
 MILLRACE_INLINE std::uint64_t size_of_file(const std::string& path) noexcept {
@@ -176,8 +226,7 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, c
       if (rule.leaves_out_missing && !is_glob && !detail::exists(path)) continue;
       std::vector<std::string> matches = is_glob ? detail::glob_matches(path, rule) : std::vector<std::string>{path};
       if (matches.empty() && !rule.leaves_out_missing)
-        throw setup_error("no file matches '" + printable(path) + "'",
-                          "Check the path; relative paths begin at the working directory of the program");
+        throw setup_error("no file matches '" + printable(path) + "'", detail::working_directory_hint(path));
       for (auto& match : matches) {
         if (detail::is_folder(match)) append(detail::files_of_folder(match, rule));
         else paths.push_back(std::move(match));

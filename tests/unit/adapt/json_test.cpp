@@ -8,7 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 
 namespace mr = millrace;
 
@@ -111,6 +113,24 @@ TEST_CASE("numbers of any type, in its range") {
   CHECK(got_instead<bool>("1") == "got 1, expected true or false");
   CHECK(got_instead<float>("null") == "got null, expected a number in the range of f32");
   CHECK(got_instead<float>("[1]") == "got [1], expected a number in the range of f32");
+}
+
+TEST_CASE("NaN and infinities as json.dumps() writes them") {
+  const char* const document = R"({"a": NaN, "b": -Infinity, "c": Infinity, "text": "NaN \"-Infinity", "d": [1, NaN]})";
+  mr::scratch memory;
+  const auto from = mr::bytes::borrowed(std::string_view(document), "json");
+  CHECK(std::isnan(mr::json_field<float>("a")(from, memory)));
+  CHECK(mr::json_field<double>("b")(from, memory) == -std::numeric_limits<double>::infinity());
+  CHECK(mr::json_field<float>("c")(from, memory) == std::numeric_limits<float>::infinity());
+  CHECK(mr::json_field("text")(from, memory) == "NaN \"-Infinity");
+  const auto d = mr::json_field<std::vector<float>>("d")(from, memory);
+  CHECK(d[0] == 1);
+  CHECK(std::isnan(d[1]));
+  CHECK_THROWS_WITH_AS(mr::json_field<std::int32_t>("a")(from, memory),
+                       doctest::Contains("got NaN, expected an integer"), mr::data_error);
+  CHECK(refusal("b", document).find("got -Infinity, expected a string") != std::string::npos);
+  for (const char* wrong : {"{\"a\": Nan}", "{\"a\": NaNa}", "{\"a\": +Infinity}", "{NaN: 1}x", "{\"a\": NaN"})
+    CHECK_MESSAGE(refusal("a", wrong).find("is not valid JSON") != std::string::npos, wrong);
 }
 
 TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an error that says where") {

@@ -201,3 +201,23 @@ TEST_CASE("raw elements are not read from a file of another kind") {
   for (std::uint32_t i = 0; i <= 20; ++i) offsets.push_back(88);
   CHECK(message_of<std::uint32_t>(raw(offsets), "bin") == "no error");
 }
+
+TEST_CASE("bools are bytes, and two raw bytes are a bf16, as ml_dtypes writes it") {
+  const auto of = [](const char* type, std::string_view payload) {
+    return npy("{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (2,), }", payload);
+  };
+  const std::string bools = of("|b1", {"\1\0", 2});
+  CHECK(mr::array<std::uint8_t>(mr::bytes::borrowed(bools)).data == std::vector<std::uint8_t>{1, 0});
+  CHECK(mr::array<std::uint8_t, 1>(mr::bytes::borrowed(bools))(0) == 1);
+  CHECK(message_of<std::int8_t>(bools) ==
+        "the field 'npy' holds elements of type '|b1' (expected: '|i1', which is i8)");
+  for (const char* type : {"<V2", "|V2"}) {
+    const std::string halves = of(type, {"\x80\x3f\x00\xc0", 4});
+    const auto read = mr::array<mr::bf16>(mr::bytes::borrowed(halves));
+    REQUIRE(read.data.size() == 2);
+    CHECK(mr::detail::to_float(read.data[0]) == 1.0F);
+    CHECK(mr::detail::to_float(read.data[1]) == -2.0F);
+    CHECK(message_of<mr::f16>(halves).find("type '" + std::string(type) + "' (expected: '<f2'") != std::string::npos);
+  }
+  CHECK(message_of<mr::bf16>(of("<f2", "abcd")).find("(expected: '<V2', which is bf16)") != std::string::npos);
+}

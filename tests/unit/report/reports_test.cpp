@@ -53,8 +53,11 @@ TEST_CASE("a report replaces the one before it at once, and removes what a kille
   CHECK_FALSE(std::filesystem::exists(left));
   CHECK(std::filesystem::exists(other));
   CHECK(folder.file_count() == 6);
-  CHECK_THROWS_WITH_AS(mr::write_reports(r, folder / "nowhere/report"), doctest::Contains("nowhere/report.txt"),
-                       mr::io_error);
+  mr::write_reports(r, folder / "runs/7/report");   // makes its folders
+  CHECK(std::filesystem::exists(folder / "runs/7/report.html"));
+  std::ofstream(folder / "file") << "x";
+  CHECK_THROWS_WITH_AS(mr::write_reports(r, folder / "file/report"),
+                       doctest::Contains("cannot make the folder"), mr::io_error);
 }
 
 TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {

@@ -85,6 +85,20 @@ TEST_CASE("with a set index beside the shards a start asks for it alone") {
   CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
 }
 
+TEST_CASE("a page in the place of a set index that nobody named is ignored, and one that is named is an error") {
+  const both_places data;
+  const std::string page = "<!doctype html><html><body>app</body></html>";
+  data.files->files[beside].text = page;
+  CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
+  auto named = data.options();
+  named.set_index = beside;
+  CHECK_THROWS_WITH_AS(run(data.remote, {.source = named}), doctest::Contains("the set index cannot be used"),
+                       mr::data_error);
+  data.files->files[beside].text = "millrace set index 9\n";   // of a later version
+  CHECK_THROWS_WITH_AS(run(data.remote, {.source = data.options()}), doctest::Contains("the set index cannot be used"),
+                       mr::data_error);
+}
+
 TEST_CASE("a named set index serves shards that lie elsewhere, and local ones") {
   const both_places data;
   write_beside(data, data.local);

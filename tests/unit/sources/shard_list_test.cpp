@@ -92,6 +92,31 @@ TEST_CASE("what is missing is named at once, the first ones and how many") {
   }
 }
 
+TEST_CASE("the hints about missing shards help") {
+  const temporary_folder f;
+  const auto hint_of = [](const std::string& pattern) {
+    try {
+      (void)mr::list_shards(pattern);
+    } catch (const mr::setup_error& e) {
+      return e.hint();
+    }
+    return std::string("no error");
+  };
+  for (const char* number : {"000", "001", "002", "010"}) save(f / ("jpg-" + std::string(number) + ".tar"), "x");
+  CHECK(hint_of(f / "jpg-{0..2}.tar") ==
+        "'" + (f / "jpg-000.tar") + "' is there. Write the range with its leading zeros, as in {000..146}");
+  CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' is there"));
+  CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
+                                                    "'; indexed_shards also has .damaged_shards_at_most"));
+  CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of it");
+  CHECK(hint_of("~/none*.tar") == hint_of("~/none.tar"));
+  CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +
+                                   mr::printable(std::filesystem::current_path().string()));
+  CHECK(hint_of("/none.tar") == "Check the path");
+  CHECK(hint_of("s3://bucket/none.tar").starts_with("Include millrace/adapt/remote.hpp and give the source {.storage = "
+                                                    "mr::remote()}"));
+}
+
 TEST_CASE("commands and network addresses are refused and never followed") {
   const temporary_folder f;
   for (const std::string& location :

@@ -127,10 +127,12 @@ class atomic_file {
 
   [[noreturn]] void fail(std::string_view what, int reason) {
     abandon();
-    throw io_error(std::string(what) + " the file: " + reason_of(reason),
+    const bool is_shard = std::string_view(stage_) == "write_shards";
+    throw io_error(std::string(what) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +
+                       reason_of(reason),
                    reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
                                                         : "Check that the folder exists and may be written to",
-                   {.stage = stage_, .shard = path_});
+                   {.stage = stage_, .shard = is_shard ? path_ : std::string()});
   }
 
   std::string path_, folder_, temporary_;

@@ -75,8 +75,11 @@ class choice_search {
 
   /// Returns a checksum of (ordinal of the shard, number, times) of all samples so far; 0 if each was chosen once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about keys of the lists that no shard so far has; empty if all were found.
+  /// Returns a sentence about keys of the lists that no shard so far has, with keys that shards have; empty if all were
+  /// found.
   std::string missing() const;
+  /// Returns what to do about missing keys.
+  std::string advice() const;
 
  private:
   struct sought {
@@ -86,11 +89,13 @@ class choice_search {
 
   static sought seek(const std::shared_ptr<const key_table>& keys);
   static bool finds(sought& in, std::string_view key, std::string_view shard);
+  static std::string_view first_missing(const sought& of) noexcept;
   static void tell_missing(std::string& text, const char* option, const sought& of);
   std::size_t times(std::string_view key, std::string_view shard);
 
   const sample_choice* choice_;
   sought only_, without_;
+  std::vector<std::string> keys_;   // the first of the shards, to be shown beside those of the lists
   std::uint64_t shard_ = 0, checksum_ = 0;
   bool every_sample_once_ = true;
 };

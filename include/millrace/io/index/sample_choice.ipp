@@ -45,6 +45,9 @@ MILLRACE_INLINE choice_search::choice_search(const sample_choice& choice)
       without_(seek(choice.without.keys())) {}
 
 MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, std::string_view shard) {
+  constexpr std::size_t shown_keys = 3;
+  for (std::uint32_t number = 0; number < index.samples() && keys_.size() < shown_keys; ++number)
+    keys_.emplace_back(index.sample(number).key);
   std::vector<std::uint32_t> often(index.samples());
   std::uint64_t all = 0;
   for (std::uint32_t number = 0; number < index.samples(); ++number) {
@@ -65,7 +68,36 @@ MILLRACE_INLINE std::string choice_search::missing() const {
   std::string text;
   tell_missing(text, ".only", only_);
   tell_missing(text, ".without", without_);
-  return text;
+  if (text.empty() || keys_.empty()) return text;
+  text += ". Keys of the shards are";
+  for (std::size_t i = 0; i < keys_.size(); ++i) text += (i == 0 ? " '" : ", '") + printable(keys_[i], 100) + "'";
+  return text + ", ...";
+}
+
+MILLRACE_INLINE std::string choice_search::advice() const {
+  const std::string_view lost = first_missing(only_).empty() ? first_missing(without_) : first_missing(only_);
+  const std::string_view of_shard = keys_.empty() ? std::string_view() : std::string_view(keys_.front());
+  const auto has = [&](std::string_view key) {   // among the keys that are shown
+    return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
+  };
+  if (lost.starts_with("\xef\xbb\xbf")) return "Write the list without a byte order mark (BOM)";
+  if (lost.ends_with('\r')) return "Write the list with line ends of Unix, not CRLF";
+  if (lost.find_first_of(",\t") != std::string_view::npos && of_shard.find_first_of(",\t") == std::string_view::npos)
+    return "Write one key in each line of the list, without other columns";
+  if (!lost.empty() && (lost.front() == ' ' || lost.back() == ' '))
+    return "Write the list without blanks around the keys";
+  if (of_shard.starts_with("./") && !lost.starts_with("./")) return "Write the keys with ./ as the shards have them";
+  if (!of_shard.starts_with("./") && lost.starts_with("./")) return "Write the keys without ./";
+  const std::size_t name = lost.rfind('/') + 1;   // without a slash, npos + 1 is 0
+  if (const std::size_t dot = lost.find('.', name);
+      dot != std::string_view::npos && (dot > name || has(lost.substr(0, dot))))
+    return "Write the keys without the extension: a key ends at the first dot of the file name";
+  return "Compare the lists with the keys that examples/inspect --keys shows";
+}
+
+MILLRACE_INLINE std::string_view choice_search::first_missing(const sought& of) noexcept {
+  const auto at = std::find(of.found.begin(), of.found.end(), false);
+  return at == of.found.end() ? std::string_view() : of.keys->key(static_cast<std::size_t>(at - of.found.begin()));
 }
 
 MILLRACE_INLINE choice_search::sought choice_search::seek(const std::shared_ptr<const key_table>& keys) {

@@ -50,6 +50,8 @@ class set_index {
   explicit set_index(std::vector<set_index_shard> shards);
 
   /// Returns the set index of a file's content. Throws data_error, with `path`, if it is not sound.
+  /// Returns whether a text begins as a set index of any version does.
+  static bool has_mark(std::string_view text) noexcept;
   static set_index parse(std::string_view text, const std::string& path);
   /// Returns the content of a file.
   std::string text() const;

@@ -135,6 +135,11 @@ MILLRACE_INLINE set_index::set_index(std::vector<set_index_shard> shards) : shar
   std::sort(shards_.begin(), shards_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
+MILLRACE_INLINE bool set_index::has_mark(std::string_view text) noexcept {
+  const std::string_view of_any_version = set_index_mark.substr(0, set_index_mark.find_first_of("0123456789"));
+  return text.starts_with(of_any_version);
+}
+
 MILLRACE_INLINE set_index set_index::parse(std::string_view text, const std::string& path) {
   set_index index;
   index.shards_ = set_index_parser(text, path).shards();

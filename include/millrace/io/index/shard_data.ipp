@@ -66,7 +66,7 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
   if (positions == 0 && stored_samples_ > 0)
     throw setup_error("no sample is chosen: .only, .without, .where or .repeats leave out all " +
                           std::to_string(stored_samples_) + (keys_not_found_.empty() ? "" : "; " + keys_not_found_),
-                      "Compare the lists with the keys that examples/inspect shows");
+                      search.advice());
 }
 
 MILLRACE_INLINE std::uint64_t shard_data::id_of(const located_sample& s, std::uint64_t first_shard) const noexcept {

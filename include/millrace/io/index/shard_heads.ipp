@@ -44,7 +44,9 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const std::vector<std::s
     text = text_of_set_index(at, beside);
   } catch (const io_error&) {   // some stores refuse to tell of what is not there
   }
-  return text ? std::optional(set_index::parse(*text, beside)) : std::nullopt;
+  // Servers of web applications answer unknown names with a page. Nobody named this file.
+  if (!text || !set_index::has_mark(*text)) return std::nullopt;
+  return set_index::parse(*text, beside);
 }
 
 /// Returns the head that a set index tells.

@@ -188,6 +188,35 @@ TEST_CASE("keys that no shard has are told of, and a choice of nothing is an err
                        doctest::Contains("chosen 2^32 times or more together"), mr::setup_error);
 }
 
+TEST_CASE("keys that no shard has are shown with those of the shards, and with what is wrong with the list") {
+  const temporary_folder f;
+  mr::shard_writer writer({.pattern = f / "d-%d.tar"});
+  for (const char* key : {"./img0", "./img1", "./img2", "./img3"}) writer.write(key, {{"cls", "1"}});
+  writer.close();
+  const auto error_of = [&](const std::string& key) {
+    try {
+      mr::detail::shard_data data({f / "d-0.tar"}, {.choice = {.only = mr::key_list(std::vector<std::string>{key})}});
+    } catch (const mr::setup_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(error_of("./img1") == "no error");
+  const std::pair<const char*, const char*> wrong[] = {
+      {"img1", "Write the keys with ./ as the shards have them"},
+      {"./img1.jpg", "Write the keys without the extension"},
+      {"./img1\r", "not CRLF"},
+      {"\xef\xbb\xbf./img1", "without a byte order mark (BOM)"},
+      {"./img1 ", "without blanks around the keys"},
+      {"./img1,3", "without other columns"},
+      {"./other", "examples/inspect --keys shows"}};
+  for (const auto& [key, advice] : wrong) {
+    const std::string text = error_of(key);
+    CHECK(text.find("Keys of the shards are './img0', './img1', './img2', ...") != std::string::npos);
+    CHECK(text.find(advice) != std::string::npos);
+  }
+}
+
 TEST_CASE("a choice reads what it has chosen, and little more") {
   const temporary_folder f;
   const auto names = write_shards(f, 60'000);
