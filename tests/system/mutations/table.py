@@ -290,7 +290,7 @@ MUTATIONS = (
              "run/on_damage_test.cpp"),
     mutation("work: the digest counts a damaged sample", "work/batch_rows",
              "      of.digest = 0;\n", "", "run/on_damage_test.cpp"),
-    mutation("read: behind a sample that cannot be read one is lost", "read/indexed_source",
+    mutation("read: behind a sample that cannot be read one is lost", "read/block_reader",
              "good_ = ++at_;", "good_ = at_ += 2;", "run/on_damage_test.cpp"),
     mutation("run: one damaged sample more than allowed is taken", "run/damage_account",
              "if (damaged_ > options_.at_most)", "if (damaged_ > options_.at_most + 1)", "run/damage_limits_test.cpp"),
