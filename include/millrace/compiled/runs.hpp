@@ -13,6 +13,7 @@
 
 #include <millrace/sync/batch_ring.ipp>
 #include <millrace/sync/notice_outlet.ipp>
+#include <millrace/sync/slow_step.ipp>
 #include <millrace/sync/started_thread.ipp>
 #include <millrace/order/exact_order.ipp>
 #include <millrace/order/lane_cursor.ipp>
@@ -97,6 +98,7 @@
 #include <millrace/run/session_over.ipp>
 #include <millrace/run/session_share.ipp>
 #include <millrace/run/stall_watcher.ipp>
+#include <millrace/run/start_steps.ipp>
 #include <millrace/report/charts.ipp>
 #include <millrace/report/chrome_trace.ipp>
 #include <millrace/report/empirical_distribution.ipp>

@@ -45,6 +45,10 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
+  /// Begins to watch the trainer, who waits for a step of the session's start.
+  void watch(std::uint64_t now_ns);
+  /// Records that the session has started and the trainer does something else.
+  void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns`: when the copy of the last delivered batch arrived; 0 if unknown.
   void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept;

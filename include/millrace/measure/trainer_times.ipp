@@ -20,9 +20,22 @@ MILLRACE_INLINE std::string trainer_times::waits(std::uint64_t now_ns) const {
          " since " + detail::seconds_text(now_ns - std::min(now_ns, s.since_ns));
 }
 
+MILLRACE_INLINE void trainer_times::watch(std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  state_ = state{.watched = true, .waits = true, .since_ns = now_ns};
+}
+
+MILLRACE_INLINE void trainer_times::leave(std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  state_ = state{.watched = true, .since_ns = now_ns};
+}
+
 MILLRACE_INLINE void trainer_times::start(std::uint64_t now_ns) {
   started_ns_ = now_ns;
-  state_ = state{.watched = true, .since_ns = now_ns};
+  {
+    const std::lock_guard lock(mutex_);   // a stall_watcher may look
+    state_ = state{.watched = true, .since_ns = now_ns};
+  }
   kept_.reserve(kept_batches);
 }
 

@@ -87,16 +87,29 @@ class engine final : public engine_base {
   const planned& planned_order() const noexcept { return *planned_; }
 
  private:
+  std::unique_ptr<planned> plan(const flow_facts& facts, const session_options& options) {
+    const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
+    return planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()});
+  }
+  /// Returns what the source reads now.
+  std::string reads() const {
+    if constexpr (requires { source_.reads().waits(std::uint64_t{}); }) return source_.reads().waits(steady_now_ns());
+    else return {};
+  }
+
   [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
       : engine_base(options, facts.settings),
         source_(std::move(flow.source)),
-        planned_(planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
+        planned_(plan(facts, options)),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, options)),
         builder_(builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
-    read_stage_ = planned_->read(source_, read_options(options.epochs), first);
+    {
+      const start_steps::step counting(core_.start_of_run(), "finds where reading begins", [this] { return reads(); });
+      read_stage_ = planned_->read(source_, read_options(options.epochs), first);
+    }
     start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);
     current_ = batch(builder_.layout(), {});
   }

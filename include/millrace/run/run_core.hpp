@@ -23,6 +23,7 @@
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/stall_watcher.hpp>
+#include <millrace/run/start_steps.hpp>
 #include <millrace/work/batch_segment.hpp>
 #include <millrace/work/executor.hpp>
 
@@ -67,6 +68,9 @@ class run_core {
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
   /// Returns what decides about lost shards; null if the first one ends the run.
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
+
+  /// Returns the steps before the first batch.
+  start_steps& start_of_run() noexcept { return start_; }
 
   /// Starts the run. An error of the first samples is thrown by next().
   void start(run_parts parts);
@@ -125,7 +129,6 @@ class run_core {
   void allocate();
   void open_slots();
   void announce();
-  void watch_for_stalls();
 
   bool wait_for_sample(std::uint64_t position);
   bool advance_any();
@@ -162,6 +165,7 @@ class run_core {
   std::size_t slot_bytes_ = 0;
   std::string description_;
   std::vector<notice> start_notices_;   // of allocate(), until announce()
+  std::atomic<bool> started_{false};            // all nodes may be asked what they wait for
   std::atomic<bool> called_{false};   // a call of the trainer has not returned
   bool down_ = false;
 
@@ -175,6 +179,7 @@ class run_core {
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0};
   trainer_times times_;
+  start_steps start_{times_};
   warm_up_figures warm_ups_;
   std::unique_ptr<stall_watcher> watcher_;
   const process_figures at_start_;

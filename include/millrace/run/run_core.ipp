@@ -38,6 +38,9 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
   if (settings_.batch_rows == 0)
     throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
+  start_.enter("plans the run");
+  if (options_.stalls.after_ns != std::uint64_t{0})
+    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
 MILLRACE_INLINE run_core::~run_core() { shut_down(); }
@@ -47,11 +50,13 @@ MILLRACE_INLINE void run_core::start(run_parts parts) {
     const core_scope here(cores_);   // the threads that start now stay there
     connect(std::move(parts));
     start_threads();
+    start_.enter("waits for the first sample, which fixes the shapes");
     if (!learn_shapes()) return;
+    start_.enter("allocates slots");
     allocate();
     open_slots();
+    start_.over();
     announce();
-    watch_for_stalls();
   } catch (...) {
     shut_down();
     throw;
@@ -72,6 +77,7 @@ MILLRACE_INLINE void run_core::start_threads() {
   concurrency_.open(nodes_);
   for (pipeline_node* c : nodes_)
     if (c != output_.get()) c->start();
+  started_.store(true);
 }
 
 /// The lowest position that has an item fixes the shapes. Returns false after its error, which is that of the first
@@ -155,11 +161,6 @@ MILLRACE_INLINE void run_core::announce() {
   }
   for (const notice& n : std::exchange(start_notices_, {})) notices_.deliver(n);
   deliver_news();
-}
-
-MILLRACE_INLINE void run_core::watch_for_stalls() {
-  if (options_.stalls.after_ns > 0)
-    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
 MILLRACE_INLINE void run_core::wait_for_calls() noexcept {
@@ -368,7 +369,9 @@ MILLRACE_INLINE flow_figures run_core::figures() const {
 
 MILLRACE_INLINE std::string run_core::waits() const {
   const std::uint64_t now = steady_now_ns();
-  std::string text = times_.waits(now);
+  std::string text = start_.text();
+  if (text.empty()) text = times_.waits(now);
+  if (!started_.load()) return text;
   for (std::size_t i = nodes_.size(); i-- > 0;)
     if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
   return text;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -30,7 +31,9 @@ namespace detail {
 
 /// Reports what each stage waits for when a run stalls. It never ends anything.
 struct stall_watch {
-  std::uint64_t after_ns = 0;   ///< least time in next() or in a step that is a stall; 0: off
+  /// Least time that is a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
+  /// Empty: 10 s, and the time between two calls is the trainer's own business.
+  std::optional<std::uint64_t> after_ns{};
 };
 
 class tuning_rule;   // tune/autotuner.hpp

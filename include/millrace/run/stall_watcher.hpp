@@ -33,7 +33,8 @@ class stall_watcher {
   void look();
   void report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept;
 
-  const stall_watch watch_;
+  const std::uint64_t after_ns_;
+  const bool steps_;   // reports long steps of the trainer too
   const trainer_times* const trainer_;
   const std::function<std::string()> who_waits_;
   notice_outlet* const notices_;

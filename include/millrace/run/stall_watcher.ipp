@@ -12,7 +12,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
                                              std::function<std::string()> who_waits, notice_outlet& notices)
-    : watch_(std::move(watch)),
+    : after_ns_(watch.after_ns.value_or(10'000'000'000)),
+      steps_(watch.after_ns.has_value()),
       trainer_(&trainer),
       who_waits_(std::move(who_waits)),
       notices_(&notices),
@@ -35,9 +36,9 @@ MILLRACE_INLINE void stall_watcher::look() {
     const trainer_times::state trainer = trainer_->now();
     const std::uint64_t now = steady_now_ns();
     const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
-    std::uint64_t next_ns = watch_.after_ns;
-    if (trainer.watched && trainer.since_ns != told_of_ns) {
-      if (late_ns >= watch_.after_ns) {
+    std::uint64_t next_ns = after_ns_;
+    if (trainer.watched && (trainer.waits || steps_) && trainer.since_ns != told_of_ns) {
+      if (late_ns >= after_ns_) {
         told_of_ns = trainer.since_ns;
         lock.unlock();
         report(trainer, late_ns);

@@ -80,6 +80,7 @@ namespace detail {
 struct listing_options {
   folder_rule rule = shards_of_a_folder;
   storage at{};
+  std::uint64_t report_after_ns = 10'000'000'000;   ///< a listing of this length is reported on stderr
 };
 
 /// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder

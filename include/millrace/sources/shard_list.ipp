@@ -6,6 +6,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/sources/brace_expansion.hpp>
+#include <millrace/sync/slow_step.hpp>
 #include <millrace/sources/path_glob.hpp>
 
 #include <dirent.h>
@@ -260,6 +261,7 @@ MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, 
 }
 
 MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o) {
+  slow_step step("lists files in the storage", {.after_ns = o.report_after_ns});
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= pattern.size();) {
     const std::size_t end = std::min(pattern.find("::", at), pattern.size());
@@ -271,11 +273,13 @@ MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, c
       const std::size_t glob = name.find_first_of("*?[");
       const bool is_folder = name.ends_with('/');
       if (glob == std::string::npos && !is_folder) {
+        const slow_step::item here(step, name);
         if (o.rule.leaves_out_missing && !o.at->find(name)) continue;
         names.push_back(name);
         continue;
       }
       const std::size_t before = names.size();
+      const slow_step::item here(step, name);
       for (std::string& found : o.at->list(name.substr(0, glob))) {
         if (means(name, found, o.rule)) names.push_back(std::move(found));
       }

@@ -3,6 +3,7 @@
 
 #include <millrace/io/file/at_once.hpp>
 
+#include <millrace/sync/slow_step.hpp>
 #include <millrace/sync/started_thread.hpp>
 
 #include <algorithm>
@@ -13,6 +14,14 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act) {
+  slow_step step(o.what, {.items = o.names.size(), .after_ns = o.report_after_ns});
+  at_once(o.names.size(), o.max_threads, [&](std::size_t i) {
+    const slow_step::item here(step, o.names[i]);
+    act(i);
+  });
+}
 
 MILLRACE_INLINE void at_once(std::size_t count, std::size_t max_threads,
                              const std::function<void(std::size_t)>& act) {

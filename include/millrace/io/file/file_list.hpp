@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  file_list(std::vector<std::string> names, storage at);
+  /// A look-up of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
+  file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = 10'000'000'000);
 
   std::size_t size() const noexcept { return names_.size(); }
   const std::string& name(std::size_t file) const noexcept { return names_[file]; }

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
+MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns)
     : names_(std::move(names)), at_(std::move(at)) {
   if (at_.is_local()) return;
   std::vector<file_stamp> stamps(names_.size());
@@ -18,7 +18,8 @@ MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
   std::string named;
   constexpr std::size_t max_threads = 32;
   std::vector<std::optional<file_stamp>> found(names_.size());
-  at_once(names_.size(), max_threads, [&](std::size_t i) { found[i] = find_stamp(at_, names_[i]); });
+  at_once({.what = "looks up files in the storage", .names = names_, .max_threads = max_threads,
+           .report_after_ns = report_after_ns}, [&](std::size_t i) { found[i] = find_stamp(at_, names_[i]); });
   for (std::size_t i = 0; i < names_.size(); ++i) {
     if (found[i]) stamps[i] = *found[i];
     else if (++missing <= 3) named += (named.empty() ? "'" : ", '") + printable(names_[i]) + "'";

@@ -31,6 +31,7 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/io/index/entries_build.hpp>
 #include <millrace/io/index/index_file.hpp>
+#include <millrace/sync/slow_step.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -55,6 +56,7 @@ struct index_build_options {
   unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
                                  ///< storage
   int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
+  std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
   entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
 };
@@ -120,6 +122,7 @@ class index_builder {
 
   std::span<const std::string> shards_;
   const index_build_options& options_;
+  slow_step* step_ = nullptr;   // of run()
   bool terminal_;
   unsigned threads_of_shard_ = 1;   // for its entry points
   std::atomic<std::size_t> next_{0};

@@ -33,6 +33,9 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.keep && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
+  slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.progress_file >= 0,
+                                              .after_ns = options_.report_after_ns});
+  step_ = &step;
   const unsigned cores = std::max(usable_cores(), 1U);
   const unsigned usual =
       !options_.files.storage.is_local() ? stored_at_once : options_.entries ? cores : std::min(cores, 8U);
@@ -67,6 +70,7 @@ MILLRACE_INLINE void index_builder::work() noexcept {
     if (shard >= shards_.size() || shard > failed_from_) return;
     try {
       if (!pool) pool.emplace();
+      const slow_step::item here(*step_, shards_[shard]);
       look_at(shard, *pool);
     } catch (...) {
       const std::lock_guard lock(mutex_);

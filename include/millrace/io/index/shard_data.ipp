@@ -53,7 +53,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
   if (!options_.files.storage.is_local())
-    at_once(names_.size(), stored_at_once, [this](std::size_t shard) { static_cast<void>(index(shard)); });
+    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once}, [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     chosen_.push_back(search.choose(index(i), names_[i]));

@@ -1,0 +1,59 @@
+// The steps of a session's start, so that a stall before the first batch can be named.
+//
+//   mr::detail::start_steps start(times);               // tells trainer_times that the trainer waits
+//   start.enter("allocates slots");
+//   {
+//     const mr::detail::start_steps::step here(start, "plans the order", [&] { return meter.waits(now); });
+//   }
+//   start.text();     // "start: plans the order, since 31.2 s; 1 read under way, ..."; empty once the start is over
+//   start.over();
+//
+// Errors: none. Threads: the trainer enters steps; text() from any thread.
+#pragma once
+
+#include <millrace/measure/trainer_times.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The current step of a session that has no batch yet.
+class start_steps {
+ public:
+  explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
+
+  /// Begins a step, which ends with the next one. `name` is a literal.
+  void enter(const char* name);
+  /// The session has started.
+  void over();
+  /// Returns the step, since when, and what it reads.
+  std::string text() const;
+
+  /// A step during which `reads` says what is read.
+  class step {
+   public:
+    step(start_steps& of, const char* name, std::function<std::string()> reads);
+    step(const step&) = delete;
+    step& operator=(const step&) = delete;
+    ~step();
+
+   private:
+    start_steps* const of_;
+  };
+
+ private:
+  trainer_times* const times_;
+  mutable std::mutex mutex_;   // guards all members below
+  const char* name_ = nullptr;   // null: not in a step
+  std::uint64_t since_ns_ = 0;
+  std::function<std::string()> reads_{};
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/start_steps.ipp>
+#endif

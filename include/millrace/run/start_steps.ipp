@@ -1,0 +1,49 @@
+// Defines what start_steps.hpp declares.
+#pragma once
+
+#include <millrace/run/start_steps.hpp>
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/read_meter.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void start_steps::enter(const char* name) {
+  const std::uint64_t now = steady_now_ns();
+  times_->watch(now);
+  const std::lock_guard lock(mutex_);
+  name_ = name;
+  since_ns_ = now;
+}
+
+MILLRACE_INLINE void start_steps::over() {
+  times_->leave(steady_now_ns());
+  const std::lock_guard lock(mutex_);
+  name_ = nullptr;
+}
+
+MILLRACE_INLINE std::string start_steps::text() const {
+  const std::lock_guard lock(mutex_);
+  if (!name_) return {};
+  const std::uint64_t now = steady_now_ns();
+  std::string text = std::string("start: ") + name_ + ", since " + seconds_text(now - std::min(now, since_ns_));
+  if (const std::string reads = reads_ ? reads_() : std::string(); !reads.empty()) text += "; " + reads;
+  return text;
+}
+
+MILLRACE_INLINE start_steps::step::step(start_steps& of, const char* name, std::function<std::string()> reads)
+    : of_(&of) {
+  of.enter(name);
+  const std::lock_guard lock(of.mutex_);
+  of.reads_ = std::move(reads);
+}
+
+MILLRACE_INLINE start_steps::step::~step() {
+  const std::lock_guard lock(of_->mutex_);
+  of_->reads_ = nullptr;
+}
+
+}}}  // namespace millrace::detail

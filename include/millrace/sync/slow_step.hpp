@@ -1,0 +1,71 @@
+// Reports a step that takes long while no session watches it yet, such as listing files or building indexes.
+//
+//   mr::detail::slow_step step("looks up files in the storage", {.items = names.size()});
+//   {
+//     const mr::detail::slow_step::item here(step, names[i]);      // on any thread
+//     found[i] = at->find(names[i]);
+//   }
+//
+// A step that is not over after `after_ns` is a line on stderr, with the number of done items and the longest one under
+// way; another line follows after twice that time, and so on.
+// Errors: without a thread nothing is reported. Threads: one of its own, until the destructor.
+#pragma once
+
+#include <millrace/measure/read_meter.hpp>
+#include <millrace/sync/notice_outlet.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Watches one step.
+class slow_step {
+ public:
+  struct options {
+    std::size_t items = 0;      ///< of the step; 0: unknown
+    bool only_stalls = false;   ///< reports only if no item was done since the last look: the step shows its progress
+    std::uint64_t after_ns = 10'000'000'000;
+  };
+  explicit slow_step(std::string what, options o);
+  slow_step(const slow_step&) = delete;
+  slow_step& operator=(const slow_step&) = delete;
+  ~slow_step();
+
+  /// One item of the step, from its construction to its destruction.
+  class item {
+   public:
+    /// `name` has to live as long as the item.
+    item(slow_step& of, std::string_view name) noexcept : of_(&of), running_(of.meter_, name) {}
+    ~item() { of_->done_.fetch_add(1, std::memory_order_relaxed); }
+
+   private:
+    slow_step* const of_;
+    read_meter::running running_;
+  };
+
+ private:
+  void watch();
+  void report();
+
+  const std::string what_;
+  const options options_;
+  const std::uint64_t started_ns_;
+  notice_outlet notices_;
+  read_meter meter_;
+  std::atomic<std::uint64_t> done_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;   // the last member: it uses the others
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sync/slow_step.ipp>
+#endif

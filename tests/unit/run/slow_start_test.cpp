@@ -1,0 +1,238 @@
+// Reports before the first batch: each step of a start that takes long is named, with the file that it waits for. A
+// storage that blocks until the report has arrived stands in for a slow one.
+#include <millrace/io/file/file_list.hpp>
+#include <millrace/io/index/index_build.hpp>
+#include <millrace/millrace.hpp>
+#include <millrace/shards.hpp>
+#include <millrace/sources/shard_list.hpp>
+
+#include "../io/tar_bytes.hpp"
+#include "quiet_sessions.hpp"
+#include "stall_watchdog.hpp"
+
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <thread>
+
+namespace mr = millrace;
+
+namespace {
+
+struct row {
+  std::int32_t n;
+};
+row number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+
+constexpr std::uint64_t millisecond = 1'000'000;
+
+/// What the storage blocks in, until `open`.
+struct gate {
+  std::string in{};   // "find", "open", "read" or "list"
+  std::string name{};
+  std::atomic<bool> open{false};
+  void pass(const std::string& call, const std::string& file) {
+    if (call != in || (!name.empty() && file != name)) return;
+    while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+/// A storage in memory that blocks in one kind of call.
+struct slow_storage {
+  struct file {
+    std::string name;
+    std::shared_ptr<const std::string> bytes;
+    std::shared_ptr<gate> at;
+    mr::file_identity identity() const { return {.size_bytes = bytes->size(), .version = "1"}; }
+    std::size_t read_at(std::uint64_t from, std::span<std::byte> to) {
+      at->pass("read", name);
+      if (from >= bytes->size()) return 0;
+      const auto n = std::min<std::size_t>(to.size(), bytes->size() - from);
+      std::memcpy(to.data(), bytes->data() + from, n);
+      return n;
+    }
+  };
+  std::map<std::string, std::shared_ptr<const std::string>> files;
+  std::shared_ptr<gate> at;
+
+  std::unique_ptr<file> open(const std::string& name) const {
+    const auto it = files.find(name);
+    if (it == files.end()) return nullptr;
+    at->pass("open", name);
+    return std::make_unique<file>(file{name, it->second, at});
+  }
+  std::optional<mr::file_identity> find(const std::string& name) const {
+    const auto it = files.find(name);
+    if (it == files.end()) return std::nullopt;
+    at->pass("find", name);
+    return mr::file_identity{.size_bytes = it->second->size(), .version = "1"};
+  }
+  std::vector<std::string> list(const std::string& prefix) const {
+    at->pass("list", prefix);
+    std::vector<std::string> all;
+    for (const auto& [name, bytes] : files)
+      if (name.starts_with(prefix)) all.push_back(name);
+    return all;
+  }
+};
+
+slow_storage storage_with(std::shared_ptr<gate> at) {
+  slow_storage s{.files = {}, .at = std::move(at)};
+  for (int shard = 0; shard < 3; ++shard) {
+    std::string tar;
+    for (int i = 0; i < 20; ++i) {
+      const std::string n = std::to_string(20 * shard + i);
+      tar += tar_test::file("k" + n + ".cls", n);
+    }
+    tar += std::string(1'024, '\0');
+    s.files["m:s-" + std::to_string(shard) + ".tar"] = std::make_shared<const std::string>(tar);
+  }
+  return s;
+}
+
+/// Runs `act`, in which something blocks, and opens the gate once stderr has a report. Returns what stderr has.
+template <class Act>
+std::string said_while_slow(const std::shared_ptr<gate>& at, const Act& act) {
+  const stall_watchdog watchdog;
+  std::FILE* const file = std::tmpfile();
+  const int before = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  const auto said = [&] {
+    std::string text(4'000, '\0');
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, pread(fileno(file), text.data(), text.size(), 0))));
+    return text;
+  };
+  std::thread opens([&] {
+    while (said().find("before the first batch: ") == std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    at->open = true;
+  });
+  act();
+  opens.join();
+  dup2(before, STDERR_FILENO);
+  close(before);
+  const std::string text = said();
+  std::fclose(file);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("listing and looking up files in a storage are reported with the file") {
+  {
+    const auto at = std::make_shared<gate>();
+    at->in = "list";
+    const std::string text = said_while_slow(at, [&] {
+      CHECK(mr::detail::list_stored("m:s-*.tar", {.at = storage_with(at), .report_after_ns = 5 * millisecond}).size() ==
+            3);
+    });
+    CHECK_MESSAGE(text.find("millrace: before the first batch: lists files in the storage") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("m:s-*.tar") != std::string::npos, text);
+  }
+  {
+    const auto at = std::make_shared<gate>();
+    at->in = "find";
+    at->name = "m:s-1.tar";
+    const std::string text = said_while_slow(at, [&] {
+      const mr::detail::file_list files({"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"}, storage_with(at), 5 * millisecond);
+      CHECK(files.size() == 3);
+    });
+    CHECK_MESSAGE(text.find("looks up files in the storage, ") != std::string::npos, text);
+    CHECK_MESSAGE(text.find(" of 3 done after ") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("the longest now: m:s-1.tar") != std::string::npos, text);
+  }
+}
+
+TEST_CASE("an index build that stands still is reported with its shard") {
+  const auto at = std::make_shared<gate>();
+  at->in = "read";
+  at->name = "m:s-2.tar";
+  const std::vector<std::string> names{"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"};
+  const std::string text = said_while_slow(at, [&] {
+    const auto built = mr::detail::build_indexes(
+        names, {.files = {.storage = storage_with(at)}, .keep = false, .report_after_ns = 5 * millisecond});
+    CHECK(built.indexes.size() == 3);
+  });
+  CHECK_MESSAGE(text.find("reads and builds indexes, ") != std::string::npos, text);
+  CHECK_MESSAGE(text.find("the longest now: m:s-2.tar") != std::string::npos, text);
+}
+
+TEST_CASE("a session whose first sample is late reports the step and the file to its notice function") {
+  const stall_watchdog watchdog;
+  for (const std::string call : {"open", "read"})
+    for (const int threads : {0, 2}) {
+      CAPTURE(call);
+      CAPTURE(threads);
+      const auto at = std::make_shared<gate>();
+      at->in = call;
+      at->name = "m:s-1.tar";
+      std::vector<mr::notice> stalls;
+      auto options = quiet(threads);
+      options.stalls = {.after_ns = 20 * millisecond};
+      options.notice = [&](const mr::notice& n) {
+        if (n.kind != mr::notice_kind::stall) return;
+        stalls.push_back(n);
+        at->open = true;
+      };
+      mr::session run{mr::shards("m:s-1.tar", {.storage = storage_with(at)}) | mr::map(number_of) |
+                          mr::batch<&row::n>({.size = 4}),
+                      options};
+      std::size_t rows = 0;
+      for (auto& b : run) rows += b.size();
+      CHECK(rows == 20);
+      REQUIRE(!stalls.empty());
+      CHECK(stalls[0].severity == mr::notice_severity::warning);
+      CHECK_MESSAGE(stalls[0].text.find("start: waits for the first sample") != std::string::npos, stalls[0].text);
+      if (threads > 0) CHECK_MESSAGE(stalls[0].text.find("m:s-1.tar") != std::string::npos, stalls[0].text);
+    }
+}
+
+TEST_CASE("a resumed session that counts samples reports it") {
+  const stall_watchdog watchdog;
+  const auto flow = [](const std::shared_ptr<gate>& at) {
+    return mr::shards("m:s-{0..2}.tar", {.storage = storage_with(at)}) | mr::map(number_of) |
+           mr::batch<&row::n>({.size = 4});
+  };
+  auto options = quiet(1);
+  options.epoch_batches = 10;
+  options.world = {.rank = 0, .size = 3};   // ranks have lanes, whose samples are counted
+  options.epochs = 2;
+  options.stalls = {.after_ns = 20 * millisecond};
+  {
+    mr::session run{flow(std::make_shared<gate>()), options};
+    mr::position at;
+    for (int i = 0; i < 7; ++i) at = run.next().position();
+    options.resume = mr::to_text(at);
+  }
+  const auto at = std::make_shared<gate>();
+  at->in = "read";
+  std::string first;
+  options.notice = [&](const mr::notice& n) {
+    if (n.kind != mr::notice_kind::stall) return;
+    if (first.empty()) first = n.text;
+    at->open = true;
+  };
+  mr::session run{flow(at), options};
+  CHECK(run.next().size() == 4);
+  CHECK_MESSAGE(first.find("start: finds where reading begins") != std::string::npos, first);
+  CHECK_MESSAGE(first.find("m:s-") != std::string::npos, first);
+}
+
+TEST_CASE("stalls are watched from the start by default, and not with after_ns = 0") {
+  mr::session run{mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 4}),
+                  quiet(1)};
+  CHECK_FALSE(mr::session_options{}.stalls.after_ns.has_value());
+  CHECK(run.next().size() == 4);
+  auto off = quiet(1);
+  off.stalls = {.after_ns = 0};
+  mr::session silent{mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 4}),
+                     off};
+  CHECK(silent.next().size() == 4);
+}
