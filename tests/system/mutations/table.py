@@ -359,7 +359,7 @@ MUTATIONS = (
              "now < found_->keys.expires_seconds - margin_seconds ||", "now < found_->keys.expires_seconds ||",
              "adapt/remote/key_provider_test.cpp"),
     mutation("remote: refused keys are renewed again and again", "adapt/remote/store/key_provider",
-             "if (refused_at_ && now < *refused_at_ + pause_seconds) return false;", "",
+             "if (now >= trouble_->next_look) look(now);", "look(now);",
              "adapt/remote/key_provider_test.cpp"),
     mutation("remote: any host may be a container's agent", "adapt/remote/store/credential_sources",
              "if (relative.empty() && !may_have_token(url))", "if (false && !may_have_token(url))",
