@@ -86,6 +86,10 @@ namespace own_file {
 namespace loose_files {
 #include "recipe_23.hpp"
 }
+namespace behind_a_c_header {
+#include "recipe_24.hpp"
+#include "recipe_25.hpp"
+}
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 damaged_samples::example damaged_samples::prepare(const millrace::record& r) {
@@ -116,5 +120,6 @@ int main() {
   (void)entry_points::flow_with_entries();
   damaged_samples::train(model);
   own_file::for_each_batch("", 1, [](const own_file::rows&) {});
+  behind_a_c_header::loader_close(behind_a_c_header::loader_open("", 1, ""));
   return ctrl_c::train(model, "");
 }
