@@ -15,6 +15,7 @@
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
+#include <millrace/sources/missing_headers.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/expand.hpp>

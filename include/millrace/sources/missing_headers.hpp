@@ -1,0 +1,138 @@
+// Names that the umbrella does not bring, so that the compiler says which header has them.
+//
+//   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
+//
+// Each function is declared once more here, with a parameter that any argument converts to until the right header is
+// included. Types are only declared, and calls with options in braces fit nothing; both show a line of this file, whose
+// comment has the header. No declaration here conflicts with the right one or is chosen in its place.
+// Cost: declarations only.
+#pragma once
+
+#include <millrace/flow/diagnose.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/io/file/storage.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+struct indexed_shards_options;
+struct files_options;
+struct lines_options;
+struct token_files_options;
+struct bucket_options;
+struct png_options;
+struct webp_options;
+struct remote_options;
+struct grid_options;
+struct run_report;
+
+template <class T, std::size_t N>
+class ragged;           // millrace: #include <millrace/item/ragged.hpp>
+struct packed;          // millrace: #include <millrace/text.hpp>
+class line;             // millrace: #include <millrace/lines.hpp>
+class padded_picture;   // millrace: #include <millrace/pictures.hpp>
+class ragged_picture;   // millrace: #include <millrace/pictures.hpp>
+class rgba_picture;     // millrace: #include <millrace/pictures.hpp>
+class key_list;         // millrace: #include <millrace/shards.hpp>
+
+namespace detail {
+
+struct take_stage;
+
+/// A type whose header is included.
+template <class T>
+concept is_complete = requires { sizeof(T); };
+
+namespace diagnose {
+
+// Parameters that any argument converts to, with an error, until the header is included.
+struct needs_shards {
+  template <class T, class Marker = indexed_shards_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/shards.hpp>")))
+  needs_shards(T&&);
+};
+struct needs_files {
+  template <class T, class Marker = files_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/files.hpp>")))
+  needs_files(T&&);
+};
+struct needs_lines {
+  template <class T, class Marker = lines_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/lines.hpp>")))
+  needs_lines(T&&);
+};
+struct needs_text {
+  template <class T, class Marker = token_files_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/text.hpp>")))
+  needs_text(T&&);
+};
+struct needs_take {
+  template <class T, class Marker = detail::take_stage>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/stages/take.hpp>")))
+  needs_take(T&&);
+};
+struct needs_pictures {
+  template <class T, class Marker = png_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/pictures.hpp>")))
+  needs_pictures(T&&);
+};
+struct needs_webp {
+  template <class T, class Marker = webp_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/webp.hpp>")))
+  needs_webp(T&&);
+};
+struct needs_metrics {
+  template <class T, class Marker = grid_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/metrics.hpp>")))
+  needs_metrics(T&&);
+};
+struct needs_report {
+  template <class T, class Marker = run_report>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/report.hpp>")))
+  needs_report(T&&);
+};
+/// The options that most calls of a source have.
+struct only_a_seed {
+  std::uint64_t seed = 0;
+};
+
+}  // namespace diagnose
+
+}  // namespace detail
+
+detail::broken_flow indexed_shards(detail::diagnose::needs_shards);   // millrace: #include <millrace/shards.hpp>
+detail::broken_flow indexed_shards(detail::diagnose::needs_shards, detail::diagnose::only_a_seed);
+detail::broken_flow files(detail::diagnose::needs_files);   // millrace: #include <millrace/files.hpp>
+detail::broken_flow files(detail::diagnose::needs_files, detail::diagnose::only_a_seed);
+detail::broken_flow lines(detail::diagnose::needs_lines);   // millrace: #include <millrace/lines.hpp>
+detail::broken_flow lines(detail::diagnose::needs_lines, detail::diagnose::only_a_seed);
+detail::broken_flow token_files(detail::diagnose::needs_text);   // millrace: #include <millrace/text.hpp>
+detail::broken_flow token_files(detail::diagnose::needs_text, detail::diagnose::only_a_seed);
+detail::broken_batch keys_from(detail::diagnose::needs_shards);       // millrace: #include <millrace/shards.hpp>
+detail::broken_batch folder_classes(detail::diagnose::needs_files);   // millrace: #include <millrace/files.hpp>
+detail::broken_stage take(detail::diagnose::needs_take);   // millrace: #include <millrace/stages/take.hpp>
+picture png(detail::diagnose::needs_pictures);             // millrace: #include <millrace/pictures.hpp>
+picture pnm(detail::diagnose::needs_pictures);             // millrace: #include <millrace/pictures.hpp>
+picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include <millrace/pictures.hpp>
+picture webp(detail::diagnose::needs_webp);                // millrace: #include <millrace/adapt/webp.hpp>
+void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
+void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
+/// Exists for its message: storages behind a network have a header of their own.
+template <class Marker = remote_options>
+  requires(!detail::is_complete<Marker>)
+__attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))
+storage remote();
+
+}}  // namespace millrace

@@ -1,0 +1,13 @@
+// error: (wrong number of|too few) template arguments
+// shows: millrace: #include <millrace/item/ragged.hpp>
+// errors: 2
+#include <millrace/millrace.hpp>
+#if !MISTAKE
+#include <millrace/item/ragged.hpp>
+#endif
+
+namespace mr = millrace;
+
+struct example {
+  mr::ragged<int> words;   // wrong here
+};
