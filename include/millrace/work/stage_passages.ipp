@@ -11,8 +11,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a number with commas: 50,000.
 MILLRACE_INLINE std::string with_commas(std::uint64_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t i = text.size(); i > 3;) text.insert(i -= 3, ",");
+  const std::string digits = std::to_string(n);
+  std::string text;   // grows at its end: g++ 12 warns of text.insert() at -O3
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 
