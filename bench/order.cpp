@@ -21,12 +21,13 @@ namespace {
 /// 1.28 million samples in 1,281 parts.
 mr::detail::exact_order image_net_sized(std::size_t window, std::uint64_t seed) {
   return mr::detail::exact_order(
-      {.seed = seed, .counts = std::vector<std::uint64_t>(1'281, 1'000), .window = window, .global_batch = 192});
+      {.seed = seed, .counts = std::vector<std::uint64_t>(1'281, 1'000), .window = window, .lanes = 48,
+       .global_batch = 192});
 }
 
 /// As many samples in four sources of 7 : 5 : 3 : 1, each with the whole window.
 mr::detail::mix_plan mix_of_four(std::size_t window) {
-  mr::detail::mix_plan_options o{.on_exhausted = mr::detail::exhausted::reweight, .global_batch = 192};
+  mr::detail::mix_plan_options o{.on_exhausted = mr::detail::exhausted::reweight, .lanes = 48, .global_batch = 192};
   for (const std::size_t share : {7, 5, 3, 1})
     o.sources.push_back({.weight = static_cast<double>(share),
                          .seed = share,

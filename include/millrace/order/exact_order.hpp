@@ -86,9 +86,7 @@ class exact_order {
   /// Returns the options, with the number of lanes that the order has.
   const options& settings() const noexcept { return options_; }
   /// Returns whether a pass is a uniform permutation, because the window covers the data set.
-  bool permutes() const noexcept {
-    return options_.permutes && options_.shuffled && options_.window >= samples_ && options_.window > 1;
-  }
+  bool permutes() const noexcept { return permutes_; }
   /// Returns the same order with another window. Automatic lanes follow the window.
   exact_order with_window(std::size_t window) const;
   /// Returns the samples by which the window of one lane moves a sample; the pass where it is permuted.
@@ -152,7 +150,7 @@ class exact_order {
   static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 
   options options_;
-  bool lanes_are_automatic_ = false;
+  bool lanes_are_automatic_ = false, permutes_ = false;
   std::uint64_t samples_ = 0, dropped_ = 0;
   std::uint64_t lane_window_ = 0;   // in 1/65536 of a sample
 };

@@ -28,10 +28,15 @@ MILLRACE_INLINE void lane_cursor::load(std::uint64_t pass) {
 }
 
 MILLRACE_INLINE located_sample lane_cursor::find(std::uint64_t number) {
-  if (plan_->permutes()) return layout_.find_from(lanes_.front().near_shard, permutation_[number]);
   if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
+  if (plan_->permutes()) return layout_.find_from(lanes_.front().near_shard, permutation_[number]);
   const std::uint64_t lane = number % plan_->settings().lanes, ordinal = number / plan_->settings().lanes;
   open_lane& at = lanes_[lane / lane_step_];
+  if (!at.entered || at.walk.ordinal() != ordinal) enter(at, lane, ordinal);
+  return layout_.find_from(at.near_shard, at.begin + at.walk.next());
+}
+
+MILLRACE_INLINE void lane_cursor::enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal) {
   // Other ranks have the samples between two of this rank's in one lane: fewer than there are ranks.
   if (!at.entered || at.walk.ordinal() > ordinal || ordinal - at.walk.ordinal() >= world_.size) {
     at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
@@ -39,7 +44,6 @@ MILLRACE_INLINE located_sample lane_cursor::find(std::uint64_t number) {
     at.entered = true;
   }
   while (at.walk.ordinal() < ordinal) static_cast<void>(at.walk.next());
-  return layout_.find_from(at.near_shard, at.begin + at.walk.next());
 }
 
 }}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // The rule for the order of an indexed run: that of the resume point, else today's.
 //
-//   const mr::detail::order_rule rule = mr::detail::order_rule_of(options);
-//   mr::detail::exact_order order({.counts = counts, .lanes = rule.lanes, .permutes = rule.permutes});
+//   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
+//   rule.lanes;  rule.permutes;  rule.version;      // as exact_order and the next resume point need them
 //
 // A run continues in the order in which it began. A resume point of version 1 has its lanes, and no uniform permutation
 // where the window covers the data set.

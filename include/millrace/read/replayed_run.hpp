@@ -29,7 +29,6 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/order/exact_order.hpp>
 #include <millrace/order/world.hpp>
 #include <millrace/read/data_identity.hpp>
 #include <millrace/read/lane_starts.hpp>

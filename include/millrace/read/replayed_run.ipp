@@ -3,12 +3,14 @@
 
 #include <millrace/read/replayed_run.hpp>
 
+#include <millrace/order/exact_order.hpp>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE replayed_run::replayed_run(const options& o)
     : options_(checked(o)),
-      lanes_(lanes_of(o)),
-      order_(o.order),
+      lanes_(lanes_of(options_)),   // by the order of the resume point, which checked() looks up
+      order_(options_.order),
       from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
       start_(start_of_run()),
       now_(start_),

@@ -1,6 +1,6 @@
 // The quality of a shuffle follows from the window and the size of the data set: every source shuffles like a sliding
-// window over the complete pass, for every number of shards and ranks. MILLRACE_SHUFFLES=1 runs the complete matrix,
-// up to 100,000 samples with 200 seeds.
+// window over the complete pass, for every number of shards and ranks. MILLRACE_SHUFFLES=100000 runs the complete
+// matrix, up to 100,000 samples with 200 seeds.
 #include "shuffle_measures.hpp"
 
 #include <millrace/order/lane_cursor.hpp>
@@ -69,11 +69,10 @@ order pass_of_stream(const mr::detail::shard_order& plan, mr::detail::jitter_ord
 TEST_CASE("shuffles: an exact order is a sliding window over the complete pass, for every number of ranks") {
   comparison all("exact order");
   std::size_t number = 0;
-  for (const configuration& c : configurations(shuffle_measures::complete() ? 100'000 : 333)) {
+  for (const configuration& c : configurations(shuffle_measures::largest_set())) {
     const data_set& data = c.data;
     const std::size_t ranks = std::initializer_list<std::size_t>{1, 2, 3, 5, 8}.begin()[number++ % 5];
-    const std::size_t seeds = shuffle_measures::complete() ? 200 : 100;
-    all.add(data, c.window, seeds, [&](std::uint64_t seed) {
+    all.add(data, c.window, shuffle_measures::seeds(100), [&](std::uint64_t seed) {
       const mr::detail::exact_order plan({.seed = seed, .counts = data.counts(), .window = c.window,
                                           .global_batch = ranks, .drop_last = false});
       return std::pair(pass_of_ranks(plan, data, 0, ranks), pass_of_ranks(plan, data, 1, ranks));
@@ -83,9 +82,9 @@ TEST_CASE("shuffles: an exact order is a sliding window over the complete pass, 
 
 TEST_CASE("shuffles: so is the order of a source that is read from its beginning, of unknown length") {
   comparison all("stream");
-  for (const configuration& c : configurations(shuffle_measures::complete() ? 100'000 : 333))
+  for (const configuration& c : configurations(shuffle_measures::largest_set()))
     for (const bool equal_epochs : {false, true})
-      all.add(c.data, c.window, shuffle_measures::complete() ? 200 : 100, [&](std::uint64_t seed) {
+      all.add(c.data, c.window, shuffle_measures::seeds(100), [&](std::uint64_t seed) {
         const mr::detail::shard_order plan({.seed = seed, .shards = c.data.shards, .shuffled = true, .window = c.window,
                                             .equal_epochs = equal_epochs});
         mr::detail::jitter_order<std::uint64_t> waiting(plan);

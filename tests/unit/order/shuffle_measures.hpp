@@ -85,8 +85,13 @@ inline measures measure(const order& first, const order& second) {
   return m;
 }
 
-/// Returns whether the complete matrix was asked for.
-inline bool complete() { return std::getenv("MILLRACE_SHUFFLES") != nullptr; }
+/// Returns the samples of the largest data set of the matrix.
+inline std::uint64_t largest_set() {
+  const char* const largest = std::getenv("MILLRACE_SHUFFLES");
+  return largest ? std::strtoull(largest, nullptr, 10) : 333;
+}
+/// Returns the number of seeds for each configuration.
+inline std::size_t seeds(std::size_t usual) { return std::getenv("MILLRACE_SHUFFLES") ? 200 : usual; }
 
 /// Collects the deviations of means over all configurations.
 class comparison {

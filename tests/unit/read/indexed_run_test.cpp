@@ -89,6 +89,15 @@ TEST_CASE("what is announced has the advice") {
   options.announce = true;
   const mr::session session{flow(folder.path(), o), options};
   CHECK(session.description().find("; shuffle quality: ") != std::string::npos);
+  CHECK(session.description().find("hardly moves") == std::string::npos);
+  options.lanes = 4;
+  const mr::session narrow{flow(folder.path(), o), options};
+  CHECK(narrow.description().find("\nmillrace: the shuffle hardly moves samples: got a window of 4 for 4 lanes, "
+                                  "expected at least 2 samples for each. Leave out session_options::lanes") !=
+        std::string::npos);
+  options.lanes = 0;
+  const mr::session automatic{flow(folder.path(), o), options};
+  CHECK(automatic.description().find("hardly moves") == std::string::npos);
 }
 
 TEST_CASE("a session's mixing figures are those of the batches that it delivered") {

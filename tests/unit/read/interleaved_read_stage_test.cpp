@@ -76,6 +76,26 @@ TEST_CASE("unless lanes are set, each rank has one, which is shuffled with its s
     }
 }
 
+TEST_CASE("a resume point of version 4 has 48 lanes unless others are set, as at its time") {
+  auto options = in_epochs(1, 3, 10);   // of 48 lanes
+  const auto [batches, text] = run_all_ranks(many_shards, options, 2, 24);   // a sample for each lane, so not permuted
+  mr::position p = mr::parse_position(run_all_ranks(many_shards, options, 2, 24, 12).second);
+  CHECK(p.lanes == 24);
+  p.version = mr::position::older_replay_version;
+  options.resume = mr::to_text(p);
+  options.lanes = 0;
+  const auto [rest, end] = run_all_ranks(many_shards, options, 2, 24);
+  CHECK(rest == std::vector(batches.begin() + 12, batches.end()));
+  CHECK(mr::parse_position(end).version == mr::position::older_replay_version);
+  auto by_passes = in_epochs(1, 3, 0);   // a window of all samples was no permutation
+  by_passes.lanes = 0;
+  p = mr::parse_position(run_flow(flow(many_shards, 1, 1'000), by_passes, 2).positions.back());
+  p.version = mr::position::older_replay_version;
+  by_passes.resume = mr::to_text(p);
+  const mr::session older{flow(many_shards, 1, 1'000), by_passes};
+  CHECK(older.description().find("the first batch waits") == std::string::npos);
+}
+
 TEST_CASE("what a window cannot do is said at the start") {
   auto options = in_epochs(1, 1, 10);
   options.lanes = 0;

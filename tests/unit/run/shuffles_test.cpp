@@ -76,7 +76,7 @@ mr::session_options two_epochs(std::uint64_t epoch_batches = 0, std::size_t rank
 }  // namespace
 
 TEST_CASE("shuffles: sessions over every source do what a sliding window does, or a complete shuffle") {
-  const std::size_t seeds = shuffle_measures::complete() ? 200 : 60;
+  const std::size_t seeds = shuffle_measures::seeds(60);
   const auto batch = mr::batch<&number::id>({.size = 4});
   const auto of_number = mr::map([](std::int32_t id) { return number{id}; });
   for (const data_set data : {data_set{40, 2}, data_set{100, 1}, data_set{100, 5}}) {

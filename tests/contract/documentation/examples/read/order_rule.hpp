@@ -1,0 +1,3 @@
+void show(const std::string& text) {
+EXAMPLE
+}
