@@ -107,6 +107,13 @@ class damage_search {
     std::exception_ptr cut = caught([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool); });
     for (;;) {
       if (!cut) cut = caught([&] { sample = reader->next(); });
+      if (cut && reader && reader->goes_on()) {   // the error of one sample
+        damaged.push_back(note(std::exchange(cut, nullptr), {.shard = shard}));
+        ++samples;
+        const std::lock_guard lock(mutex_);
+        ++found_.samples;
+        continue;
+      }
       if (cut || !sample) break;
       if (const auto problem = caught([&] { decode(*sample, scratch); }))
         damaged.push_back(note(problem, sample->where()));

@@ -2,8 +2,8 @@
 // --quarantine, decodes them all and lists what is damaged; or, with --entries, makes crops of them faster.
 //
 //   inspect 'train-{000..007}.tar' val/
-//   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
-//   (sampling 2); ok
+//   train-000.tar: 300 samples, 2.0 MB, fields cls jpg (jpg in 273 of 300 samples); images 80x91 .. 138x140 .. 200x200,
+//   2 left to libjpeg (sampling 2); ok
 //   inspect --keys train-000.tar > keys.txt                        # one in each line, as for .only and .without
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --entries 'train-{000..007}.tar'                       # then train as before, on the same shards
@@ -14,7 +14,8 @@
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
 // long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
 // read, then the next one is looked at; the exit status is 1 if anything was damaged. One that ended without a marker
-// (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
+// (two blocks of zeros) is whole as far as anybody can tell, and said to be so. A key that came back later in its shard
+// is counted, as the pieces of a sample are samples of their own: `tar --sort=name` writes them next to each other.
 // --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
 // --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
@@ -42,7 +43,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <set>
 
 namespace mr = millrace;
 
@@ -51,8 +51,9 @@ namespace {
 constexpr std::size_t max_fields_shown = 100;
 
 struct contents {
-  std::uint64_t samples = 0, bytes = 0, bad_images = 0;
-  std::set<std::string, std::less<>> fields{};
+  std::uint64_t samples = 0, bytes = 0, bad_images = 0, bad_samples = 0;
+  std::uint64_t returning_keys = 0;                         // samples with the key of an earlier one in their shard
+  std::map<std::string, std::uint64_t, std::less<>> fields{};   // and how many samples have each
   std::vector<mr::jpeg_header> images{};
   std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the built-in decoder
   std::string damage{};   // the first
@@ -60,8 +61,9 @@ struct contents {
   mr::entry_points entries{};
 
   /// Remembers one more name than is shown: damaged or hostile shards may have any number.
-  void add_field(std::string_view name) {
-    if (fields.size() <= max_fields_shown && !fields.contains(name)) fields.emplace(name);
+  void add_field(std::string_view name, std::uint64_t times = 1) {
+    if (const auto it = fields.find(name); it != fields.end()) it->second += times;
+    else if (fields.size() <= max_fields_shown) fields.emplace(name, times);
   }
   void note(const mr::error& problem) {
     if (damage.empty()) damage = problem.what();
@@ -70,7 +72,9 @@ struct contents {
     samples += other.samples;
     bytes += other.bytes;
     bad_images += other.bad_images;
-    for (const std::string& name : other.fields) add_field(name);
+    bad_samples += other.bad_samples;
+    returning_keys += other.returning_keys;
+    for (const auto& [name, times] : other.fields) add_field(name, times);
     images.insert(images.end(), other.images.begin(), other.images.end());
     for (const auto& [why, times] : other.refused) refused[why] += times;
     entries += other.entries;
@@ -105,8 +109,20 @@ contents look_into(const std::string& shard, const std::string& indexes) {
   mr::block_pool pool;
   try {
     mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
-    while (const auto sample = reader.next()) look_at(*sample, found);
+    for (bool more = true; more;) {
+      try {
+        const auto sample = reader.next();
+        more = sample.has_value();
+        if (sample) look_at(*sample, found);
+      } catch (const mr::error& problem) {
+        if (!reader.goes_on()) throw;
+        ++found.samples;
+        ++found.bad_samples;
+        found.note(problem);
+      }
+    }
     found.without_marker = reader.counters().missing_end_markers > 0;
+    found.returning_keys = reader.counters().returning_keys;
   } catch (const mr::error& problem) {
     found.note(problem);
   }
@@ -123,11 +139,20 @@ std::string describe_entries(const mr::entry_points& e) {
 std::string describe(contents& c) {
   char text[64];
   std::snprintf(text, sizeof text, " samples, %.1f MB", static_cast<double>(c.bytes) * 1e-6);
-  std::string line = std::to_string(c.samples) + text + ", fields";
+  std::string line = std::to_string(c.samples) + text + ", fields", some;
   std::size_t shown = 0;
-  for (const auto& field : c.fields)
-    if (++shown <= max_fields_shown) line += " " + mr::printable(field, 200);
+  for (const auto& [field, times] : c.fields) {
+    if (++shown > max_fields_shown) break;
+    line += " " + mr::printable(field, 200);
+    if (times != c.samples)
+      some += (some.empty() ? " (" : ", ") + mr::printable(field, 200) + " in " + std::to_string(times) + " of " +
+              std::to_string(c.samples) + " samples";
+  }
   if (shown > max_fields_shown) line += " and more";
+  if (!some.empty()) line += some + ")";
+  if (c.bad_samples > 0) line += "; " + std::to_string(c.bad_samples) + " samples bad";
+  if (c.returning_keys > 0)
+    line += "; " + std::to_string(c.returning_keys) + " keys came back later in their shard (tar --sort=name)";
   if (!c.images.empty()) {
     std::sort(c.images.begin(), c.images.end(),
               [](const auto& a, const auto& b) { return a.width * a.height < b.width * b.height; });
@@ -259,7 +284,7 @@ void inspect(command_line& args) {
   if (!list.empty()) return list_damage(patterns, list, threads);
   if (entries) return make_entries(patterns, {.index_folder = indexes, .threads = threads}, mcus);
   contents all;
-  std::size_t shards = 0, damaged = 0;
+  std::size_t shards = 0, damaged = 0, unsorted = 0;
   for (const auto& pattern : patterns)
     for (const auto& shard : mr::list_shards(pattern)) {
       contents found = look_into(shard, indexes);
@@ -270,8 +295,12 @@ void inspect(command_line& args) {
       all.add(found);
       ++shards;
       damaged += !found.damage.empty();
+      unsorted += found.returning_keys > 0;
     }
   std::printf("total: %zu shards, %s; %zu damaged\n", shards, describe(all).c_str(), damaged);
+  if (unsorted > 0)
+    std::printf("%zu of %zu shards have members of one sample in several places, and each piece counts as a sample: "
+                "write them again with `tar --sort=name`\n", unsorted, shards);
   if (damaged > 0)
     throw mr::data_error(std::to_string(damaged) + " of " + std::to_string(shards) + " shards are damaged",
                          "The first damage of each is in its line");

@@ -25,7 +25,7 @@ enum class file_kind : std::uint8_t {
   npy, llm_c, megatron_index,                                                // arrays of numbers
   gzip, zstd, xz, bzip2, lz4, lzip, snappy,                                  // compressed streams
   zip, tar, seven_zip, rar,                                                  // archives
-  parquet, arrow, avro, hdf5, sqlite, tfrecord, offset_table,                // data sets and tables
+  parquet, arrow, avro, hdf5, sqlite, lmdb, ffcv, tfrecord, offset_table,                // data sets and tables
   safetensors, gguf, pickle,                                                 // weights and Python objects
   jpeg, png, gif, webp, tiff, wav, flac, ogg, iso_media, pdf,                // media
   git_lfs_pointer, html, xml, json, text                                     // texts

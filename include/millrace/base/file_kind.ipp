@@ -141,6 +141,19 @@ MILLRACE_INLINE bool is_safetensors(const reader& r) noexcept {
          r.text(8, 2) == "{\"" && r.u8(10) >= 0x20 && r.u8(10) < 0x7f && r.u8(11) >= 0x20 && r.u8(11) < 0x7f;
 }
 
+/// The first meta page of LMDB: a page number of 0, the flag of meta pages, the magic number and the version.
+MILLRACE_INLINE bool is_lmdb(const reader& r) noexcept {
+  return r.u32(16) == 0xbeefc0de && r.u32(20) >= 1 && r.u32(20) <= 999 && r.u32(0) == 0 && (r.u16(10) & 8) != 0;
+}
+
+/// The header of a .beton file of version 2: a number of fields, a page size that is a power of two, a number of
+/// samples, and the offset of the table of allocations.
+MILLRACE_INLINE bool is_ffcv(const reader& r) noexcept {
+  const std::uint32_t page = r.u32(4);
+  return r.u16(0) == 2 && r.u16(2) >= 1 && r.u16(2) <= 64 && page >= 1u << 20 && (page & (page - 1)) == 0 &&
+         r.u64(8) < std::uint64_t{1} << 40 && r.u64(16) >= 24 && r.u64(16) <= r.file_bytes;
+}
+
 /// A number of samples, at least 16, then the offsets of all and of the end.
 MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
   const std::uint64_t samples = r.u32(0), table = 4 * (samples + 2);
@@ -251,6 +264,8 @@ MILLRACE_INLINE file_kind kind_of_file(const file_head& file) noexcept {
   if (is_parquet(r)) return file_kind::parquet;
   if (is_arrow_stream(r)) return file_kind::arrow;
   if (is_pickle(r)) return file_kind::pickle;
+  if (is_lmdb(r)) return file_kind::lmdb;
+  if (is_ffcv(r)) return file_kind::ffcv;
   if (is_safetensors(r)) return file_kind::safetensors;
   if (const file_kind k = kind_after_skippable_frame(r); k != file_kind::unknown) return k;
   if (const file_kind k = media_kind(r); k != file_kind::unknown) return k;
@@ -281,6 +296,8 @@ MILLRACE_INLINE std::string_view name_of(file_kind kind) noexcept {
     case file_kind::avro: return "an Avro file";
     case file_kind::hdf5: return "an HDF5 file";
     case file_kind::sqlite: return "an SQLite database";
+    case file_kind::lmdb: return "an LMDB database";
+    case file_kind::ffcv: return "an FFCV .beton file";
     case file_kind::tfrecord: return "a TFRecord file";
     case file_kind::offset_table: return "a shard of MosaicML Streaming or litData";
     case file_kind::safetensors: return "a safetensors file";

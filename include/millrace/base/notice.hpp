@@ -30,6 +30,7 @@ enum class notice_kind : std::uint8_t {
   missing_end_marker,   ///< a tar without an end marker: it may have been cut between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the rest of a shard was lost
+  returning_keys,       ///< the members of a sample are not next to each other: each piece is a sample
   data,                 ///< something else about the data set
   tuning                ///< a decision of mr::tuning()
 };

@@ -46,6 +46,7 @@
 #include <millrace/io/file/at_once.ipp>
 #include <millrace/io/file/byte_source.ipp>
 #include <millrace/io/file/file_list.ipp>
+#include <millrace/io/file/foreign_file.ipp>
 #include <millrace/io/file/last_line.ipp>
 #include <millrace/io/file/metered_file.ipp>
 #include <millrace/io/file/posix_files.ipp>
@@ -64,6 +65,8 @@
 #include <millrace/io/tar/gzip_inflater.ipp>
 #include <millrace/io/tar/member_name.ipp>
 #include <millrace/io/tar/plain_tar.ipp>
+#include <millrace/io/tar/required_fields.ipp>
+#include <millrace/io/tar/returning_keys.ipp>
 #include <millrace/io/tar/shard_reader.ipp>
 #include <millrace/io/tar/shard_stream.ipp>
 #include <millrace/io/tar/tail_source.ipp>

@@ -3,9 +3,13 @@
 
 #include <millrace/image/any_picture.hpp>
 
+#include <millrace/base/error.hpp>
+#include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/png.hpp>
 #include <millrace/image/pnm.hpp>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -16,7 +20,13 @@ MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& optio
   if (detail::is_png(data))
     return png(std::move(data), {.apply_orientation = options.jpeg.apply_orientation,
                                  .max_pixels = options.jpeg.max_pixels});
-  return jpeg(std::move(data), options.jpeg);   // whose error names the formats that are not read
+  const std::string_view text = data.text();
+  if (text.size() >= 3 && text.starts_with("\xff\xd8")) return jpeg(std::move(data), options.jpeg);
+  error_location at{.stage = "picture"};
+  at.complete(detail::location_of(data));
+  throw data_error(detail::other_format_message(data, "a picture") + ": none of JPEG, PNG, PNM" +
+                       (options.also ? " and the format of .also" : ""),
+                   detail::hint_on_format(data).advice, at);
 }
 
 }}  // namespace millrace

@@ -38,6 +38,18 @@ namespace detail {
 /// Returns the name of the format whose files begin like `data`; empty if it is unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
+/// A format of which a file looks like: its name with an article, and what to do. Both are empty if it is unknown.
+struct picture_format_hint {
+  std::string_view name{};
+  std::string advice{};
+};
+
+/// Returns what a file is that the caller cannot read, and how to read it.
+picture_format_hint hint_on_format(std::span<const std::byte> data);
+
+/// Returns the message for bytes of another format than `expected`, such as "a JPEG".
+std::string other_format_message(std::span<const std::byte> data, const std::string& expected);
+
 [[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
 
 std::string first_bytes(std::span<const std::byte> data);

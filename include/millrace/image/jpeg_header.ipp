@@ -5,15 +5,28 @@
 
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/file_kind.hpp>
 #include <millrace/base/hex.hpp>
 #include <millrace/image/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/progressive/progressive_header.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
+
+namespace picture_marks {
+
+/// "P6" and the like, a blank, and digits or a comment.
+MILLRACE_INLINE bool is_pnm_mark(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\r\n";
+  return text.size() > 3 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
+         blanks.find(text[2]) != std::string_view::npos;
+}
+
+}  // namespace picture_marks
 
 MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
@@ -21,6 +34,7 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
     return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
   };
   using namespace std::string_view_literals;
+  if (at(0, "\xff\xd8\xff"sv)) return "a JPEG";
   if (at(0, "\x89PNG"sv)) return "a PNG";
   if (at(0, "GIF8"sv)) return "a GIF";
   if (at(0, "RIFF"sv) && at(8, "WEBP"sv)) return "a WebP";
@@ -28,13 +42,55 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
   if (at(4, "ftyp"sv)) return "an ISO media file (HEIF, AVIF or MP4)";
   if (at(0, "\xff\x4f\xff\x51"sv) || at(4, "jP  "sv)) return "a JPEG 2000 file";
   if (at(0, "\xff\x0a"sv) || at(4, "JXL "sv)) return "a JPEG XL file";
+  if (picture_marks::is_pnm_mark(text)) return "a PNM (PPM, PGM or PBM)";
+  if (at(0, "8BPS\0\1"sv) || at(0, "8BPS\0\2"sv)) return "a PSD of Photoshop";
+  if (at(0, "qoif"sv)) return "a QOI";
+  if (at(0, "\x76\x2f\x31\x01"sv)) return "an OpenEXR file";
+  if (at(0, "#?RADIANCE"sv) || at(0, "#?RGBE"sv)) return "a Radiance HDR file";
+  if (at(0, "DDS \x7c"sv)) return "a DDS texture";
+  if (at(0, "\0\0\1\0"sv) && text.size() >= 22 && text[4] != 0 && text[5] == 0) return "an ICO";
+  if (text.size() > 44 && text.substr(text.size() - 18) == "TRUEVISION-XFILE.\0"sv) return "a TGA";
+  if (at(0, "BM"sv)) return "a BMP";
+  if (at(0, "<svg"sv)) return "an SVG";
   if (at(0, "\x1f\x8b"sv)) return "gzip-compressed data";
   if (at(0, "PK\x03\x04"sv)) return "a ZIP file";
   if (at(0, "%PDF"sv)) return "a PDF";
+  const file_kind kind = kind_of_file({.front = data.first(std::min<std::size_t>(data.size(), 1'024)),
+                                       .file_bytes = data.size()});
+  if (kind != file_kind::unknown && kind != file_kind::text && kind != file_kind::json && kind != file_kind::html &&
+      kind != file_kind::xml)
+    return name_of(kind);
   if (at(0, "<"sv)) return "an HTML or XML page";
   if (at(0, "{"sv)) return "a JSON text";
-  if (at(0, "BM"sv)) return "a BMP";
+  if (kind == file_kind::text || kind == file_kind::json) return name_of(kind);
   return {};
+}
+
+MILLRACE_INLINE picture_format_hint hint_on_format(std::span<const std::byte> data) {
+  picture_format_hint hint{.name = sniff_format(data)};
+  const auto is = [&](std::string_view name) { return hint.name == name; };
+  if (hint.name.empty()) hint.advice = "Name the field that holds the picture";
+  else if (is("a JPEG")) hint.advice = "mr::jpeg() reads it, and mr::any_picture() any of JPEG, PNG and PNM";
+  else if (is("a PNG")) hint.advice = "mr::png() reads it, and mr::any_picture() any of JPEG, PNG and PNM";
+  else if (is("a PNM (PPM, PGM or PBM)"))
+    hint.advice = "mr::pnm() reads P5 and P6, and mr::any_picture() any of JPEG, PNG and PNM; convert P1 to P4";
+  else if (is("a WebP"))
+    hint.advice = "Include millrace/adapt/webp.hpp, and pass {.also = &mr::webp_pictures} to mr::any_picture()";
+  else if (is("a NumPy .npy file")) hint.advice = "mr::array reads arrays, and mr::labels() maps of labels";
+  else if (is("a Git LFS pointer"))
+    hint.advice = "Fetch the file that the pointer stands for (git lfs pull), and write the shard again";
+  else if (is("an HTML or XML page") || is("a JSON text") || is("a text"))
+    hint.advice = "A server may have answered with a message: fetch the picture again, or leave the sample out";
+  else if (is("gzip-compressed data")) hint.advice = "Decompress it, and write the shard again";
+  else hint.advice = "Convert it to JPEG, PNG or WebP, or leave the sample out";
+  return hint;
+}
+
+MILLRACE_INLINE std::string other_format_message(std::span<const std::byte> data, const std::string& expected) {
+  if (data.empty()) return expected + " was expected, but there are 0 bytes";
+  if (const auto format = sniff_format(data); !format.empty())
+    return expected + " was expected, but the bytes look like " + std::string(format);
+  return expected + " was expected, but these " + std::to_string(data.size()) + " bytes begin with" + first_bytes(data);
 }
 
 MILLRACE_INLINE void throw_bad_jpeg(std::string message, std::string hint) {
@@ -51,12 +107,10 @@ MILLRACE_INLINE std::string first_bytes(std::span<const std::byte> data) {
 }
 
 MILLRACE_INLINE void throw_not_a_jpeg(std::span<const std::byte> data) {
-  constexpr auto hint = "Name the field that holds the JPEG; png(), pnm() and any_picture() read other formats";
-  if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
-  if (const auto format = sniff_format(data); !format.empty())
-    throw_bad_jpeg("a JPEG was expected, but the bytes look like " + std::string(format), hint);
+  if (data.empty() || !sniff_format(data).empty())
+    throw_bad_jpeg(other_format_message(data, "a JPEG"), hint_on_format(data).advice);
   throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" +
-                     first_bytes(data), hint);
+                     first_bytes(data), "Name the field that holds the JPEG");
 }
 
 MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,

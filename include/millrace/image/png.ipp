@@ -5,12 +5,14 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/image/exif_orientation.hpp>
+#include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/pixel_rows.hpp>
 #include <millrace/image/png/png_decoder.hpp>
 #include <millrace/item/record.hpp>
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -46,6 +48,9 @@ MILLRACE_INLINE void render(std::span<const picture_job> jobs, scratch& s) {
 inline constexpr picture_format format{.name = "png", .render = render, .has_alpha = true};
 
 MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options) {
+  const std::string_view format_name = sniff_format(data);
+  if (!format_name.empty() && format_name != "a PNG")
+    throw_bad_png(other_format_message(data, "a PNG"), hint_on_format(data).advice);
   const png_header found = read_png_header(data, {.max_pixels = options.max_pixels});
   constexpr std::size_t longest = 65'535;
   if (found.width > longest || found.height > longest)

@@ -4,6 +4,7 @@
 #include <millrace/image/pnm.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/pixel_rows.hpp>
 #include <millrace/image/pnm_header.hpp>
 #include <millrace/item/record.hpp>
@@ -25,6 +26,12 @@ namespace pnm_files {
 }
 
 MILLRACE_INLINE pnm_header read_header(const bytes& file) {
+  const std::string_view format = sniff_format(file);
+  if (!file.text().starts_with('P') || (!format.empty() && !format.starts_with("a PNM"))) {
+    error_location at{.stage = "pnm"};
+    at.complete(location_of(file));
+    throw data_error(other_format_message(file, "a PNM"), hint_on_format(file).advice, at);
+  }
   if (!is_pnm(file)) fail(file, "begins with other bytes than P5 or P6: plain text and bitmaps are not read");
   const auto h = read_pnm_header(file);
   if (!h) fail(file, "has a header without width, height and maxval, each from 1 to 65535, and one blank behind them");

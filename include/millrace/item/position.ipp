@@ -169,7 +169,7 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   };
   if (from.data_set != current.data_set) compare("the data set", data_of(from), data_of(current));
   const auto choice_of = [](const position& p) { return p.choice == 0 ? "all, each once" : hex(p.choice, 16); };
-  compare("the choice of samples (.only, .without, .where, .repeats)", choice_of(from), choice_of(current));
+  compare("the choice of samples (.having, .only, .without, .where, .repeats)", choice_of(from), choice_of(current));
   compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
   compare("the shuffle window", window_of(from), window_of(current));
   compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));

@@ -44,6 +44,18 @@ inline block* block_of(const record_head* head) noexcept {
   return reinterpret_cast<block*>(const_cast<std::byte*>(head->payload())) - 1;
 }
 
+/// The error of a field that a record does not have. The code that knows the shard may say where the field is.
+class missing_field_error : public data_error {
+ public:
+  using data_error::data_error;
+
+  /// Appends to the message, and replaces the hint.
+  void explain(std::string_view more, std::string hint) {
+    add(more);
+    advise(std::move(hint));
+  }
+};
+
 /// One pointer finds the head and its block.
 using head_ref = counted_ref<const record_head>;
 

@@ -35,9 +35,9 @@ MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
       there += printable(field(i).name());
       there += '\'';
     }
-    throw data_error("the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
-                     "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first",
-                     where());
+    throw detail::missing_field_error(
+        "the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
+        "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first", where());
   }
 
 namespace detail {

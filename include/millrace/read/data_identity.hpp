@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
-/// Leaves out names and sizes that the source does not report.
+/// Leaves out names and sizes that the source does not report. A choice of samples is a part of it.
 template <class Source>
 std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();
@@ -27,6 +27,8 @@ std::uint64_t fingerprint_of(const Source& source) {
     }
     if constexpr (requires { source.shard_bytes(i); }) sum = combine_keys(sum, source.shard_bytes(i));
   }
+  if constexpr (requires { source.choice(); })
+    if (const std::uint64_t choice = source.choice()) sum = combine_keys(sum, choice);
   return sum;
 }
 

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <millrace/base/digest.hpp>
+#include <millrace/io/tar/returning_keys.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/measure/read_meter.hpp>
@@ -79,6 +80,14 @@ class indexed_source {
     requires requires(const Data& d) { d.reads(); }
   {
     return shared_->data->reads();
+  }
+
+  /// Returns where the rest of a sample is that is stored in pieces.
+  template <class From = Data>
+    requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
+  std::optional<other_piece> other_piece_of(const error_location& sample) const
+  {
+    return shared_->data->other_piece_of(sample);
   }
 
   /// Gives the samples of one block.

@@ -53,6 +53,9 @@ class read_stage : public pipeline_node {
   /// Passes on samples that cannot be read as damaged ones, if the source can go on behind them. Called before start().
   virtual void go_on_from_damage() = 0;
 
+  /// Returns the error that ends the run, with what the source knows about its cause.
+  virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
+
   using pipeline_node::add_to;
   /// Sets the reading counters of `s`.
   void add_to(run_stats& s) const noexcept {
@@ -78,6 +81,7 @@ class read_stage_base : public read_stage, public space_listener {
   void add_to(timeline& t, std::uint64_t start_ns) const override;
   void name_samples(std::shared_ptr<sample_names> names) override;
   void go_on_from_damage() override { goes_on_ = true; }
+  std::exception_ptr explain(std::exception_ptr why) const override;
 
   void set_active(const concurrency_counts& open) override;
   void start() override;

@@ -37,6 +37,25 @@ MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sampl
 }
 
 template <class Source>
+MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::explain(std::exception_ptr why) const {
+  if constexpr (requires(const error_location& at) { source_->other_piece_of(at); }) {
+    try {
+      std::rethrow_exception(why);
+    } catch (missing_field_error& missing) {
+      try {
+        if (const auto piece = source_->other_piece_of(missing.where()))
+          missing.explain(text_of(*piece, missing.where().offset_bytes),
+                          "The members of a sample have to be next to each other: write the shard again with "
+                          "`tar --sort=name`");
+      } catch (const std::exception&) {   // the error stays as it is
+      }
+    } catch (...) {
+    }
+  }
+  return why;
+}
+
+template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::set_active(const concurrency_counts& open) {
   limit_.open(open.reads);
   wake_one();
@@ -257,7 +276,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
     } catch (...) {
       if (!from.open->goes_on()) throw;
       if (!goes_on_) {
-        from.open->check_rest();
+        if constexpr (requires { from.open->check_rest(); }) from.open->check_rest();
         throw;
       }
       s.item = located(from);

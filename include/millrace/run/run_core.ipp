@@ -93,7 +93,7 @@ MILLRACE_INLINE bool run_core::learn_shapes() {
   } catch (const setup_error&) {
     throw;
   } catch (...) {
-    end_.error = std::current_exception();
+    end_.error = parts_.read->explain(std::current_exception());
     shut_down();
     return false;
   }
@@ -287,7 +287,7 @@ MILLRACE_INLINE void run_core::end_of_run() {
 }
 
 MILLRACE_INLINE void run_core::fail(std::exception_ptr why) {
-  end_.error = std::move(why);
+  end_.error = parts_.read->explain(std::move(why));
   shut_down();
   end_.raise();
 }

@@ -9,7 +9,8 @@
 // Each shard has an index. The first start builds it from the shard's headers and saves it in a file
 // (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does not
 // depend on the number of workers. It does not depend on the world size either, which has to divide the global batch.
-// The options only, without, where and repeats choose samples by their keys, before any is read. A run over a choice is
+// The options only, without, where and repeats choose samples by their keys, and having by their fields, before any is
+// read. A run over a choice is
 // as exact as one over all samples. A key that no shard has is told once, at the start.
 // A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.
 // Errors: those of shards(). A damaged or compressed shard is an error at the start. A payload that has changed since
@@ -51,6 +52,8 @@ struct indexed_shards_options {
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
   /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
   std::size_t damaged_shards_at_most = 0;
+  /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
+  required_fields having{};
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to leave out, by key
   /// Whether to use the sample with this key in this shard.

@@ -22,7 +22,7 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
                              .progress_file = o.show_progress ? STDERR_FILENO : -1,
                              .strict = o.strict,
                              .choice = {.only = o.only, .without = o.without, .where = o.where,
-                                        .repeats = o.repeats},
+                                        .repeats = o.repeats, .having = o.having},
                              .damaged_shards_at_most = o.damaged_shards_at_most,
                              .entries = o.entries})) {}
 

@@ -10,6 +10,7 @@
 // that line alone: the next call returns the next line. The column counts characters, from 1.
 // A compressed stream that is damaged or cut off is a late_data_error: earlier lines of that file may be wrong. This
 // error, one of the source, and that of max_expansion end the file: every further call throws it again.
+// A file of another kind (an archive, a database, a picture, a Git LFS pointer) is a data_error that names the kind.
 // The complete lines before an error are delivered first.
 // Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
 // Threads: one at a time. Lifetime: the pool outlives the reader.
@@ -70,6 +71,8 @@ class line_reader {
   static constexpr std::size_t no_head = ~std::size_t{0};   // in heads_: a line that cannot be delivered
 
   void read_block();
+  /// Throws data_error if the first chunk is that of an archive or of another file without lines of text.
+  void check_kind(std::string_view front) const;
 
   /// Reads on until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if
   /// it skipped a line that is too long.

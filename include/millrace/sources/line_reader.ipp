@@ -5,6 +5,7 @@
 
 #include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
+#include <millrace/io/file/foreign_file.hpp>
 
 #include <algorithm>
 
@@ -83,14 +84,23 @@ MILLRACE_INLINE bool line_reader::find_line_end() {
       return false;
     }
     pending_ += rest_;
+    const bool first = stream_->end_bytes() == 0;
     const auto chunk = stream_->next_chunk();
     rest_ = {reinterpret_cast<const char*>(chunk.data()), chunk.size()};
+    if (first) check_kind(rest_);
     if (chunk.empty()) {
       ended_ = true;
       break;
     }
   }
   return true;
+}
+
+MILLRACE_INLINE void line_reader::check_kind(std::string_view front) const {
+  if (const auto other = detail::foreign_to_lines(front))
+    throw data_error("the file " + printable(source_->name()) + " has no lines of text: it looks like " + other->name,
+                     other->advice, {.stage = stage, .shard = std::string(source_->name()), .key = {},
+                                     .offset_bytes = 0});
 }
 
 MILLRACE_INLINE void line_reader::skip_line() {

@@ -31,6 +31,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
   std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
+  /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
+  required_fields having{};
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
   std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< a larger sample is an error
   std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more fields is an error
@@ -53,11 +55,15 @@ class shards_source {
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
+  /// Returns a digest of the choice of samples; 0 if all are used.
+  std::uint64_t choice() const noexcept { return reader_options_.having.digest(); }
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Tells the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
   /// Returns how many samples a file beside the shard tells that it has; 0 if none does.
   std::uint64_t samples_told(std::size_t shard) const;
+  /// Reads the headers of a shard again. Returns where the rest of a sample is that is stored in pieces.
+  std::optional<other_piece> other_piece_of(const error_location& sample) const;
   /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.

@@ -12,7 +12,7 @@ namespace detail {
 
 MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& options)
     : files_(std::move(names), options.storage),
-      reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
+      reader_options_{.fields = options.fields, .having = options.having, .max_member_bytes = options.max_member_bytes,
                       .max_sample_bytes = options.max_sample_bytes, .max_fields = options.max_fields,
                       .max_expansion = options.max_expansion, .strict = options.strict},
       without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
@@ -26,8 +26,18 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
+  if (!reader_options_.having.empty()) return 0;   // nobody told how many of them have the fields
   const std::uint64_t samples = counted_beside(files_.name(shard), files_.at()).samples;
   return samples > max_samples_told ? 0 : samples;
+}
+
+MILLRACE_INLINE std::optional<other_piece> shards_source::other_piece_of(const error_location& sample) const {
+  constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30, max_remote_bytes = std::uint64_t{256} << 20;
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    if (files_.name(i) == sample.shard)
+      return find_other_piece(open_file(files_.at(), sample.shard), sample.key, sample.offset_bytes,
+                              files_.at().is_local() ? max_bytes : max_remote_bytes);
+  return std::nullopt;
 }
 
 MILLRACE_INLINE shards_source shards_source::watched_in(std::shared_ptr<read_meter> meter) const {

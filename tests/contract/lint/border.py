@@ -112,6 +112,7 @@ OPT_IN = {
     "io/file/storage.hpp": "storage storage_interface stored_file file_identity",
     "io/file/byte_source.hpp": "byte_range byte_source file_source",
     "io/index/key_list.hpp": "key_list",
+    "io/tar/required_fields.hpp": "required_fields",
     "io/tar/shard_reader.hpp": "shard_reader event_counts",
     "io/tar/shard_writer.hpp": "named_bytes",
     "item/bytes.hpp": "block_pool",

@@ -91,7 +91,8 @@ TEST_CASE("plans of a PNM are within one level of slow operations on its pixels,
 TEST_CASE("damaged PNM files are errors that say what is wrong") {
   const auto good = file_of("P5 3 2 255\n", {1, 2, 3, 4, 5, 6}, false);
   CHECK(problem_of(good) == "none");
-  for (std::size_t size = 0; size < good.size(); ++size)
+  CHECK(problem_of({}).starts_with("a PNM was expected, but there are 0 bytes"));
+  for (std::size_t size = 1; size < good.size(); ++size)
     CHECK(problem_of({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}).starts_with("the PNM "));
   CHECK(problem_of({good.begin(), good.end() - 1}) == "the PNM is cut: got 16 bytes, expected 17");
   for (const char* header : {"P5 0 2 255\n", "P5 3 65536 255\n", "P5 3 2 0\n", "P5 3 2 65536\n", "P5 3 x 255\n",

@@ -98,7 +98,7 @@ TEST_CASE("a choice resumes behind any batch by another list of the same; anothe
   for (run_options other : {run_options{}, repeated}) {
     other.resume = whole.positions[1];
     CHECK_THROWS_WITH_AS(run(shards, other),
-                         doctest::Contains("the choice of samples (.only, .without, .where, .repeats) was"),
+                         doctest::Contains("the choice of samples (.having, .only, .without, .where, .repeats) was"),
                          mr::setup_error);
   }
   run_options o = by_list;

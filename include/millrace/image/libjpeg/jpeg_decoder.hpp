@@ -61,6 +61,7 @@ class jpeg_decoder : private detail::jpeg_input {
       throw;
     }
     if (!drive(region, sink)) fail();
+    if (info_.output_scanline == info_.output_height) read_end();
     ++counts_.pictures;
     counts_.progressive += info_.progressive_mode ? 1 : 0;
     counts_.damaged += damaged_ ? 1 : 0;
@@ -119,6 +120,14 @@ class jpeg_decoder : private detail::jpeg_input {
       sink.commit_row();
     }
     return true;
+  }
+
+  /// Reads on to the end of the image, so that bytes before it are counted as in a progressive file. Its errors change
+  /// nothing: the pixels are decoded.
+  void read_end() noexcept {
+    if (setjmp(escape_) != 0) return;
+    reads_end_ = true;
+    jpeg_finish_decompress(&info_);
   }
 
   /// Converts CMYK to RGB. JPEG files hold CMYK inverted, as Adobe writes it. The formula is Pillow's: rounded products

@@ -11,6 +11,8 @@
 //
 // libjpeg leaves by longjmp, which must not cross an object with a destructor. So every function that calls libjpeg is
 // noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls fail().
+// Bytes between the segments before the first scan, and before the end of the image, are no damage: decoders skip them,
+// and the pixels are right. They count as a warning. After a scan that is not the last, they may be its lost data.
 // A decompressor is reused from picture to picture. Nothing of one picture remains for the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be started.
 // Threads: one at a time; a picture begins and ends on one thread.
@@ -59,7 +61,7 @@ class jpeg_input {
 
   void open(std::span<const std::byte> data, const jpeg_limits& limits) {
     limits_ = limits;
-    damaged_ = false;
+    damaged_ = reads_end_ = false;
     progress_.max_scans = limits.max_scans;
     // libjpeg keeps the tables of a file for the next file. A file without its own tables would be decoded with them.
     jpeg_destroy_decompress(&info_);
@@ -87,6 +89,7 @@ class jpeg_input {
   jpeg_decompress_struct info_{};
   std::jmp_buf escape_{};
   bool damaged_ = false;
+  bool reads_end_ = false;   // all pixels are decoded: a missing end of the image is a warning
   jpeg_counts counts_;
 
  private:
@@ -112,14 +115,19 @@ class jpeg_input {
     if (level >= 0) return;
     jpeg_input& d = self(info);
     ++d.counts_.warnings;
+    constexpr int end_of_image = 0xd9;
     switch (info->err->msg_code) {
-      case JWRN_ARITH_BAD_CODE:
       case JWRN_EXTRANEOUS_DATA:
+        if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number == 0) break;
+        if (info->err->msg_parm.i[1] == end_of_image) break;
+        [[fallthrough]];
+      case JWRN_ARITH_BAD_CODE:
       case JWRN_HIT_MARKER:
       case JWRN_HUFF_BAD_CODE:
       case JWRN_JPEG_EOF:
       case JWRN_MUST_RESYNC:
       case JWRN_BOGUS_PROGRESSION:
+        if (d.reads_end_) break;
         d.damaged_ = true;
         if (!d.limits_.accept_damaged) leave(info);
         break;

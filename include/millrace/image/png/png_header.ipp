@@ -116,7 +116,7 @@ MILLRACE_INLINE void read_png_palette(const png_chunk& chunk, png_header& header
 }
 
 MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, const png_limits& limits) {
-  constexpr auto other = "Name the field that holds the PNG; jpeg(), pnm() and any_picture() read other formats";
+  constexpr auto other = "Name the field that holds the PNG";
   if (file.size() < png_signature.size() || std::memcmp(file.data(), png_signature.data(), png_signature.size()) != 0) {
     std::string start;
     for (const std::byte b : file.first(std::min(file.size(), png_signature.size())))

@@ -28,6 +28,10 @@ struct known_shard {
 
   /// Returns the index; loads it at the first call.
   shard_index& load(const std::string& name, const index_file_options& files);
+  /// Returns how many samples have the key of an earlier one, once after the index was loaded; then 0.
+  std::uint64_t take_returning_keys() noexcept {
+    return returning_keys_.load(std::memory_order_relaxed) == 0 ? 0 : returning_keys_.exchange(0);
+  }
   /// Returns whether the index is loaded.
   bool is_loaded() const noexcept { return ready_; }
 
@@ -38,6 +42,7 @@ struct known_shard {
  private:
   std::once_flag loaded_{};
   std::atomic<bool> ready_{false};
+  std::atomic<std::uint64_t> returning_keys_{0};
   std::mutex mutex_{};   // guards the time in `head`, and whether it is known
 };
 

@@ -11,10 +11,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE shard_index& known_shard::load(const std::string& name, const index_file_options& files) {
   std::call_once(loaded_, [&] {
-    if (index) return;
-    auto found = index_of(name, head, {.files = files});
-    known_checksums = found->known_checksums();
-    index = std::move(found);
+    if (!index) {
+      auto found = index_of(name, head, {.files = files});
+      known_checksums = found->known_checksums();
+      index = std::move(found);
+    }
+    index->count_returning_keys();
+    returning_keys_ = index->facts().counters.returning_keys;
   });
   ready_ = true;
   return *index;

@@ -15,6 +15,7 @@
 
 #include <millrace/io/index/key_list.hpp>
 #include <millrace/io/index/shard_index.hpp>
+#include <millrace/io/tar/required_fields.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <cstddef>
@@ -33,9 +34,10 @@ struct sample_choice {
   key_list without{};
   std::function<bool(std::string_view key, std::string_view shard)> where{};
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
+  required_fields having{};   // fields that a sample must have
 
   /// Returns whether the user said anything.
-  bool given() const noexcept { return only || !without.empty() || where || repeats; }
+  bool given() const noexcept { return only || !without.empty() || where || repeats || !having.empty(); }
 };
 
 /// The samples of one shard that a run uses.
@@ -80,6 +82,8 @@ class choice_search {
   std::string missing() const;
   /// Returns what to do about missing keys.
   std::string advice() const;
+  /// Returns "273 of 400 samples chosen (127 lack 'jpg')". Throws setup_error if all `samples` lack a required field.
+  std::string text(std::uint64_t positions, std::uint64_t samples) const;
 
  private:
   struct sought {
@@ -92,11 +96,15 @@ class choice_search {
   static std::string_view first_missing(const sought& of) noexcept;
   static void tell_missing(std::string& text, const char* option, const sought& of);
   std::size_t times(std::string_view key, std::string_view shard);
+  /// Sets the bits of required fields that each field of a shard satisfies.
+  void look_up_fields(const shard_index& index);
+  bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 
   const sample_choice* choice_;
   sought only_, without_;
   std::vector<std::string> keys_;   // the first of the shards, to be shown beside those of the lists
-  std::uint64_t shard_ = 0, checksum_ = 0;
+  std::vector<std::uint64_t> bits_;   // by the number of a field
+  std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;
 };
 

@@ -50,8 +50,12 @@ MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, s
     keys_.emplace_back(index.sample(number).key);
   std::vector<std::uint32_t> often(index.samples());
   std::uint64_t all = 0;
+  look_up_fields(index);
   for (std::uint32_t number = 0; number < index.samples(); ++number) {
-    const std::size_t wanted = times(index.sample(number).key, shard);
+    const indexed_sample sample = index.sample(number);
+    const bool lacks = !has_fields(index, sample);
+    const std::size_t wanted = lacks ? 0 : times(sample.key, shard);
+    lacking_ += lacks;
     all += wanted;
     if (wanted > std::numeric_limits<std::uint32_t>::max() || all > std::numeric_limits<std::uint32_t>::max())
       throw setup_error("the samples of " + printable(shard) + " are chosen 2^32 times or more together",
@@ -62,6 +66,29 @@ MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, s
   }
   ++shard_;
   return chosen_samples(often);
+}
+
+MILLRACE_INLINE std::string choice_search::text(std::uint64_t positions, std::uint64_t samples) const {
+  const std::string fields = choice_->having.text();
+  if (samples > 0 && lacking_ == samples)
+    throw setup_error("no sample is chosen: 0 of " + std::to_string(samples) + " samples have " + fields,
+                      "Compare .having with the fields that examples/inspect counts");
+  return std::to_string(positions) + " of " + std::to_string(samples) + " samples chosen" +
+         (fields.empty() ? "" : " (" + std::to_string(lacking_) + " lack " + fields + ")");
+}
+
+MILLRACE_INLINE void choice_search::look_up_fields(const shard_index& index) {
+  if (choice_->having.empty()) return;
+  bits_.assign(index.fields(), 0);
+  for (std::uint32_t field = 0; field < index.fields(); ++field)
+    bits_[field] = choice_->having.bits_of(index.field_name(field));
+}
+
+MILLRACE_INLINE bool choice_search::has_fields(const shard_index& index, const indexed_sample& sample) const noexcept {
+  if (choice_->having.empty()) return true;
+  std::uint64_t present = 0;
+  for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) present |= bits_[index.field_of(m)];
+  return present == choice_->having.all_bits();
 }
 
 MILLRACE_INLINE std::string choice_search::missing() const {

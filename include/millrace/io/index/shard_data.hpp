@@ -32,6 +32,7 @@
 #include <millrace/io/index/given_up_shards.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
 #include <millrace/io/index/known_shard.hpp>
+#include <millrace/io/index/returning_samples.hpp>
 #include <millrace/io/index/sample_choice.hpp>
 #include <millrace/io/index/shard_heads.hpp>
 #include <millrace/item/sample.hpp>
@@ -70,7 +71,18 @@ class shard_data {
   /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept;
   /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
-  void report_reads(event_counts& counts) const noexcept { entries_.report(counts); }
+  /// Counts the samples whose keys came back later in their shard, too.
+  void report_reads(event_counts& counts) const noexcept {
+    entries_.report(counts);
+    returning_.report(counts, names_);
+  }
+
+  /// Returns where the rest of a sample is that is stored in pieces.
+  std::optional<other_piece> other_piece_of(const error_location& sample) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (names_[i] == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
+    return std::nullopt;
+  }
 
   /// Returns the number of samples of each shard; if samples were chosen, of these with their repeats. A located_sample
   /// counts among these.
@@ -187,7 +199,9 @@ class shard_data {
 
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
-  shard_index& index(std::size_t shard) const { return shards_[shard].load(names_[shard], options_.files); }
+  shard_index& index(std::size_t shard) const {
+    return returning_.count(shards_[shard].load(names_[shard], options_.files), shards_[shard], shard);
+  }
   std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
   std::unique_ptr<open_shard> take(std::size_t shard, request& asked);
 
@@ -216,6 +230,7 @@ class shard_data {
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
+  mutable returning_samples returning_;
   bool told_not_kept_ = false;   // used only by the constructor and the destructor
 };
 

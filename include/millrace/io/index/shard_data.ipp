@@ -62,7 +62,7 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
   choice_ = search.checksum();
   keys_not_found_ = search.missing();
   const std::uint64_t positions = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
-  choice_text_ = std::to_string(positions) + " of " + std::to_string(stored_samples_) + " samples chosen";
+  choice_text_ = search.text(positions, stored_samples_);
   if (positions == 0 && stored_samples_ > 0)
     throw setup_error("no sample is chosen: .only, .without, .where or .repeats leave out all " +
                           std::to_string(stored_samples_) + (keys_not_found_.empty() ? "" : "; " + keys_not_found_),

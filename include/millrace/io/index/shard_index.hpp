@@ -137,6 +137,9 @@ class shard_index {
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
+  /// Counts the samples whose key an earlier sample has, in facts().counters; an index file does not have the number.
+  /// Cost: a comparison of each key with the one before it; a sort of all if they are not in order.
+  void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <vector>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -65,6 +66,18 @@ MILLRACE_INLINE bool shard_index::begins_with(const shard_index& part) const noe
     if (mine.key != other.key || mine.offset_bytes != other.offset_bytes) return false;
   }
   return true;
+}
+
+MILLRACE_INLINE void shard_index::count_returning_keys() {
+  facts_.counters.returning_keys = 0;
+  std::uint32_t in_order = 1;
+  while (in_order < samples() && sample(in_order - 1).key < sample(in_order).key) ++in_order;
+  if (in_order >= samples()) return;
+  std::vector<std::uint64_t> digests(samples());
+  for (std::uint32_t i = 0; i < samples(); ++i) digests[i] = digest_bytes(std::as_bytes(std::span(sample(i).key)));
+  std::sort(digests.begin(), digests.end());
+  const auto unique = std::unique(digests.begin(), digests.end()) - digests.begin();
+  facts_.counters.returning_keys = samples() - static_cast<std::uint64_t>(unique);
 }
 
 MILLRACE_INLINE std::uint64_t shard_index::known_checksums() const noexcept {

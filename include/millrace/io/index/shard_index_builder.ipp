@@ -131,7 +131,9 @@ MILLRACE_INLINE shard_index shard_index_builder::pack(std::string_view damage) {
   for (const std::string_view part : {std::string_view(keys_), std::string_view(names), damage})
     text = std::copy(part.begin(), part.end(), text);
   facts_.fingerprint = digest_bytes(columns.bytes(), columns.counts.samples);
-  return {facts_, std::move(columns)};
+  shard_index index(facts_, std::move(columns));
+  index.count_returning_keys();
+  return index;
 }
 
 }}}  // namespace millrace::detail

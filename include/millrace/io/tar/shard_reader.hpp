@@ -5,13 +5,15 @@
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Consecutive members with the same key (member_name.hpp) form one sample. A key that comes back later is a new sample.
-// Field names are lowered (A-Z only). The reader skips and counts links, folders, devices, dot files, names without a
-// dot and the __metadata__ folders. The same field twice in a sample is an error, if the field is wanted.
-// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. Every further call
-// throws the same error. On damage, the reader first delivers every complete sample before it. A sample is complete
-// when the header of a member with another key follows it. The following member may be damaged, as long as the name in
-// its header is certain. A sample that is still open at the damage is not delivered.
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that comes back later is a new
+// sample, and counted. Field names are lowered (A-Z only). The reader skips and counts links, folders, devices, dot
+// files, names without a dot and the __metadata__ folders. The same wanted field twice in a sample is an error.
+// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A field that occurs
+// twice, and a sample beyond the limits, are errors of that sample alone: the next call returns the next sample. After
+// all others, every further call throws the same error.
+// On damage, the reader first delivers every complete sample before it. A sample is complete when the header of a
+// member with another key follows it. The following member may be damaged, as long as the name in its header is
+// certain. A sample that is still open at the damage is not delivered.
 // A shard without an end marker is whole. Two cases are errors: options.strict is set, or a file beside the shard
 // counts more samples (counted_beside.hpp).
 // Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read
@@ -21,6 +23,8 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/member_name.hpp>
+#include <millrace/io/tar/required_fields.hpp>
+#include <millrace/io/tar/returning_keys.hpp>
 #include <millrace/io/tar/tar_member.hpp>
 #include <millrace/io/tar/wanted_fields.hpp>
 #include <millrace/item/record_builder.hpp>
@@ -44,6 +48,8 @@ struct shard_reader_options {
   /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
   /// memory.
   std::vector<std::string> fields{};
+  /// The fields that a sample must have, wanted or not. Other samples are counted and not delivered. Default: none.
+  required_fields having{};
   /// A larger member is an error before any memory is taken for it. In bytes, default 1 GiB.
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
   /// A larger sample is an error. In bytes of its wanted fields and their names, default 4 GiB.
@@ -73,6 +79,8 @@ struct shard_counters {
   std::uint64_t not_regular = 0;           ///< links, folders, devices
   std::uint64_t unconverted_names = 0;     ///< see tar_reader::unconverted_names()
   std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end and has no marker
+  std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
+  std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
 
 /// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
@@ -99,6 +107,8 @@ class shard_reader {
 
   /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
   std::optional<record> next();
+  /// Returns whether the last next() threw the error of one sample, so that the next call returns the sample after it.
+  bool goes_on() const noexcept { return sample_failed_; }
 
   /// Returns the name of the source.
   std::string_view shard() const noexcept;
@@ -118,7 +128,8 @@ class shard_reader {
   /// Throws data_error if a file beside a shard without an end marker counts more samples.
   void check_count() const;
   void begin_sample(std::string_view key);
-  record deliver();
+  /// Ends the open sample. Returns nothing if it lacks a required field.
+  std::optional<record> deliver();
   void take_field(std::string_view written);
   /// Throws data_error if the waiting member exceeds a limit. No memory was taken for it yet.
   void check_limits() const;
@@ -128,15 +139,21 @@ class shard_reader {
   std::unique_ptr<detail::tar_reader> tar_;
   record_builder builder_;
   detail::wanted_fields wanted_;
+  required_fields having_;
+  std::uint64_t present_ = 0;   // bits of having_ that the open sample has
   std::atomic<bool>* missing_marker_told_;
   std::uint64_t max_member_bytes_, max_sample_bytes_, max_fields_;
   std::uint64_t sample_bytes_ = 0;   // of the open sample
   std::uint64_t samples_before_;
   std::string last_key_;
+  detail::key_memory keys_;
   detail::shard_counters counters_;
   std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet handled
   std::string field_;
   bool sample_open_ = false;
+  bool bad_sample_ = false;      // the error that is thrown now is that of the open sample alone
+  bool sample_failed_ = false;   // the last next() threw such an error
+  bool skips_sample_ = false;    // members with the builder's key belong to a sample that failed
   bool ended_ = false;
   std::exception_ptr failure_;
 };

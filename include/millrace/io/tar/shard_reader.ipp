@@ -35,6 +35,7 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
                                      .max_expansion = options.max_expansion})),
       builder_(pool),
       wanted_(options.fields),
+      having_(std::move(options.having)),
       missing_marker_told_(options.missing_marker_told),
       max_member_bytes_(options.max_member_bytes),
       max_sample_bytes_(options.max_sample_bytes),
@@ -49,6 +50,7 @@ MILLRACE_INLINE shard_reader::~shard_reader() = default;
 MILLRACE_INLINE std::string_view shard_reader::shard() const noexcept { return tar_->shard(); }
 
 MILLRACE_INLINE std::optional<record> shard_reader::next() {
+  sample_failed_ = false;
   if (failure_) std::rethrow_exception(failure_);
   if (ended_) return std::nullopt;
   try {
@@ -56,6 +58,15 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
   } catch (late_data_error& why) {   // not by dynamic_cast, which -fno-rtti disables
     return fail(why, false);
   } catch (error& why) {
+    if (std::exchange(bad_sample_, false)) {
+      why.add(last_good());
+      why.locate({.stage = {}, .shard = {}, .key = std::string(builder_.key())});
+      waiting_.reset();
+      sample_open_ = false;
+      ++counters_.samples;   // files beside the shard count it
+      sample_failed_ = skips_sample_ = true;
+      throw;
+    }
     return fail(why, ends_open_sample());
   } catch (...) {
     failure_ = std::current_exception();
@@ -67,6 +78,7 @@ MILLRACE_INLINE detail::shard_counters shard_reader::counters() const noexcept {
   detail::shard_counters now = counters_;
   now.unconverted_names = tar_->unconverted_names();
   now.missing_end_markers = tar_->ended_without_marker();
+  now.returning_keys = keys_.returned();
   return now;
 }
 
@@ -75,11 +87,13 @@ MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   const auto add = [&counts](const char* what, std::uint64_t times) {
     if (times > 0) counts.count(what, times);
   };
+  add("samples without the fields of .having", now.lacking_samples);
   add("metadata members passed over", now.metadata_members);
   add("dot files passed over", now.dot_files);
   add("names without a dot passed over", now.names_without_dot);
   add("links, folders and devices passed over", now.not_regular);
   add("member names that are no UTF-8", now.unconverted_names);
+  if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, std::string(shard()));
   if (now.missing_end_markers == 0 || (missing_marker_told_ && missing_marker_told_->exchange(true))) return;
   report_missing_end_marker(counts, std::string(shard()));
 }
@@ -91,7 +105,7 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
       if (tar_->ended_without_marker()) check_count();
       ended_ = true;
       if (!std::exchange(sample_open_, false)) return std::nullopt;
-      return deliver();
+      return deliver();   // nothing is the end, too
     }
     const detail::member_name name = detail::split_member_name(waiting_->name);
     if (!waiting_->regular || name.kind != detail::member_name::kind_of_name::sample) {
@@ -100,10 +114,13 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
       if (sample_open_ && name.key != builder_.key()) {
         // The member stays in waiting_: even if its payload is damaged, this sample is delivered.
         sample_open_ = false;
-        return deliver();
+        if (std::optional<record> complete = deliver()) return complete;
       }
-      if (!sample_open_) begin_sample(name.key);
-      take_field(name.field);
+      skips_sample_ = skips_sample_ && name.key == builder_.key();
+      if (!skips_sample_) {
+        if (!sample_open_) begin_sample(name.key);
+        take_field(name.field);
+      }
     }
     waiting_.reset();
   }
@@ -133,13 +150,19 @@ MILLRACE_INLINE void shard_reader::check_count() const {
 
 MILLRACE_INLINE void shard_reader::begin_sample(std::string_view key) {
   builder_.begin(tar_->shard(), key, waiting_->offset_bytes);
+  keys_.comes_back(key);
   sample_bytes_ = 0;
+  present_ = 0;
   sample_open_ = true;
 }
 
-MILLRACE_INLINE record shard_reader::deliver() {
+MILLRACE_INLINE std::optional<record> shard_reader::deliver() {
   last_key_ = builder_.key();
   ++counters_.samples;
+  if (present_ != having_.all_bits()) {
+    ++counters_.lacking_samples;
+    return std::nullopt;
+  }
   return builder_.finish();
 }
 
@@ -147,15 +170,18 @@ MILLRACE_INLINE void shard_reader::take_field(std::string_view written) {
   field_.assign(written);
   for (char& c : field_)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (!having_.empty()) present_ |= having_.bits_of(field_);
   if (!wanted_.contains(field_)) {
     ++counters_.unwanted_fields;
     return;
   }
+  bad_sample_ = true;
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
                          "' twice (expected: every field once; upper and lower case are the same)",
                      "Give each sample a key of its own, and write the shard again", where());
   check_limits();
+  bad_sample_ = false;
   tar_->check_payload();
   sample_bytes_ += waiting_->size_bytes + field_.size();
   tar_->read(builder_.add_field(field_, static_cast<std::size_t>(waiting_->size_bytes)));

@@ -117,6 +117,9 @@ class tar_reader {
   /// stream_failure_ keeps them.
   static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept;
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
+  /// Throws data_error if the archive begins like a file of another kind.
+  void check_kind(std::string_view front);
+
   [[noreturn]] void fail(std::string_view found, std::uint64_t offset_bytes);
   /// Throws `found`, unless the compressed stream is damaged: that makes the archive look damaged too, and is the error
   /// to report. Throws late_data_error if the end of the stream is too far away to know.

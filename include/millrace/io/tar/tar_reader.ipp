@@ -3,6 +3,7 @@
 
 #include <millrace/io/tar/tar_reader.hpp>
 
+#include <millrace/io/file/foreign_file.hpp>
 #include <millrace/io/tar/tail_source.hpp>
 
 #include <cstring>
@@ -41,7 +42,9 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
     check_end(offset_bytes - base_bytes_);
     return std::nullopt;
   }
-  const tar_header_chain headers(header_bytes(result));
+  const std::string_view read = header_bytes(result);
+  if (offset_bytes == 0 && result != ARCHIVE_OK && result != ARCHIVE_WARN) check_kind(read);
+  const tar_header_chain headers(read);
   if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
   if (result == ARCHIVE_WARN) check_warning(offset_bytes);
   else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is not a tar archive", offset_bytes);
@@ -49,6 +52,13 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   member_ = describe(entry, headers, offset_bytes);
   certain_name_.reset();
   return member_;
+}
+
+MILLRACE_INLINE void tar_reader::check_kind(std::string_view front) {
+  if (stream_failure_) return;
+  if (const auto other = foreign_to_shards(front))
+    give_up(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
+                       "it looks like " + other->name, 0, other->advice));
 }
 
 MILLRACE_INLINE void tar_reader::pass_payload() {
@@ -104,7 +114,13 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
 
 MILLRACE_INLINE void tar_reader::open() {
   opened_ = true;
-  if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is not a tar archive", 0);
+  in_header_ = true;   // keeps a file that is shorter than a header
+  const int result = ::archive_read_open1(handle_.get());
+  in_header_ = false;
+  if (result != ARCHIVE_OK) {
+    if (!has_stand_in_) check_kind(kept_ += rest_of_chunk());
+    fail("is not a tar archive", 0);
+  }
   struct ::archive_entry* stand_in = nullptr;
   if (has_stand_in_ && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
     fail("cannot be read from here", base_bytes_ + detail::tar_block_bytes);

@@ -353,6 +353,29 @@ TEST_CASE("a member larger than the limit is an error before memory is taken") {
   CHECK(read_tar(block({.name = "a.txt", .raw_size = size}) + padded("x") + end_marker()).error == "data");
 }
 
+TEST_CASE("a sample that has a field twice or is too large fails alone: the samples after it come") {
+  const std::string tar = file("a.cls", "1") + file("b.jpg", "x") + file("b.JPG", "y") + file("b.cls", "2") +
+                          file("c.cls", "3") + file("d.jpg", std::string(9, 'z')) + file("d.cls", "4") +
+                          file("e.cls", "5") + end_marker();
+  mr::shard_reader reader(std::make_unique<memory_source>(tar), shared_pool(), {.max_member_bytes = 8});
+  std::vector<std::string> samples, errors;
+  for (bool more = true; more;) {
+    try {
+      const auto read = reader.next();
+      more = read.has_value();
+      if (read) samples.push_back(shown(*read));
+    } catch (const mr::data_error& e) {
+      REQUIRE(reader.goes_on());
+      errors.push_back(e.message());
+    }
+  }
+  CHECK(samples == std::vector<std::string>{"a: cls=1", "c: cls=3", "e: cls=5"});
+  REQUIRE(errors.size() == 2);
+  CHECK_MESSAGE(errors[0].find("the sample 'b' has the field 'jpg' twice") == 0, errors[0]);
+  CHECK_MESSAGE(errors[1].find("the member 'd.jpg' has 9 bytes") == 0, errors[1]);
+  CHECK(reader.counters().samples == 5);
+}
+
 TEST_CASE("a reader may be moved, and records outlive it") {
   mr::block_pool pool;
   mr::record kept;

@@ -1,0 +1,38 @@
+// Names a file of another kind than expected, and what to do with it.
+//
+//   if (const auto other = mr::detail::foreign_to_shards(front))
+//     throw mr::data_error("the shard is not a tar archive: it looks like " + other->name, other->advice);
+//
+// `front` is the first chunk of the file, or of what a compressed file holds: the complete content if it has less than
+// 64 KiB.
+// Errors: std::bad_alloc. Threads: pure functions.
+#pragma once
+
+#include <millrace/base/file_kind.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The name of a kind of file with its article, and a sentence without its full stop.
+struct foreign_file {
+  std::string name{}, advice{};
+};
+
+/// Returns what a file is that should be a tar archive; nothing if its kind is unknown.
+std::optional<foreign_file> foreign_to_shards(std::string_view front);
+
+/// Returns what a file is that should have lines of text; nothing if it is text or its kind is unknown.
+std::optional<foreign_file> foreign_to_lines(std::string_view front);
+
+/// Returns how to use a file of that kind as training data.
+std::string advice_on(file_kind kind);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/foreign_file.ipp>
+#endif

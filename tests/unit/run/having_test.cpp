@@ -1,0 +1,133 @@
+// Choosing samples by their fields: .having of streams and indexed shards, on ranks, and in resume points.
+#include <millrace/io/tar/required_fields.hpp>
+#include <millrace/millrace.hpp>
+#include <millrace/shards.hpp>
+
+#include "../io/tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+struct numbered {
+  std::int32_t number;
+};
+
+numbered number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["id"])}; }
+
+/// Sample i has "id" always, "jpg" unless i % 3 is 0, "png" if i % 4 is 0, "txt" if i is even.
+bool has(int i, std::string_view field) {
+  return field == "id" || (field == "jpg" && i % 3 != 0) || (field == "png" && i % 4 == 0) ||
+         (field == "txt" && i % 2 == 0);
+}
+
+std::vector<std::string> write_shards(const temporary_folder& folder, int count = 400, int shards = 8) {
+  std::vector<std::string> names;
+  for (int s = 0; s < shards; ++s) {
+    std::string tar;
+    for (int i = s * count / shards; i < (s + 1) * count / shards; ++i)
+      for (const char* field : {"jpg", "id", "png", "txt"})
+        if (has(i, field)) tar += file("k" + std::to_string(1'000 + i) + "." + field, std::to_string(i));
+    names.push_back(folder / ("s" + std::to_string(s) + ".tar"));
+    save(names.back(), tar + end_marker());
+  }
+  return names;
+}
+
+template <class Predicate>
+std::vector<std::int32_t> those(const Predicate& wanted, int count = 400) {
+  std::vector<std::int32_t> all;
+  for (int i = 0; i < count; ++i)
+    if (wanted(i)) all.push_back(i);
+  return all;
+}
+
+template <class Flow>
+std::vector<std::int32_t> numbers_of(Flow flow, mr::session_options o = {.threads = 1, .announce = false},
+                                     std::string* resume = nullptr, std::size_t batches = ~std::size_t{0}) {
+  std::vector<std::int32_t> all;
+  mr::session run{std::move(flow) | mr::map(number_of) | mr::batch<&numbered::number>({.size = 5, .drop_last = false}),
+                  std::move(o)};
+  for (auto& b : run) {
+    for (const std::int32_t n : b.template get<&numbered::number>().host()) all.push_back(n);
+    if (resume) *resume = mr::to_text(b.position());
+    if (--batches == 0) break;
+  }
+  return all;
+}
+
+std::vector<std::int32_t> sorted(std::vector<std::int32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+const mr::required_fields& conditions(int which) {
+  static const mr::required_fields all[] = {"jpg", "jpg;png", {"jpg;png", "txt"}, {"png", "jpg"}};
+  return all[which];
+}
+bool meets(int i, int which) {
+  const bool jpg = has(i, "jpg"), png = has(i, "png"), txt = has(i, "txt");
+  return which == 0 ? jpg : which == 1 ? jpg || png : which == 2 ? (jpg || png) && txt : png && jpg;
+}
+
+}  // namespace
+
+TEST_CASE("having chooses the samples that a slow loop chooses, in streams and by an index, wanted fields or not") {
+  const temporary_folder folder;
+  const auto names = write_shards(folder);
+  for (int which = 0; which < 4; ++which) {
+    CAPTURE(which);
+    const auto expected = those([&](int i) { return meets(i, which); });
+    for (const std::vector<std::string>& fields : {std::vector<std::string>{}, std::vector<std::string>{"id"}}) {
+      CHECK(numbers_of(mr::shards(names, {.fields = fields, .having = conditions(which)})) == expected);
+      CHECK(numbers_of(mr::indexed_shards(names, {.fields = fields, .having = conditions(which)})) == expected);
+    }
+    CHECK(sorted(numbers_of(mr::indexed_shards(names, {.seed = 3, .having = conditions(which)}) |
+                            mr::shuffle({.window = 100}))) == expected);
+  }
+  const auto both = those([](int i) { return has(i, "jpg") && i != 7; });
+  CHECK(numbers_of(mr::indexed_shards(names, {.having = "jpg", .without = std::vector<std::string>{"k1007"}})) == both);
+}
+
+TEST_CASE("ranks share the samples that have the fields exactly, and a run resumes only with the same choice") {
+  const temporary_folder folder;
+  const auto names = write_shards(folder);
+  const auto flow = [&](const mr::required_fields& having) {
+    return mr::indexed_shards(names, {.seed = 5, .having = having}) | mr::shuffle({.window = 64});
+  };
+  std::vector<std::int32_t> all;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto own = numbers_of(flow("jpg"), {.threads = 1, .announce = false, .world = {.rank = rank, .size = 4}});
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  CHECK(sorted(all) == those([](int i) { return has(i, "jpg"); }));
+  std::string text;
+  const auto first = numbers_of(flow("jpg"), {.threads = 1, .announce = false}, &text, 10);
+  auto whole = first;
+  const auto rest = numbers_of(flow("jpg"), {.threads = 1, .announce = false, .resume = text});
+  whole.insert(whole.end(), rest.begin(), rest.end());
+  CHECK(whole == numbers_of(flow("jpg")));
+  CHECK_THROWS_WITH_AS(numbers_of(flow("txt"), {.threads = 1, .announce = false, .resume = text}),
+                       doctest::Contains("the choice of samples (.having"), mr::setup_error);
+  const auto stream = [&](const mr::required_fields& having) { return mr::shards(names, {.having = having}); };
+  static_cast<void>(numbers_of(stream("jpg"), {.threads = 1, .announce = false}, &text, 3));
+  CHECK(numbers_of(stream("jpg"), {.threads = 1, .announce = false, .resume = text}).size() ==
+        those([](int i) { return has(i, "jpg"); }).size() - 15);
+  CHECK_THROWS_AS(numbers_of(stream("txt"), {.threads = 1, .announce = false, .resume = text}), mr::setup_error);
+}
+
+TEST_CASE("having that no sample meets, and names that no field has, are errors that say so") {
+  const temporary_folder folder;
+  const auto names = write_shards(folder);
+  CHECK_THROWS_WITH_AS(mr::indexed_shards(names, {.having = "webp"}),
+                       doctest::Contains("no sample is chosen: 0 of 400 samples have 'webp'"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards(names, {.having = "JPG"}), doctest::Contains("upper-case"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards(names, {.having = {"jpg", ""}}), doctest::Contains("empty name"), mr::setup_error);
+}
