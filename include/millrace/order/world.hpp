@@ -68,9 +68,11 @@ class launcher_reader {
     if (!found) found = step;
     // Much other software sets RANK and WORLD_SIZE, and leaves them set.
     if (plain && found && !agree(*plain, *found)) disagree(*plain, *found);
+    // MPI_Init() of a program that is started without mpirun sets PMIX_RANK=0.
+    const bool is_single = set("PMIX_RANK") && std::string_view(look_("PMIX_RANK")) == "0";
     if (!found && !plain)
       for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
-        if (set(rank))
+        if (set(rank) && !(is_single && std::string_view(rank) == "PMIX_RANK"))
           throw setup_error(std::string(rank) + "=" + printable(look_(rank)) +
                                 " says that this is one of several processes, and no variable has their number",
                             "Give .world by hand, from MPI_Comm_rank() and MPI_Comm_size()");

@@ -87,6 +87,7 @@ TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
   for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never rank 0 of 1 in silence
     CHECK(message_of({{rank, "1"}}) ==
           std::string(rank) + "=1 says that this is one of several processes, and no variable has their number");
+  CHECK(read({{"PMIX_RANK", "0"}}) == mr::detail::world{});   // Open MPI without mpirun
   CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set and FLUX_JOB_SIZE is not");
   CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) == "JSM_NAMESPACE_SIZE (jsrun) is set and JSM_NAMESPACE_RANK is not");
 }
