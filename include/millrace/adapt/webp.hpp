@@ -20,6 +20,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/exif_orientation.hpp>
+#include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/pixel_rows.hpp>
 #include <millrace/item/record.hpp>
@@ -41,7 +42,7 @@ struct webp_options {
 
 namespace detail { namespace webp_files {
 
-[[noreturn]] inline void fail(const std::string& problem, const char* advice, const bytes& file) {
+[[noreturn]] inline void fail(const std::string& problem, const std::string& advice, const bytes& file) {
   error_location at{.stage = "webp"};
   at.complete(location_of(file));
   throw data_error(problem, advice, at);
