@@ -185,7 +185,10 @@ inline constexpr picture_format format{.name = "webp", .render = render, .has_al
 /// Reads the header. Throws data_error if the file is no WebP of one picture.
 inline picture read_over(bytes data, const jpeg_options& options, const std::optional<rgb_color>& background) {
   if (!is_webp(data))
-    fail(detail::other_format_message(data, "a WebP"), detail::hint_on_format(data).advice, data);
+    fail(sniff_format(data).empty() ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) +
+                                          " bytes do not"
+                                    : other_format_message(data, "a WebP"),
+         std::string(hint_on_format(data).advice), data);
   WebPBitstreamFeatures found;
   const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &found);
   if (status != VP8_STATUS_OK) fail(status, data);

@@ -165,7 +165,8 @@ TEST_CASE("errors of a PNG name it, and damage below the crop is not seen") {
   } catch (const mr::data_error& e) {
     CHECK(e.where().key == "n01/0017");
     CHECK(e.where().shard == "train-000.tar");
-    CHECK(e.hint() == "Name the field that holds the PNG; jpeg(), pnm() and any_picture() read other formats");
+    CHECK(e.message() == "a PNG was expected, but the bytes look like a GIF");
+    CHECK(e.hint() == "Convert it to JPEG, PNG or WebP, or leave the sample out");
   }
 }
 
