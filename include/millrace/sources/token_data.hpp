@@ -83,7 +83,7 @@ class token_data {
 
   /// Returns an open file, which is idle or new.
   std::unique_ptr<open_file> take(std::size_t file);
-  void give_back(std::unique_ptr<open_file> opened);
+  void give_back(std::unique_ptr<open_file> opened) noexcept;
 
   file_list files_;
   const token_data_options options_;
