@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #if defined(__linux__)
 // Null without AddressSanitizer. A program may have it where the compiled library does not.

@@ -193,7 +193,9 @@ class mix_streams {
 
     void check_memory() {
       const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
-      if (held > max_held && !std::apply([](auto&... s) { return (s->release() | ...); }, streams))
+      if (held <= max_held) return;
+      const int released = std::apply([](auto&... s) { return (static_cast<int>(s->release()) + ...); }, streams);
+      if (released == 0)
         throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
                           "of the memory",
                           "Use smaller windows");

@@ -17,11 +17,11 @@ INCLUDE = ROOT / "include"
 # costs much to include, and both standard libraries that there are have its three names in <span> as well.
 NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
-algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch nth_element pop_heap
-algorithm: push_heap reverse rotate sort stable_sort transform unique upper_bound move
-array: array apply get tuple_size_v tuple_element_t begin end size swap
+algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
+algorithm: pop_heap push_heap reverse rotate sort stable_sort transform unique upper_bound move
+array: array apply get tuple_size_v tuple_element_t begin data end size swap
 atomic: atomic atomic_ref memory_order_acq_rel memory_order_acquire memory_order_relaxed memory_order_release
-bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian popcount rotr
+bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian has_single_bit popcount rotr
 bitset: bitset
 cctype: isdigit tolower
 charconv: chars_format errc from_chars to_chars
@@ -37,33 +37,34 @@ cstdlib: abs free getenv strtoul strtoull size_t
 cstring: memchr memcmp memcpy memmove memset strcmp strerror strlen strncmp size_t
 ctime: strftime time time_t tm size_t
 deque: deque erase_if begin end size
-exception: current_exception exception exception_ptr make_exception_ptr rethrow_exception
+exception: current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate
 fstream: ifstream
 functional: function less
 initializer_list: initializer_list begin end
-iterator: back_inserter begin default_sentinel_t end input_iterator_tag size ssize
+iterator: back_inserter begin data default_sentinel_t end input_iterator_tag next size ssize
 limits: numeric_limits
 map: map erase_if begin end size
-memory: allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared make_unique
+memory: allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared make_unique
 memory: make_unique_for_overwrite shared_ptr unique_ptr swap
-mutex: call_once lock_guard mutex once_flag try_to_lock unique_lock
-new: align_val_t bad_alloc
+mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
+new: align_val_t bad_alloc bad_array_new_length nothrow
 numeric: accumulate gcd iota
 optional: nullopt optional
 queue: priority_queue
 ranges: ranges::disable_sized_range ranges::enable_borrowed_range ranges::enable_view
 set: set erase_if begin end size
-span: as_bytes as_writable_bytes span begin end size
+span: as_bytes as_writable_bytes span begin data end size
 span: ranges::disable_sized_range ranges::enable_borrowed_range ranges::enable_view
 sstream: istringstream ostringstream
 istream: getline ws
-string: getline string to_string string_literals erase_if begin end size
-string_view: string_view string_view_literals begin end size
+string: getline string to_string string_literals erase_if begin data end size
+string_view: string_view string_view_literals begin data end size
 system_error: errc generic_category system_error
-thread: this_thread::sleep_for thread
+thread: this_thread::sleep_for this_thread::yield thread
 tuple: apply get tie tuple tuple_cat tuple_element_t tuple_size_v
 type_traits: conditional_t decay_t has_unique_object_representations_v integral_constant is_arithmetic_v is_base_of_v
-type_traits: is_const_v is_convertible_v is_floating_point_v is_function_v is_integral_v is_invocable_r_v
+type_traits: is_array_v is_const_v is_convertible_v is_enum_v is_floating_point_v is_function_v is_integral_v
+type_traits: is_invocable_r_v
 type_traits: is_lvalue_reference_v is_move_constructible_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v
 type_traits: is_void_v remove_const_t remove_cvref_t remove_reference_t type_identity
 unordered_map: unordered_map erase_if begin end size
@@ -71,7 +72,7 @@ unordered_set: unordered_set erase_if begin end size
 utility: as_const declval exchange forward get in_place_index index_sequence make_index_sequence move pair swap
 utility: tuple_element_t tuple_size_v
 variant: get in_place_index variant visit
-vector: erase_if vector begin end size swap
+vector: erase_if vector begin data end size swap
 """
 # What is used without std::.
 MARKS = {

@@ -91,7 +91,8 @@ class Hostile(unittest.TestCase):
         write_shard(self.data / "a.tar", [(f"k{n // 1000}.f{n}{'x' * 150}", b"") for n in range(5000)])
         status, said, _ = run("inspect", self.data / "a.tar")
         self.assertEqual(status, 0)
-        self.assertIn(b" and more; ok", said)
+        self.assertIn(b" and more (", said)
+        self.assertIn(b" of 5 samples); ok", said)
         self.assert_safe(said)
 
     def test_inspect_huge_claims(self):

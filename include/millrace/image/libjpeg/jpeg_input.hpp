@@ -62,6 +62,7 @@ class jpeg_input {
   void open(std::span<const std::byte> data, const jpeg_limits& limits) {
     limits_ = limits;
     damaged_ = reads_end_ = false;
+    begins_with_marker_ = data.size() > 2 && data[2] == std::byte{0xff};
     progress_.max_scans = limits.max_scans;
     // libjpeg keeps the tables of a file for the next file. A file without its own tables would be decoded with them.
     jpeg_destroy_decompress(&info_);
@@ -89,6 +90,7 @@ class jpeg_input {
   jpeg_decompress_struct info_{};
   std::jmp_buf escape_{};
   bool damaged_ = false;
+  bool begins_with_marker_ = false;   // else the first segment is lost, and Pillow refuses the file
   bool reads_end_ = false;   // all pixels are decoded: a missing end of the image is a warning
   jpeg_counts counts_;
 
@@ -118,7 +120,7 @@ class jpeg_input {
     constexpr int end_of_image = 0xd9;
     switch (info->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
-        if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number == 0) break;
+        if (d.begins_with_marker_ && reinterpret_cast<j_decompress_ptr>(info)->input_scan_number == 0) break;
         if (info->err->msg_parm.i[1] == end_of_image) break;
         [[fallthrough]];
       case JWRN_ARITH_BAD_CODE:
