@@ -8,6 +8,8 @@
 // Cost: declarations only.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/io/file/storage.hpp>

@@ -55,7 +55,8 @@ def precompiled():
     folder = ROOT / "build" / "headers"
     folder.mkdir(parents=True, exist_ok=True)
     named = {name for path in (INCLUDE / "millrace").rglob("*.[hi]pp")
-             for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())}
+             for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())
+             if name != "the_compilation_ends_here"}
     header, made = folder / "standard.hpp", folder / "standard.pch"
     header.write_text("".join(f"#include <{name}>\n" for name in sorted(named)))
     subprocess.run(["clang++", *WARNINGS, "-x", "c++-header", str(header), "-o", str(made)], check=True)
