@@ -7,6 +7,7 @@
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/png.hpp>
 #include <millrace/image/pnm.hpp>
+#include <millrace/item/record.hpp>
 
 #include <string>
 #include <string_view>

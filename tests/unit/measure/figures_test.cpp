@@ -392,5 +392,7 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
   mr::write_reports(report, folder / "report");
   for (const char* ending : {".txt", ".json", ".html", ".trace.json", ".predictions"})
     CHECK(std::filesystem::file_size(folder / (std::string("report") + ending)) > 100);
-  CHECK_THROWS_AS(mr::write_reports(report, folder / "nowhere/report"), mr::io_error);
+  mr::write_reports(report, folder / "new/report");
+  CHECK(std::filesystem::file_size(folder / "new/report.txt") > 100);
+  CHECK_THROWS_AS(mr::write_reports(report, folder / "report.txt/report"), mr::io_error);
 }

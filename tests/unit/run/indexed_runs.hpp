@@ -47,6 +47,7 @@ inline std::string write_shards(const temporary_folder& folder) {
 struct run_options {
   std::uint64_t seed = 7, epochs = 3, epoch_batches = 0;
   millrace::world world{};
+  std::size_t lanes = 0;
   int threads = 2;
   std::string resume{};
   std::size_t window = 60;
@@ -94,6 +95,7 @@ inline delivered run(const std::string& pattern, const run_options& o) {
   auto options = quiet(o.threads, o.epochs);
   options.epoch_batches = o.epoch_batches;
   options.world = o.world;
+  options.lanes = o.lanes;
   options.resume = o.resume;
   options.tuning = o.tuning;
   millrace::session session{flow(pattern, o), options};

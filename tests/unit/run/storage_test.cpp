@@ -346,14 +346,14 @@ TEST_CASE("sources tell the storage which shards they will open, pass by pass") 
   const mr::indexed_shards_options there{.storage = at};
   std::set<std::string> with_samples = all_shards;
   std::erase_if(with_samples, [](const std::string& name) { return name.find("empty") != std::string::npos; });
-  CHECK(told({.epochs = 1, .drop_last = false, .source = there}) == with_samples);
+  CHECK(told({.epochs = 1, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
   const std::size_t lists = noting->expected().size();
   CHECK(lists > 1);   // one of each lane
-  auto both = told({.epochs = 1, .world = {.rank = 0, .size = 2}, .drop_last = false, .source = there});
+  auto both = told({.epochs = 1, .world = {.rank = 0, .size = 2}, .lanes = 6, .drop_last = false, .source = there});
   CHECK(noting->expected().size() == lists / 2);
-  both.merge(told({.epochs = 1, .world = {.rank = 1, .size = 2}, .drop_last = false, .source = there}));
+  both.merge(told({.epochs = 1, .world = {.rank = 1, .size = 2}, .lanes = 6, .drop_last = false, .source = there}));
   CHECK(both == with_samples);
-  CHECK(told({.epochs = 3, .drop_last = false, .source = there}) == with_samples);
+  CHECK(told({.epochs = 3, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
   CHECK(noting->expected().size() == 3 * lists);
   const delivered whole = run(data.remote, {.epochs = 1, .source = there});
   CHECK(told({.epochs = 1, .resume = whole.positions[whole.positions.size() - 2], .source = there}).size() <

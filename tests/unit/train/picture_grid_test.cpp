@@ -213,5 +213,5 @@ TEST_CASE("what cannot be shown or written is refused by name") {
                        doctest::Contains("taken as [B, C, H, W]"), mr::setup_error);
   CHECK_THROWS_AS(mr::make_grid(view_of(noise({0, 4, 4, 3}))), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "/no/such/folder/batch.png"),
-                       doctest::Contains("/no/such/folder/batch.png, stage save_grid"), mr::io_error);
+                       doctest::Contains("cannot create the file '/no/such/folder/batch.png'"), mr::io_error);
 }

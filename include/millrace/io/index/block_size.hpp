@@ -29,6 +29,7 @@ struct expected_order {
 struct block_size {
   static constexpr std::uint64_t least_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_samples = 8;   // of samples that are not small
+  static constexpr std::uint64_t min_places = 16;   // that are read at the same time
 
   struct data_set {
     std::uint64_t samples = 0, sample_bytes = 0;   // the mean of these, headers included
@@ -48,11 +49,12 @@ struct block_size {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
     // A block is held from the first possible turn of its samples until the last one was taken. A lane may begin and
     // end inside a block. The factor 2 covers two things: a pool block is up to a quarter larger than its content, and
-    // threads overtake each other.
+    // threads overtake each other. I/O threads that share a lane read at different places of it, as lanes do.
     const std::uint64_t window = std::min(order.window, data.samples);
+    const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {
       const std::uint64_t bytes = std::max(least_bytes, together * data.sample_bytes);
-      const std::uint64_t held = 2 * (window * data.sample_bytes + 3 * order.lanes * bytes);
+      const std::uint64_t held = 2 * (window * data.sample_bytes + 3 * places * bytes);
       if (held <= order.max_held_bytes) return {bytes, held};
     }
     return {};
