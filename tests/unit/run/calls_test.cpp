@@ -167,7 +167,7 @@ TEST_CASE("a session in a forked child refuses next(), and its destructor leaves
 TEST_CASE("a static session is destroyed at exit() of a forked child") {
   const stall_watchdog watchdog;
   static pid_t parent = getpid();
-  // Called after the destructor of `global`, and before the report of leaks: the child leaves the parent's threads alone.
+  // Called after the destructor of `global`, and before the report of leaks: the child leaves what the parent owns.
   static_cast<void>(std::atexit([] {
     if (getpid() != parent) _exit(42);
   }));
