@@ -1,7 +1,7 @@
 // Reads the samples of one block of an indexed_source together.
 //
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), wanted);
-//   while (auto record = reader.next()) ...
+//   while (auto record = reader.next()) use(*record);
 //
 // Errors: the error of a sample that cannot be read, after all samples before it. Threads: a reader belongs to one.
 #pragma once

@@ -1,7 +1,7 @@
 // Reads the samples of one block of an indexed_source one by one, from data that is cheap to read at any place.
 //
 //   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), wanted);
-//   while (auto item = reader.next()) ...
+//   while (auto item = reader.next()) use(*item);
 //
 // `Data::access` belongs to one reader. It is constructed with the samples that the reader will ask for, and its
 // read(located_sample) returns an item. Its checksum() is that of the last item.

@@ -1,6 +1,6 @@
 // The number of workers and I/O threads of a session: how many exist, how many are open, and when tuning changes that.
 //
-//   mr::detail::concurrency threads(options, workers);
+//   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the most that the session allocates for
 //   threads.open(nodes);                                 // before the nodes start: opens what the options ask for
 //   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner

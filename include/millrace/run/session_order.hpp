@@ -2,7 +2,8 @@
 // index, else over that of the shards.
 //
 //   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);
-//   const auto run = mr::detail::planned_run_for(source, facts, {.session = options, .budget_bytes = budget});
+//   const auto run = mr::detail::planned_run_for<decltype(flow)>(source, facts,
+//                                                                {.session = options, .budget_bytes = budget});
 //   // *run is what source.plan() made for a source with an index, else a replayed_run
 //
 // Errors: setup_error for ranks and resume points that the source cannot serve. Threads: pure functions.

@@ -1,7 +1,7 @@
 // Finds out where the tokens of a file are and how they are stored: flat numbers, .npy files, and files of llm.c.
 //
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
-//   layout.tokens;   layout.first_byte;   layout.token_bytes;
+//   layout.tokens;   layout.first_byte;   layout.type.bytes;
 //
 // A .npy file has one dimension, or two whose rows are concatenated, of u8, u16, u32, u64 or the signed types.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).

@@ -3,7 +3,7 @@
 //   mr::detail::stage_passages all;                          // of one session
 //   auto& filter = all.add("filter 1", {.may_hold = false});   // in the order of the flow, before the run
 //   filter.took();  filter.emitted(1);  filter.end_pass();   // by the thread that passes its samples on
-//   const auto pass = all.close_pass();                      // by the last segment, for each end of a pass
+//   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
 // Errors: none. Threads: as above; a stage may be passes ahead of the last segment.

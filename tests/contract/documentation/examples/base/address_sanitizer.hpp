@@ -1,0 +1,3 @@
+void example(void* slot, std::size_t bytes) {
+EXAMPLE
+}

@@ -1,0 +1,5 @@
+#include <millrace/adapt/remote.hpp>
+#include <millrace/millrace.hpp>
+void example() {
+EXAMPLE
+}

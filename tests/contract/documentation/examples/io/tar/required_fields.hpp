@@ -1,0 +1,1 @@
+// block 1 is a member of an options struct

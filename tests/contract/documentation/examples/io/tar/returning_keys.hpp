@@ -1,0 +1,3 @@
+void example(std::size_t pieces) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const mr::bytes& data, const mr::error_location& where) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const mr::session_options& options, const std::vector<unsigned>& cores) {
+EXAMPLE
+}

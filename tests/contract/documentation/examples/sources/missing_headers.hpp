@@ -1,0 +1,1 @@
+// block 1 is a call that does not compile

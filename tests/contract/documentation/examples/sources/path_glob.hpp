@@ -1,0 +1,3 @@
+void example(const mr::detail::folder_rule& o) {
+EXAMPLE
+}
