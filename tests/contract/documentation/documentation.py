@@ -26,7 +26,7 @@ INPUT = include/millrace README.md examples/README.md
 FILE_PATTERNS = *.hpp *.cuh README.md
 EXTENSION_MAPPING = cuh=C++
 RECURSIVE = YES
-EXCLUDE_PATTERNS = */run/engine.hpp
+EXCLUDE_PATTERNS = */run/engine.hpp */sources/missing_headers.hpp
 FILTER_PATTERNS = "*.hpp={sys.executable} {FILTER}" "*.cuh={sys.executable} {FILTER}" "*.md={sys.executable} {FILTER}"
 STRIP_FROM_PATH = include
 STRIP_FROM_INC_PATH = include
