@@ -4,6 +4,7 @@
 #include <millrace/io/tar/returning_keys.hpp>
 
 #include <millrace/base/digest.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/tar/member_name.hpp>
 #include <millrace/io/tar/tar_reader.hpp>
 #include <millrace/measure/event_counts.hpp>
@@ -14,7 +15,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool key_memory::comes_back(std::string_view key) {
-  std::uint64_t digest = digest_bytes(std::as_bytes(std::span(key)));
+  std::uint64_t digest = digest_bytes(bytes_of(key));
   if (digest == empty) digest = 1;
   if (digest % weight_ != 0) return false;
   if (2 * (keys_ + 1) > table_.size()) grow();
