@@ -162,6 +162,10 @@ inline std::string with_constants_as_strings(std::string_view document) {
     const json_constant* found = nullptr;
     for (const json_constant& one : json_constants)
       if (!found && document.substr(at).starts_with(one.word)) found = &one;
+    if (found) {   // the name of a member has to be a string
+      const std::size_t next = document.find_first_not_of(" \t\r\n", at + found->word.size());
+      if (next != std::string_view::npos && document[next] == ':') found = nullptr;
+    }
     if (!found) {
       out += c;
       continue;

@@ -88,6 +88,7 @@ class json_reader {
   bool word(json_value& v) {
     while (!ended() && std::string_view(",]} \t\r\n").find(now()) == std::string_view::npos) v.text += text_[at_++];
     if (v.text == "true" || v.text == "false" || v.text == "null") return true;
+    if (v.text == "NaN" || v.text == "Infinity" || v.text == "-Infinity") return true;   // as json.dumps() writes them
     if (rules_.any_word) return !v.text.empty() && v.text.find_first_not_of("0123456789+-.eE") == std::string::npos;
     std::size_t i = 0;
     const auto digits = [&] {
