@@ -246,9 +246,9 @@ class pair_check {
       }
       if (alone[i].error != expected.error)
         fail(where + "\"" + alone[i].error + "\", but by libjpeg: \"" + expected.error + "\"");
-      // Only libjpeg reads on from the last block to the end of the image, where it may warn once of other bytes.
-      const auto more = expected.warnings - alone[i].warnings;
-      if (more != 0 && more != 1) fail(where + "another number of warnings");
+      // Only libjpeg reads on from the last block to the end of the image, where it may warn of other bytes.
+      if (alone[i].warnings > expected.warnings)
+        fail(where + std::to_string(alone[i].warnings) + " warnings, but by libjpeg " + std::to_string(expected.warnings));
       if (alone[i].damaged != expected.damaged) fail(where + "damage is not counted alike");
       if (alone[i].pixels.shape() != expected.pixels.shape()) fail(where + "another shape");
       if (same_bits && !slow::same(alone[i].pixels, expected.pixels)) fail(where + "other pixels than by libjpeg");
