@@ -248,7 +248,8 @@ class pair_check {
         fail(where + "\"" + alone[i].error + "\", but by libjpeg: \"" + expected.error + "\"");
       // Only libjpeg reads on from the last block to the end of the image, where it may warn of other bytes.
       if (alone[i].warnings > expected.warnings)
-        fail(where + std::to_string(alone[i].warnings) + " warnings, but by libjpeg " + std::to_string(expected.warnings));
+        fail(where + std::to_string(alone[i].warnings) + " warnings, but by libjpeg " +
+             std::to_string(expected.warnings));
       if (alone[i].damaged != expected.damaged) fail(where + "damage is not counted alike");
       if (alone[i].pixels.shape() != expected.pixels.shape()) fail(where + "another shape");
       if (same_bits && !slow::same(alone[i].pixels, expected.pixels)) fail(where + "other pixels than by libjpeg");
