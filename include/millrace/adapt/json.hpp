@@ -159,19 +159,19 @@ inline std::string with_constants_as_strings(std::string_view document) {
       continue;
     }
     in_string = c == '"';
-    const json_constant* found = nullptr;
+    const json_constant* constant = nullptr;
     for (const json_constant& one : json_constants)
-      if (!found && document.substr(at).starts_with(one.word)) found = &one;
-    if (found) {   // the name of a member has to be a string
-      const std::size_t next = document.find_first_not_of(" \t\r\n", at + found->word.size());
-      if (next != std::string_view::npos && document[next] == ':') found = nullptr;
+      if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
+    if (constant) {   // the name of a member has to be a string
+      const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
+      if (next != std::string_view::npos && document[next] == ':') constant = nullptr;
     }
-    if (!found) {
+    if (!constant) {
       out += c;
       continue;
     }
-    out.append("\"\\u0000").append(found->word).append("\"");
-    at += found->word.size() - 1;
+    out.append("\"\\u0000").append(constant->word).append("\"");
+    at += constant->word.size() - 1;
     has_some = true;
   }
   return has_some ? out : std::string();
