@@ -3,7 +3,7 @@
 #
 #   python3 tests/contract/readme/readme.py
 #
-# Each block of C++ in the README, and those of examples/README.md behind its recipes, becomes snippet.hpp for one
+# Each block of C++ in the README, and those of examples/README.md after its recipes, becomes snippet.hpp for one
 # program beside this file, in this order. The recipes are compiled by recipes.cpp and not run. The README has at most
 # 200 lines, the seven recipes that most trainings begin with have at most 20 each, and the headers that
 # include/millrace/README.md names exist.
@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, in_parallel,
                     library_flags)
 
-PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
+PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics", "notices")
 # With the compiled library a program takes a third of the time. g++ warns of uninitialized values where it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
 MAX_LINES = 200
