@@ -19,11 +19,11 @@ namespace detail {
 
 namespace picture_marks {
 
-/// "P6" and the like, a blank, and digits or a comment.
+/// "P6" and the like, and a blank or a comment.
 MILLRACE_INLINE bool is_pnm_mark(std::string_view text) noexcept {
-  constexpr std::string_view blanks = " \t\r\n";
+  constexpr std::string_view after = " \t\n\v\f\r#";
   return text.size() > 3 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
-         blanks.find(text[2]) != std::string_view::npos;
+         after.find(text[2]) != std::string_view::npos;
 }
 
 }  // namespace picture_marks

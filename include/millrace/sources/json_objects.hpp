@@ -87,14 +87,14 @@ class json_objects {
       const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
       if (read.ec == std::errc() && read.ptr == word.data() + word.size()) m.number = number;
       else if (word == "null") m.is_null = true;
-      else if (word.empty() || (word != "true" && word != "false" &&
-                                word.find_first_not_of("0123456789+-.eE") != std::string_view::npos))
-        fail();
+      else if (!is_other_word(word)) fail();
       at_ = end;
     }
     return m;
   }
 
+  /// Returns whether a word is a value that is read and left out: also NaN and its kin, which json.dumps() writes.
+  static bool is_other_word(std::string_view word) noexcept;
   std::string string_behind_quote();
 
   /// Appends a \u escape, or two that are a surrogate pair, as UTF-8.

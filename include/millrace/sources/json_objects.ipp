@@ -19,6 +19,12 @@ MILLRACE_INLINE bool json_objects::next_is(char c) {
   return true;
 }
 
+MILLRACE_INLINE bool json_objects::is_other_word(std::string_view word) noexcept {
+  for (const std::string_view constant : {"true", "false", "NaN", "Infinity", "-Infinity"})
+    if (word == constant) return true;
+  return !word.empty() && word.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
+}
+
 MILLRACE_INLINE std::string json_objects::string_behind_quote() {
   std::string out;
   for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {

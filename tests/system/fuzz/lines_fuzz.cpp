@@ -2,6 +2,7 @@
 //
 // The first bytes of the input are options: the longest line, and which of them are on. With some inputs lines come
 // first that fill the first chunk of the file up to a few bytes, so that the rest lies over two chunks.
+#include <millrace/io/file/foreign_file.hpp>
 #include <millrace/sources/line_reader.hpp>
 
 #include "fuzz_target.hpp"
@@ -130,7 +131,7 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   const mr::line_reader_options o{.max_line_bytes = longest, .skip_empty = (knob & 1) != 0,
                                   .check_utf8 = (knob & 2) == 0};
   std::string text(text_of(input));
-  if (looks_compressed(text)) return;
+  if (looks_compressed(text) || mr::detail::foreign_to_lines(text)) return;
   if (longest >= 15 && choose.one_in(500)) {
     constexpr std::size_t chunk = std::size_t{512} << 10;
     const std::size_t fill = chunk - std::min<std::size_t>(chunk, choose.below(text.size() + 2));

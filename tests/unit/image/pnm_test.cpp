@@ -58,6 +58,19 @@ TEST_CASE("PGM and PPM of any depth give scaled pixels") {
     }
 }
 
+TEST_CASE("any blank of C, or a comment, may follow the mark of a PNM") {
+  for (const std::string after : {" ", "\t", "\n", "\v", "\f", "\r", "#a long comment, as text has it\n", "#\r", " # c\n"}) {
+    CAPTURE(after);
+    const std::string file = "P5" + after + "2 1 255\nab";
+    for (const bool any : {false, true}) {
+      const auto bytes = mr::bytes::borrowed(file);
+      const mr::image pixels = any ? mr::any_picture(bytes).pixels() : mr::pnm(bytes).pixels();
+      CHECK(pixels.shape() == std::array<std::size_t, 3>{1, 2, 3});
+      CHECK(pixels.span()[3] == 'b');
+    }
+  }
+}
+
 TEST_CASE("plans of a PNM are within one level of slow operations on its pixels, alone and beside JPEGs") {
   mr::rng d({.seed = 9});
   mr::scratch s;
