@@ -279,7 +279,8 @@ def tsan(leg):
     prefix = leg.run("oneTBB with ThreadSanitizer", ["sh", parts / "one_tbb.sh"]).split("\n")[-2]
     environment = {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig", "LD_LIBRARY_PATH": f"{prefix}/lib",
                    "MILLRACE_BRIEF": "1", "MILLRACE_DIGEST_SEEDS": "1",   # unit looks at all of them
-                   "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+                   # Children of fork() start threads, as the cases of fork() have to.
+                   "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:die_after_fork=0"}
     wrapper = steady_addresses()
     # All programs where MILLRACE_TSAN=all; without it those whose own business threads are. Others only use them.
     every = os.environ.get("MILLRACE_TSAN") == "all"
