@@ -233,7 +233,7 @@ TEST_CASE("a choice reads what it has chosen, and little more") {
   for (const std::size_t step : {1, 3, 100}) {
     const auto wanted = those([&](std::size_t i) { return i % step == 0; });
     auto one_by_one = data_of(small, {.only = keys_of(wanted)}), in_blocks = data_of(small, {.only = keys_of(wanted)});
-    const bool blocks = in_blocks.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{8} << 20}) > 0;
+    const bool blocks = in_blocks.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{32} << 20}) > 0;
     CHECK(blocks == (step < 100));
     (void)chosen_of(in_blocks);
     CHECK(chosen_of(in_blocks) == chosen_of(one_by_one));

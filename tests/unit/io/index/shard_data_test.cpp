@@ -51,7 +51,7 @@ std::vector<std::vector<mr::detail::located_sample>> shuffled() {
 }
 
 std::size_t expect_a_shuffle(mr::detail::shard_data& data) {
-  return data.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{8} << 20});
+  return data.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{32} << 20});
 }
 
 /// Reads everything; the message of the first error, or nothing.
