@@ -34,6 +34,7 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
     return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
   };
   using namespace std::string_view_literals;
+  if (picture_marks::is_pnm_mark(text)) return "a PNM (PPM, PGM or PBM)";
   if (at(0, "\xff\xd8\xff"sv)) return "a JPEG";
   if (at(0, "\x89PNG"sv)) return "a PNG";
   if (at(0, "GIF8"sv)) return "a GIF";
@@ -42,7 +43,6 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
   if (at(4, "ftyp"sv)) return "an ISO media file (HEIF, AVIF or MP4)";
   if (at(0, "\xff\x4f\xff\x51"sv) || at(4, "jP  "sv)) return "a JPEG 2000 file";
   if (at(0, "\xff\x0a"sv) || at(4, "JXL "sv)) return "a JPEG XL file";
-  if (picture_marks::is_pnm_mark(text)) return "a PNM (PPM, PGM or PBM)";
   if (at(0, "8BPS\0\1"sv) || at(0, "8BPS\0\2"sv)) return "a PSD of Photoshop";
   if (at(0, "qoif"sv)) return "a QOI";
   if (at(0, "\x76\x2f\x31\x01"sv)) return "an OpenEXR file";
