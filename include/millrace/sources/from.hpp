@@ -6,15 +6,20 @@
 //                                                       // the next epoch
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
-// A range is walked once per epoch, and its elements are copied; the items of a generator are moved.
+// The elements of a range are copied; the items of a generator are moved.
+// Where a range has random access and elements in memory (or integers), the order is exact, as that of
+// indexed_shards(): each element once a pass over all ranks, any world size that divides the global batch, instant
+// resume. Such a range must not change while a session runs. Other ranges are walked once per epoch, and their flows are
+// streams. So are flows with expand, filter, pack, take, bucket or a later shuffle.
 // Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error stays as it
-// is.
+// is. A planned range without elements is a setup_error of the session.
 // Threads: I/O threads read the source.
 // Lifetime: an lvalue range has to outlive the flow and its session; everything else is owned by the flow.
 #pragma once
 
-#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
+#include <millrace/read/indexed_run.hpp>
+#include <millrace/sources/range_data.hpp>
 
 #include <iterator>
 #include <memory>
@@ -52,6 +57,8 @@ concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
 template <class Range>
 struct range_source {
   using item = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
+  using planned = indexed_run<range_data<Range>>;
+  static constexpr bool also_streams = true;
   std::shared_ptr<const Range> range;
 
   struct reader {
@@ -61,6 +68,12 @@ struct range_source {
   };
   std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {range, std::begin(*range), std::end(*range)}; }
+  /// Returns a run in an exact order.
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const
+    requires indexable_range<Range>
+  {
+    return std::make_unique<planned>(std::make_shared<range_data<Range>>(range), o);
+  }
 };
 
 template <class G>

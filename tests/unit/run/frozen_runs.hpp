@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <list>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -164,8 +165,14 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
     return run(mr::shards(a, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(number) | batch, options(3, 3, 10),
                resume, both);
   }});
-  flows.push_back({"list", [=](const std::string& resume) {
-    const auto pair = [](int n, mr::rng& random) { return numbered{n, random.uniform()}; };
+  const auto pair = [](int n, mr::rng& random) { return numbered{n, random.uniform()}; };
+  flows.push_back({"list", [=](const std::string& resume) {   // has no random access, so it is a stream
+    const std::vector<int> all = numbers(150);
+    return run(mr::from(std::list<int>(all.begin(), all.end()), {.seed = 3}) | mr::shuffle({.window = 20}) |
+                   mr::map(pair) | short_batch,
+               options(2), resume, both);
+  }});
+  flows.push_back({"range", [=](const std::string& resume) {
     return run(mr::from(numbers(150), {.seed = 3}) | mr::shuffle({.window = 20}) | mr::map(pair) | short_batch,
                options(2), resume, both);
   }});

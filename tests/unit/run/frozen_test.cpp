@@ -103,7 +103,7 @@ TEST_CASE("frozen: a resume point is written as it was") {
     for (const point& p : points)
       if (p.flow == flow.name && p.before > 0) {
         mr::position written = mr::parse_position(whole.points[p.before - 1]);
-        written.counts = {};   // the texts were frozen before these were added
+        if (p.text.find(" shards=") == std::string::npos) written.counts = {};   // frozen before these were added
         CHECK(mr::to_text(written) == p.text);
         ++compared;
       }

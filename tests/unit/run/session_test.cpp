@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -288,8 +289,12 @@ TEST_CASE("an epoch smaller than a batch is an error, not an empty loop") {
 }
 
 TEST_CASE("an empty source is an error") {
-  mr::session run{mr::from(std::vector<int>{}) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(2)};
-  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("no sample"), mr::data_error);
+  const auto rows = [](auto source) {
+    mr::session run{std::move(source) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(2)};
+    return run.next().size();
+  };
+  CHECK_THROWS_WITH_AS(rows(mr::from(std::list<int>{})), doctest::Contains("no sample"), mr::data_error);
+  CHECK_THROWS_WITH_AS(rows(mr::from(std::vector<int>{})), doctest::Contains("has no elements"), mr::setup_error);
 }
 
 TEST_CASE("a generator is called until it ends, and again for the next epoch") {

@@ -30,7 +30,8 @@ TEST_CASE("counts of DALI, OpenCLIP and wids are found by the names of shards") 
   CHECK(mr::sidecar_counts(shards) == counts{37, 10, {}, {}});
   save(f / "b/sizes.json", " { } ");
   save(f / "wids.json",
-       "{\"__kind__\": \"wids-shard-index-v1\", \"wids_version\": 1, \"nothing\": [null, true, -1.5e3, NaN, -Infinity, []],\n"
+       "{\"__kind__\": \"wids-shard-index-v1\", \"wids_version\": 1,\n"
+       "\"nothing\": [null, true, -1.5e3, NaN, -Infinity, []],\n"
        " \"shardlist\": [{\"url\": \"https://x/s-2.tar\", \"nsamples\": 12, \"md5sum\": \"\\u00e4\\n\\\"\"},\n"
        "                 {\"url\": \"s-1.tar.gz\", \"nsamples\": 10}, {\"url\": \"s-0.tar\"}]}");
   CHECK(mr::sidecar_counts(shards, {.wids_file = f / "wids.json"}) == counts{37, 10, 12, {}});
