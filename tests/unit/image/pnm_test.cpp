@@ -59,8 +59,8 @@ TEST_CASE("PGM and PPM of any depth give scaled pixels") {
 }
 
 TEST_CASE("any blank of C, or a comment, may follow the mark of a PNM") {
-  for (const std::string after : {" ", "\t", "\n", "\v", "\f", "\r", "#a long comment, as text has it\n", "#\r", " # c\n",
-                                  "#6ftyp\n"}) {
+  for (const std::string after :
+       {" ", "\t", "\n", "\v", "\f", "\r", "#a long comment, as text has it\n", "#\r", " # c\n", "#6ftyp\n"}) {
     CAPTURE(after);
     const std::string file = "P5" + after + "2 1 255\nab";
     for (const bool any : {false, true}) {
