@@ -45,7 +45,8 @@ struct damage_found {
 
 class damage_search {
  public:
-  damage_search(std::vector<std::string> shards, const std::string& list) : shards_(std::move(shards)), list_(list) {}
+  damage_search(std::vector<std::string> shards, const std::string& list, millrace::shard_reader_options reading = {})
+      : shards_(std::move(shards)), list_(list), reading_(std::move(reading)) {}
 
   damage_found run(std::size_t threads) {
     working_ = std::min(threads, shards_.size());
@@ -104,7 +105,7 @@ class damage_search {
     std::uint64_t samples = 0;
     std::optional<millrace::shard_reader> reader;
     std::optional<millrace::record> sample;
-    std::exception_ptr cut = caught([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool); });
+    std::exception_ptr cut = caught([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
     for (;;) {
       if (!cut) cut = caught([&] { sample = reader->next(); });
       if (cut && reader && reader->goes_on()) {   // the error of one sample
@@ -185,6 +186,7 @@ class damage_search {
 
   const std::vector<std::string> shards_;
   millrace::quarantine_list list_;
+  const millrace::shard_reader_options reading_;
   std::atomic<std::size_t> next_ = 0;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::mutex mutex_;   // guards what follows, and the list

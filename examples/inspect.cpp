@@ -18,6 +18,7 @@
 // is counted, as the pieces of a sample are samples of their own: `tar --sort=name` writes them next to each other.
 // --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
+// --max-expansion 5000 reads compressed shards that grow to so many times their size (default 1,100).
 // --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
 // copied. The shards may also be names such as s3://photos/train-{000..146}.tar, where this was built with libcurl. The
 // file then knows their versions, which spares a start more questions.
@@ -100,7 +101,7 @@ void look_at(const mr::record& sample, contents& found) {
   }
 }
 
-contents look_into(const std::string& shard, const std::string& indexes) {
+contents look_into(const std::string& shard, const std::string& indexes, const mr::shard_reader_options& reading) {
   contents found;
   try {
     found.entries = mr::entry_points_of(shard, indexes);
@@ -108,7 +109,7 @@ contents look_into(const std::string& shard, const std::string& indexes) {
   }
   mr::block_pool pool;
   try {
-    mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
+    mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool, reading);
     for (bool more = true; more;) {
       try {
         const auto sample = reader.next();
@@ -174,16 +175,23 @@ std::string describe(contents& c) {
   return line;
 }
 
-void list_damage(const std::vector<std::string>& patterns, const std::string& list, unsigned threads) {
+/// Options of list_damage().
+struct damage_listing {
+  std::string list;
+  unsigned threads = 1;
+  mr::shard_reader_options reading{};
+};
+
+void list_damage(const std::vector<std::string>& patterns, const damage_listing& o) {
   std::vector<std::string> shards;
   for (const auto& pattern : patterns)
     for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
-  const damage_found found = damage_search(std::move(shards), list).run(threads);
+  const damage_found found = damage_search(std::move(shards), o.list, o.reading).run(o.threads);
   if (found.damaged + found.cut > 0)
     throw mr::data_error(std::to_string(found.damaged) + " of " + std::to_string(found.samples) +
                              " samples are damaged, and " + std::to_string(found.cut) + " of " +
                              std::to_string(found.shards) + " shards end early: " + std::to_string(found.added) +
-                             " new lines in '" + mr::printable(list) + "'",
+                             " new lines in '" + mr::printable(o.list) + "'",
                          "Leave the samples out by .without = mr::keys_from() of that file; copy such shards again");
 }
 
@@ -252,11 +260,11 @@ bool is_text(std::string_view key) {
 }
 
 /// Prints one key in each line, as lists for .only and .without have them.
-void print_keys(const std::vector<std::string>& patterns) {
+void print_keys(const std::vector<std::string>& patterns, const mr::shard_reader_options& reading) {
   mr::block_pool pool;
   for (const auto& pattern : patterns)
     for (const auto& shard : mr::list_shards(pattern)) {
-      mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
+      mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool, reading);
       while (const auto sample = reader.next())
         std::printf("%s\n", is_text(sample->key()) ? std::string(sample->key()).c_str()
                                                     : mr::printable(sample->key()).c_str());
@@ -272,6 +280,8 @@ void inspect(command_line& args) {
   const bool keys = args.flag("--keys");
   const auto mcus = args.number("--mcus", std::size_t{4});
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
+  const mr::shard_reader_options reading{
+      .max_expansion = args.number("--max-expansion", mr::shard_reader_options{}.max_expansion)};
   const auto patterns = args.rest();
   if (!cache.empty() && patterns.empty()) return list_cache(cache);
   if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");
@@ -280,14 +290,14 @@ void inspect(command_line& args) {
     args.refuse("expected one of --entries, --keys, --quarantine and --set-index");
   if (mcus == 0) args.refuse("--mcus is 0, expected at least 1");
   if (!set.empty()) return write_set(patterns, set);
-  if (keys) return print_keys(patterns);
-  if (!list.empty()) return list_damage(patterns, list, threads);
+  if (keys) return print_keys(patterns, reading);
+  if (!list.empty()) return list_damage(patterns, {.list = list, .threads = threads, .reading = reading});
   if (entries) return make_entries(patterns, {.index_folder = indexes, .threads = threads}, mcus);
   contents all;
   std::size_t shards = 0, damaged = 0, unsorted = 0;
   for (const auto& pattern : patterns)
     for (const auto& shard : mr::list_shards(pattern)) {
-      contents found = look_into(shard, indexes);
+      contents found = look_into(shard, indexes, reading);
       std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(found).c_str(),
                   !found.damage.empty()   ? ("DAMAGED: " + found.damage).c_str()
                   : found.without_marker ? "ok, but ended without a marker" : "ok");
@@ -309,7 +319,7 @@ void inspect(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: inspect [--indexes FOLDER] SHARDS...\n"
+  return run_program({argc, argv, "usage: inspect [--indexes FOLDER] [--max-expansion N] SHARDS...\n"
                                   "       inspect --keys SHARDS...\n"
                                   "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
                                   "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"

@@ -9,6 +9,7 @@
 // cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
 // tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
 // without a dot) is left out and counted.
+// --max-expansion 5000 reads compressed shards that grow to so many times their size (default 1,100).
 // Behind restart markers (--restarts-per-row) a decoder can begin, so that it reads less for a crop; auto chooses the
 // interval for each picture, see restart_choice.hpp. With --codes all pictures share one pair of Huffman codes, whose
 // short words a decoder finds at once. Codes are made of the first 10,000 pictures, before anything is written, and
@@ -42,7 +43,7 @@ namespace {
 constexpr auto usage_text =
     "usage: repack SHARDS PATTERN [--restarts-per-row N|auto] [--codes] [--keep-damaged]\n"
     "              [--threads N] [--max-side PIXELS] [--short-side PIXELS] [--quality N]\n"
-    "              [--first-number N]\n"
+    "              [--first-number N] [--max-expansion N]\n"
     "SHARDS are a file, a folder or a pattern, as 'in/a-{000..007}.tar'; PATTERN names the new ones: 'out/a-%03d.tar'";
 
 struct counts {
@@ -162,6 +163,7 @@ class writer {
 struct settings {
   repack_options picture{};
   mr::shard_writer_options shards{};
+  mr::shard_reader_options reading{};
   bool keep_damaged = false, codes = false;
   unsigned threads = 1;
 };
@@ -172,6 +174,7 @@ settings read_settings(command_line& args) {
   s.picture.short_side = args.number("--short-side", s.picture.short_side);
   s.picture.quality = args.number("--quality", s.picture.quality);
   s.picture.restarts = read_restarts(args);
+  s.reading.max_expansion = args.number("--max-expansion", s.reading.max_expansion);
   s.codes = args.flag("--codes");
   s.keep_damaged = args.flag("--keep-damaged");
   s.threads = args.number("--threads", mr::usable_cores());
@@ -191,7 +194,7 @@ repack_task task_of(const settings& s, std::vector<std::string> inputs) {
   if (s.codes)
     task.make_once = [&s, shards = task.inputs] {
       return "codes: " + make_repack_codes({.shards = shards, .picture = s.picture, .threads = s.threads,
-                                            .leave_out_damaged = s.keep_damaged}).text();
+                                            .leave_out_damaged = s.keep_damaged, .reading = s.reading}).text();
     };
   const mr::shard_writer names(s.shards);
   for (std::size_t i = 0; i < task.inputs.size(); ++i)
@@ -294,7 +297,7 @@ void repack(command_line& args) {
   std::optional<mr::jpeg_codes> codes;
   if (s.codes) s.picture.codes = &codes.emplace(codes_in(progress, task));
 
-  repack_reader from(task.inputs, [&](std::size_t shard) { return progress.finished(shard); });
+  repack_reader from(task.inputs, [&](std::size_t shard) { return progress.finished(shard); }, s.reading);
   writer to(s.shards, task.inputs.size(), progress.count());
   run_pipeline(from, to, s);
   print_results(to.close(), s, task, progress);

@@ -25,6 +25,7 @@ struct repack_codes_options {
   std::uint64_t pictures = 10'000;   ///< at least, if there are as many; the last sample is counted as a whole
   unsigned threads = 1;
   bool leave_out_damaged = false;
+  millrace::shard_reader_options reading{};
 };
 
 namespace repack_detail {
@@ -56,7 +57,7 @@ inline void show_counted(std::uint64_t pictures, bool at_end) {
 inline millrace::jpeg_codes make_repack_codes(const repack_codes_options& options) {
   using counts_pointer = std::shared_ptr<const millrace::jpeg_symbol_counts>;
   using sample_pointer = std::shared_ptr<const millrace::record>;
-  repack_reader from(options.shards, [](std::size_t) { return false; });
+  repack_reader from(options.shards, [](std::size_t) { return false; }, options.reading);
   std::uint64_t pictures = 0;
   const auto read = [&](tbb::flow_control& control) -> sample_pointer {
     auto sample = pictures < options.pictures ? from.next() : std::nullopt;

@@ -19,8 +19,9 @@
 
 class repack_reader {
  public:
-  repack_reader(const std::vector<std::string>& shards, std::function<bool(std::size_t)> leaves_out)
-      : shards_(shards), leaves_out_(std::move(leaves_out)) {}
+  repack_reader(const std::vector<std::string>& shards, std::function<bool(std::size_t)> leaves_out,
+                millrace::shard_reader_options reading = {})
+      : shards_(shards), leaves_out_(std::move(leaves_out)), reading_(std::move(reading)) {}
 
   struct sample {
     millrace::record record;
@@ -38,7 +39,7 @@ class repack_reader {
         }
         while (at_ < shards_.size() && leaves_out_(at_)) ++at_;
         if (at_ == shards_.size()) return std::nullopt;
-        shard_.emplace(std::make_unique<millrace::file_source>(shards_[at_]), pool_);
+        shard_.emplace(std::make_unique<millrace::file_source>(shards_[at_]), pool_, reading_);
       }
     } catch (...) {
       std::rethrow_exception(millrace::located_exception({.stage = "repack", .shard = shards_[at_]}));
@@ -59,6 +60,7 @@ class repack_reader {
 
   const std::vector<std::string>& shards_;
   std::function<bool(std::size_t)> leaves_out_;
+  millrace::shard_reader_options reading_;
   millrace::block_pool pool_;
   std::optional<millrace::shard_reader> shard_;
   std::size_t at_ = 0;

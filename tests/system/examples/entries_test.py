@@ -1,22 +1,25 @@
 # Entry points that inspect makes for the JPEGs of shards.
 #
 #   python3 entries_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+import bz2
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 
 
-def run(name, *arguments, fails=False):
+def run(name, *arguments, fails=False, stream="stderr"):
     done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
     if (done.returncode != 0) != fails:
         raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done.stderr if fails else done.stdout
+    return getattr(done, stream) if fails else done.stdout
 
 
 class Entries(unittest.TestCase):
@@ -30,6 +33,23 @@ class Entries(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.temporary.cleanup()
+
+    def test_shards_that_grow_a_lot_need_an_option(self):
+        tar = io.BytesIO()
+        with tarfile.open(fileobj=tar, mode="w") as out:
+            member = tarfile.TarInfo("volume.raw")
+            member.size = 80 << 20
+            out.addfile(member, io.BytesIO(bytes(member.size)))
+        shard = self.folder / "volume.tar.bz2"
+        shard.write_bytes(bz2.compress(tar.getvalue()))
+        self.assertIn("max_expansion", run("inspect", shard, fails=True, stream="stdout"))
+        self.assertIn("1 samples, 83.9 MB", run("inspect", "--max-expansion", 1_000_000, shard))
+        self.assertEqual(run("inspect", "--keys", "--max-expansion", 1_000_000, shard), "volume\n")
+        run("inspect", "--quarantine", self.folder / "none.jsonl", "--max-expansion", 1_000_000, shard)
+        self.assertIn("max_expansion", run("repack", shard, self.folder / "v-%d.tar", fails=True))
+        run("repack", "--max-expansion", 1_000_000, shard, self.folder / "v-%d.tar")
+        with tarfile.open(self.folder / "v-0.tar") as written:
+            self.assertEqual([m.name for m in written], ["volume.raw"])
 
     def test_inspect_makes_entry_points_that_change_no_crop(self):
         folder = self.folder / "entries"
