@@ -229,7 +229,7 @@ MILLRACE_INLINE file_kind text_kind(const reader& r) noexcept {
     digits = digits && ((byte >= '0' && byte <= '9') || " \t\r\n,;.-+[](){}"sv.find(c) != std::string_view::npos);
     ascii = ascii && byte < 0x80;
   }
-  if (text.size() < (digits ? 16u : 32u) || !is_varied(text, digits)) return file_kind::unknown;
+  const bool enough = text.size() >= (digits ? 16u : 32u) && is_varied(text, digits);   // without a mark
   constexpr std::size_t longest_cut = 3;   // of a character at the end of the front
   const std::size_t cut = r.file_bytes > text.size() ? longest_cut : 0;
   if (!ascii && utf8_prefix_bytes(text) + cut < text.size()) return file_kind::unknown;
@@ -238,6 +238,7 @@ MILLRACE_INLINE file_kind text_kind(const reader& r) noexcept {
   if (begins_with(text, "<!doctype html") || begins_with(text, "<html") || begins_with(text, "<head"))
     return file_kind::html;
   if (begins_with(text, "<?xml")) return file_kind::xml;
+  if (!enough) return file_kind::unknown;
   return text.starts_with('{') || text.starts_with('[') ? file_kind::json : file_kind::text;
 }
 

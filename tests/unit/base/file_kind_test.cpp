@@ -113,6 +113,10 @@ TEST_CASE("texts are recognized, whatever their language, if they are long enoug
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   CHECK(kind_of(pointer) == file_kind::git_lfs_pointer);
   CHECK(kind_of("\n <!DOCTYPE html><html><head><title>404</title>") == file_kind::html);
+  CHECK(kind_of("<html>Log in</html>") == file_kind::html);   // a mark needs no further text
+  CHECK(kind_of("<HTML>") == file_kind::html);
+  CHECK(kind_of("<?xml?><Error/>") == file_kind::xml);
+  CHECK(kind_of(std::string("<html\0\1", 7)) != file_kind::html);
   CHECK(kind_of("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>") == file_kind::xml);
   CHECK(kind_of("{\"tokens\": [1, 2, 3], \"text\": \"a\"}") == file_kind::json);
   CHECK(kind_of("[10, 20, 30, 40, 50]") == file_kind::json);
