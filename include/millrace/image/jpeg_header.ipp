@@ -161,6 +161,9 @@ MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bo
     const std::size_t length = read.u16(at);
     if (length < 2 || length > data.size() - at) break;
     const std::size_t payload = at + 2, size = length - 2;
+    if (marker == 0xf7)
+      detail::throw_bad_jpeg("the JPEG is a JPEG-LS, which is not supported",
+                             "Convert the file to an 8-bit baseline or progressive JPEG");
     const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
     if (frame) {
       detail::read_frame_header(read, payload, size, marker, header);

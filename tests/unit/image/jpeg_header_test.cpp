@@ -92,6 +92,8 @@ TEST_CASE("a header cut anywhere is an error that says where") {
   }
   CHECK(whole > 100);
   CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xda, 0, 2})) == "the JPEG has no frame header before its first scan");
+  CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xf7, 0, 11, 8, 0, 16, 0, 16, 1, 1, 0x11, 0, 0xff, 0xda, 0, 2})) ==
+        "the JPEG is a JPEG-LS, which is not supported");
 }
 
 TEST_CASE("the orientation is read in both byte orders and never beyond the segment") {
