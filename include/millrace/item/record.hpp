@@ -158,6 +158,8 @@ class record {
 
   std::size_t find(std::string_view names) const noexcept;
   [[noreturn]] void throw_missing(std::string_view names) const;
+  /// Returns the name of a field that ends with a dot and one of the alternatives, or an empty text.
+  std::string longer_name(std::string_view names) const;
 
   detail::head_ref head_;
 };

@@ -28,6 +28,17 @@ MILLRACE_INLINE std::size_t record::find(std::string_view names) const noexcept 
   return none;
 }
 
+MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
+  for (;;) {
+    const std::size_t end = names.find(';');
+    const std::string ending = "." + std::string(names.substr(0, end));
+    for (std::size_t i = 0; i < field_count(); ++i)
+      if (field(i).name().ends_with(ending)) return std::string(field(i).name());
+    if (end == std::string_view::npos) return {};
+    names.remove_prefix(end + 1);
+  }
+}
+
 MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
     std::string there;
     for (std::size_t i = 0; i < field_count(); ++i) {
@@ -35,9 +46,14 @@ MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
       there += printable(field(i).name());
       there += '\'';
     }
+    const std::string longer = longer_name(names);
     throw detail::missing_field_error(
         "the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
-        "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first", where());
+        longer.empty() ? "Name a field that every sample has, alternatives as \"jpg;png\", ask with has() first, or "
+                         "choose samples by .having = \"" + printable(names) + "\""
+                       : "A key ends at the first dot of the file name: name the field '" + printable(longer) +
+                             "', or write the shard with no other dot in its names",
+        where());
   }
 
 namespace detail {

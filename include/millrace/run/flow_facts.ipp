@@ -18,7 +18,8 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
   if (f.has_index && !f.one_row_per_sample)
     throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
                       "shuffle would change that",
-                      "Use shards(), or leave out that stage");
+                      "Choose samples by .having, .where or .only of indexed_shards(), use shards(), or leave out that "
+                      "stage");
 }
 
 MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {

@@ -46,9 +46,29 @@ TEST_CASE("a missing field is named together with those that are there") {
     FAIL("no error");
   } catch (const mr::data_error& e) {
     CHECK(e.message() == "the record has no field 'png;webp'; it has 'jpg'");
+    CHECK(e.hint().find("choose samples by .having = \"png;webp\"") != std::string::npos);
     CHECK(e.where().shard == "s.tar");
     CHECK(e.where().key == "k");
   }
+}
+
+TEST_CASE("a missing field that ends the name of another one: the key ended at an earlier dot") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("s.tar", "22", 0);
+  fill(build.add_field("05.png", 3), 'x');
+  fill(build.add_field("xjpg", 3), 'x');
+  const mr::record r = build.finish();
+  const auto hint_for = [&](std::string_view names) {
+    try {
+      (void)r[names];
+    } catch (const mr::data_error& e) {
+      return e.hint();
+    }
+    return std::string("no error");
+  };
+  CHECK(hint_for("webp;png").starts_with("A key ends at the first dot of the file name: name the field '05.png'"));
+  CHECK(hint_for("jpg").starts_with("Name a field that every sample has"));
 }
 
 TEST_CASE("bytes outlive their record, the builder and the pool") {
