@@ -35,6 +35,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -70,7 +71,10 @@ struct ordered_sample {
 std::size_t automatic_lanes(const exact_order_options& o);
 
 /// Returns a warning if `lanes` leave each lane less than 2 samples of a shuffle window; else an empty text.
-std::string narrow_window_notice(std::size_t window, std::size_t lanes, bool older_order);
+/// `remedy` is its last sentence.
+std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
+/// Returns the remedy for lanes of an older order, or for lanes that the user has set.
+std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;
 

@@ -47,17 +47,20 @@ MILLRACE_INLINE exact_order::exact_order(options o)
   lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
 }
 
-MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t lanes, bool older_order) {
+MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy) {
   if (window <= 1 || window / lanes >= 2) return {};
   return "the shuffle hardly moves samples: got a window of " + std::to_string(window) + " for " +
-         std::to_string(lanes) + " lanes, expected at least 2 samples for each. " +
-         (older_order ? "A run that does not resume from a point of this older order needs no lanes"
-                      : "Leave out session_options::lanes, or use a larger shuffle window");
+         std::to_string(lanes) + " lanes, expected at least 2 samples for each. " + std::string(remedy);
+}
+
+MILLRACE_INLINE std::string_view remedy_for_lanes(bool older_order) noexcept {
+  return older_order ? "A run that does not resume from a point of this older order needs no lanes"
+                     : "Leave out session_options::lanes, or use a larger shuffle window";
 }
 
 MILLRACE_INLINE std::string exact_order::window_notice() const {
   if (!options_.shuffled || permutes()) return {};
-  return narrow_window_notice(options_.window, options_.lanes, !options_.permutes);
+  return narrow_window_notice(options_.window, options_.lanes, remedy_for_lanes(!options_.permutes));
 }
 
 MILLRACE_INLINE exact_order exact_order::with_window(std::size_t window) const {

@@ -64,10 +64,10 @@ MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
 
 MILLRACE_INLINE std::string replayed_run::describe() const {
   std::string text;
-  if (lanes_ > 1)
-    text = "; " + std::to_string(lanes_) + " lanes, " + options_.world.describe();
+  if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
-    text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
+    text += "; the passes of the ranks drift apart, because their shares of the samples differ (indexed_shards() has "
+            "equal ones)";
   if (withholds() && start_.replay.ordinal < options_.order.window)
     text += "; the first batch waits for " + std::to_string(window()) +
             " samples, a shuffle window, or for the end of the pass";
@@ -102,7 +102,10 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
                            " samples, so that no window shuffles all samples together. " +
                            (options_.world.size == 1 ? "Leave out session_options::lanes to have that"
                                                      : "Use indexed_shards() to have that")});
-    if (std::string narrow = narrow_window_notice(options_.order.window, lanes_, keeps_older_order()); !narrow.empty())
+    const std::string_view remedy = of_ranks && !keeps_older_order()
+                                        ? "Use a larger shuffle window, because each rank has a share of it"
+                                        : remedy_for_lanes(keeps_older_order());
+    if (std::string narrow = narrow_window_notice(options_.order.window, lanes_, remedy); !narrow.empty())
       all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   }
   if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;

@@ -118,6 +118,8 @@ TEST_CASE("what a window cannot do is said at the start") {
   options.world = {.rank = 0, .size = 2};
   CHECK(said(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
                        "shuffles all samples together. Use indexed_shards() to have that") != std::string::npos);
+  CHECK(said(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each rank "
+                     "has a share of it") != std::string::npos);   // nobody set lanes here
 }
 
 TEST_CASE("one rank: every pass holds every sample once, and no batch one twice but where a pass ends in it") {
@@ -150,7 +152,7 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
       auto options = in_epochs(2, 1, batches);
       options.world = {.rank = r, .size = world_size};
       mr::session session{flow(uneven_shards, world_size), options};
-      CHECK(session.description().find("8 lanes, " + options.world.describe() + ", whose passes drift apart") !=
+      CHECK(session.description().find("8 lanes; the passes of the ranks drift apart, because") !=
             std::string::npos);
       const auto mine = reference_passes(uneven_shards, options.world, 8, 60, 200);
       std::size_t in_pass = 0;
