@@ -80,14 +80,22 @@ MILLRACE_INLINE void run_core::start_threads() {
   started_.store(true);
 }
 
+[[noreturn]] MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
+  const std::string text = "no sample of the run is good, so the shapes of its batches are not known";
+  if (!first) throw data_error(text, "Look at the data (examples/inspect)");
+  try {
+    std::rethrow_exception(first);
+  } catch (const error& e) {
+    throw data_error(text + "; the first: " + e.message(), e.hint(), e.where());
+  }
+}
+
 /// The lowest position that has an item fixes the shapes. Returns false after its error, which is that of the first
 /// batch: next() throws it.
 MILLRACE_INLINE bool run_core::learn_shapes() {
   try {
     for (std::uint64_t position = 0;; ++position) {
-      if (!wait_for_sample(position))
-        throw data_error("no sample of the run is good, so the shapes of its batches are not known",
-                         "Look at the data (examples/inspect)");
+      if (!wait_for_sample(position)) throw_no_good_sample(parts_.last->early_damage());
       if (parts_.last->make_early(position)) break;
     }
   } catch (const setup_error&) {

@@ -70,6 +70,7 @@ class batch_rows : public worker_segment, public final_segment {
   void start() override {}
   void space_freed() noexcept override { open_slots(); }   // a slot was freed
   dispatcher& tickets() noexcept override { return *dispatcher_; }
+  std::exception_ptr early_damage() const noexcept override { return first_early_damage_; }
 
  protected:
   static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
@@ -117,6 +118,7 @@ class batch_rows : public worker_segment, public final_segment {
 
   const char* const rendering_name_;
   std::uint64_t early_damaged_ = 0;
+  std::exception_ptr first_early_damage_{};
 };
 
 }}}  // namespace millrace::detail

@@ -45,6 +45,7 @@ MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexc
 }
 
 MILLRACE_INLINE bool batch_rows::add_early_damage(const std::exception_ptr& error, bool in_later_epoch) {
+  if (!first_early_damage_) first_early_damage_ = error;
   damaged_.add_early(early_damaged_, error, in_later_epoch);
   return false;
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -21,6 +22,8 @@ class final_segment : public space_listener {
   /// Makes the item of the next position, counted from 0, while there are no slots. Returns whether there is one: it
   /// fixes all shapes, and the workers make the items behind it.
   virtual bool make_early(std::uint64_t position) = 0;
+  /// Returns the error of the first damaged sample that make_early() met, or null.
+  virtual std::exception_ptr early_damage() const noexcept = 0;
   /// Assigns free slots to the next batches.
   virtual void open_slots() = 0;
   /// Returns the bytes of a batch, once the shapes are fixed.
