@@ -268,7 +268,11 @@ class json_field {
     auto& parsed = memory.get<detail::json_document>();
     if (const auto problem = parsed.parse(document))
       fail("is not valid JSON: " + std::string(simdjson::error_message(problem)),
-           "Each line has to hold one whole document (JSON Lines)", from);
+           from.name() != "line" ? "The field has to hold one complete document"
+           : problem == simdjson::EMPTY
+               ? "Each line has to hold one complete document (JSON Lines); lines_options::skip_empty drops empty lines"
+               : "Each line has to hold one complete document (JSON Lines)",
+           from);
     simdjson::dom::element found;
     const auto& root = parsed.root();
     const auto looked_up = name_.starts_with('/') ? root.at_pointer(name_) : root.at_key(name_);
