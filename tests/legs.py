@@ -84,7 +84,8 @@ def errors(leg):
 def headers(leg):
     """each header alone, twice, among leaked macros (g++, clang++); standard headers; linking; what including costs"""
     leg.run_check("contract/headers/standard_names.py")
-    leg.run_checks("contract/headers/headers.py", "contract/headers/costs.py", "contract/headers/older_standards.py")
+    leg.run_checks("contract/headers/headers.py", "contract/headers/costs.py", "contract/headers/older_standards.py",
+                   "contract/headers/missing_headers.py")
 
 
 def documentation(leg):

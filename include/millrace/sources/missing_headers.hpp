@@ -42,8 +42,6 @@ class key_list;         // millrace: #include <millrace/shards.hpp>
 
 namespace detail {
 
-struct take_stage;
-
 /// A type whose header is included.
 template <class T>
 concept is_complete = requires { sizeof(T); };
@@ -74,12 +72,6 @@ struct needs_text {
     requires(!is_complete<Marker>)
   __attribute__((unavailable("millrace: this name needs #include <millrace/text.hpp>")))
   needs_text(T&&);
-};
-struct needs_take {
-  template <class T, class Marker = detail::take_stage>
-    requires(!is_complete<Marker>)
-  __attribute__((unavailable("millrace: this name needs #include <millrace/stages/take.hpp>")))
-  needs_take(T&&);
 };
 struct needs_pictures {
   template <class T, class Marker = png_options>
@@ -124,7 +116,6 @@ detail::broken_flow token_files(detail::diagnose::needs_text);   // millrace: #i
 detail::broken_flow token_files(detail::diagnose::needs_text, detail::diagnose::only_a_seed);
 detail::broken_batch keys_from(detail::diagnose::needs_shards);       // millrace: #include <millrace/shards.hpp>
 detail::broken_batch folder_classes(detail::diagnose::needs_files);   // millrace: #include <millrace/files.hpp>
-detail::broken_stage take(detail::diagnose::needs_take);   // millrace: #include <millrace/stages/take.hpp>
 picture png(detail::diagnose::needs_pictures);             // millrace: #include <millrace/pictures.hpp>
 picture pnm(detail::diagnose::needs_pictures);             // millrace: #include <millrace/pictures.hpp>
 picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include <millrace/pictures.hpp>

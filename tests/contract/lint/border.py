@@ -141,7 +141,7 @@ OPT_IN = {
     "run/session.hpp": "batch_of",
     "sources/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
     "sources/missing_headers.hpp": "any_picture files folder_classes indexed_shards keys_from lines png pnm remote "
-                                   "save_grid take token_files webp write_reports",
+                                   "save_grid token_files webp write_reports",
     "sources/files.hpp": "files folder_classes",
     "sources/from.hpp": "source_options",
     "sources/indexed_shards.hpp": "indexed_shards",

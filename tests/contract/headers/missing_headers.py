@@ -1,0 +1,90 @@
+# Each name of sources/missing_headers.hpp leads to the header that it names: a call with only the umbrella included is
+# an error at the call that names the header, and with that header the name is the right one.
+#
+#   python3 tests/contract/headers/missing_headers.py
+#
+# Calls are compiled together, one in each line. Types have no sentence of their own: for them the compiler shows the
+# line of the declaration, whose comment has the header.
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILED, COMPILERS, ROOT, Report, in_parallel, library_flags
+
+INCLUDE = ROOT / "include"
+SOURCE = INCLUDE / "millrace" / "sources" / "missing_headers.hpp"
+NEEDS = re.compile(r"struct (needs_\w+) \{.*?#include <(millrace/[\w/]+\.hpp)>", re.DOTALL)
+FUNCTION = re.compile(r"^[\w:]+ (\w+)\(([^)]+)\);", re.MULTILINE)
+TEMPLATE = re.compile(r"#include <(millrace/[\w/]+\.hpp)>\"\)\)\)\n\w+ (\w+)\(\);")
+TYPE = re.compile(r"^(?<!>\n)(?:class|struct) (\w+);\s+// millrace: #include <(millrace/[\w/]+\.hpp)>", re.MULTILINE)
+# Headers whose libraries may be absent.
+OPTIONAL = {"millrace/adapt/remote.hpp": "curl/curl.h", "millrace/adapt/webp.hpp": "webp/decode.h"}
+
+
+def calls(text):
+    """(call, name, header) of each declared function."""
+    headers = dict(NEEDS.findall(text))
+    for name, parameters in FUNCTION.findall(text):
+        kinds = [re.sub(r".*::", "", p.strip()) for p in parameters.split(",")]
+        arguments = ["{.seed = 7}" if kind == "only_a_seed" else '"a"' for kind in kinds]
+        yield f"millrace::{name}({', '.join(arguments)})", name, headers[kinds[0]]
+    for header, name in TEMPLATE.findall(text):
+        yield f"millrace::{name}()", name, header
+
+
+def output_of(compiler, text):
+    all_errors = "-fmax-errors=0" if compiler == "g++" else "-ferror-limit=0"
+    done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", all_errors, "-fdiagnostics-color=never",
+                           COMPILED, f"-I{INCLUDE}", *library_flags("--cflags"), "-x", "c++", "-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def sentence_problem(compiler):
+    """What is wrong with the errors of calls without the headers."""
+    each = list(calls(SOURCE.read_text()))
+    text = "#include <millrace/millrace.hpp>\n" + "".join(f"void f{i}() {{ {call}; }}\n"
+                                                          for i, (call, _, _) in enumerate(each))
+    _, output = output_of(compiler, text)
+    problems = []
+    for i, (call, _, header) in enumerate(each):
+        errors = [line for line in output.splitlines() if line.startswith(f"<stdin>:{i + 2}:") and "error:" in line]
+        if not errors or not all(f"needs #include <{header}>" in line for line in errors):
+            problems.append(f"{call} has to name {header}:\n" + "\n".join(errors or ["no error"]))
+    return "\n".join(problems)
+
+
+def right_name_problem(compiler):
+    """What is wrong where each name is used with its header."""
+    text = SOURCE.read_text()
+    names = {(name, header) for _, name, header in calls(text)}
+    names |= {(name, header) for name, header in TYPE.findall(text)}
+    headers = sorted({header for _, header in names})
+    present = {header for header in headers if header not in OPTIONAL or
+               output_of(compiler, f"#include <{OPTIONAL[header]}>\n")[0] == 0}
+    lines = ["#include <millrace/millrace.hpp>"] + [f"#include <{header}>" for header in sorted(present)]
+    lines += ["template <class T> concept is_complete = requires { sizeof(T); };"]
+    types = {name for name, _ in TYPE.findall(text)}
+    for name, header in sorted(names):
+        if header in present and name in types:
+            lines.append(f"static_assert(is_complete<millrace::{name}>);")
+    for call, name, header in calls(text):
+        if header in present and "seed" in call:
+            lines.append(f"auto f{len(lines)}() {{ return {call}; }}")
+    code, output = output_of(compiler, "\n".join(lines) + "\n")
+    return output if code != 0 else None
+
+
+def main():
+    report = Report()
+    jobs = [(f"{what}, {compiler}", check, compiler) for compiler in COMPILERS
+            for what, check in (("a call without its header names it", sentence_problem),
+                                ("a name with its header is the right one", right_name_problem))]
+    for (name, _, _), problem in in_parallel(lambda job: job[1](job[2]), jobs):
+        report.add(f"missing headers: {name}", problem)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
