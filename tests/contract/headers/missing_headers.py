@@ -37,7 +37,8 @@ def calls(text):
 def output_of(compiler, text):
     all_errors = "-fmax-errors=0" if compiler == "g++" else "-ferror-limit=0"
     done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", all_errors, "-fdiagnostics-color=never",
-                           COMPILED, f"-I{INCLUDE}", *library_flags("--cflags"), "-x", "c++", "-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                           COMPILED, f"-I{INCLUDE}", *library_flags("--cflags"), "-x", "c++", "-"],
+                          input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 
 

@@ -4,10 +4,12 @@
 #include <millrace/base/machine.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/session_share.hpp>
 #include <millrace/sources/lines.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -55,4 +57,16 @@ TEST_CASE("ranks of one machine divide its memory, and the start line names the 
   CHECK(text.find(budget(8)) != std::string::npos);
   CHECK(start({.rank = 1, .size = 8}).starts_with("millrace: rank 1 of 8, one of 8 on this machine; host, "));
   for (const auto& [name, value] : variables) unsetenv(name);
+}
+
+TEST_CASE("ranks of one machine divide its cores, and each has at least one worker") {
+  for (const std::size_t ranks : {1U, 2U, 3U, 1'000U}) {
+    CAPTURE(ranks);
+    mr::session_options options;
+    options.world = {.rank = 0, .size = ranks, .local_size = ranks};
+    const unsigned cores = mr::detail::cores_for_workers(options, {});
+    CHECK(cores == mr::detail::share_of_machine(ranks).cores);
+    CHECK(mr::detail::automatic_workers(options, {}) == std::max(1U, cores - 1));
+    CHECK(mr::detail::cores_for_workers(options, {0}) == 1);   // the cores near a device
+  }
 }
