@@ -163,6 +163,21 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   }
 }
 
+TEST_CASE("a listing that begins before the keys are complete waits for them") {
+  fake_world world;
+  const std::string path = "/made-up/.aws/credentials";
+  world.files[path] = "[default]\naws_access_key_id = NEW\naws_secr";
+  world.answers["GET http://s/photos/?" + query] = {.status = 200, .body = page("a")};
+  auto around = world.around();
+  around.sleep = [&](double seconds) {
+    world.around().sleep(seconds);
+    world.files[path] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
+  };
+  mr::detail::s3_access access({.endpoint = "http://s"}, world.around());
+  CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) == names{"s3://photos/a"});
+  CHECK(world.slept == std::vector<double>{1});
+}
+
 TEST_CASE("an answer with an error is read, and told without what it repeats") {
   const auto said = read_store_answer(
       {.status = 403,

@@ -39,6 +39,19 @@ TEST_CASE("headers of web servers may expire, and are asked for again after a re
   CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
 }
 
+TEST_CASE("headers that a web server accepted once are looked for as long as requests are sent again") {
+  using kind = mr::detail::remedy::kind;
+  std::string notice;
+  mr::detail::request_addresses addresses(
+      {.current_headers = [] { return std::vector<std::pair<std::string, std::string>>{{"X-Token", "a"}}; },
+       .tell = [&](const std::string& line) { notice = line; },
+       .retry = {.seconds = 120}});
+  const auto sent = addresses.address("https://h/a");
+  addresses.accepted("https://h/a", sent);
+  CHECK(addresses.heal("https://h/a", sent, {.status = 401}).what == kind::later);
+  CHECK(notice.find("looked for again for up to 120 s") != std::string::npos);
+}
+
 TEST_CASE("passwords and queries are not told") {
   using mr::detail::without_secrets;
   CHECK(without_secrets("https://me:hush@host:1/a.tar?X-Amz-Signature=hush") == "https://host:1/a.tar?...");

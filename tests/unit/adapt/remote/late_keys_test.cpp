@@ -1,0 +1,127 @@
+// Reads of a web server that refuses old headers: the run waits until others are there.
+#include <millrace/adapt/remote.hpp>
+
+#include <millrace/io/file/read_file.hpp>
+
+#include <doctest/doctest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+/// A server of one object of five bytes, which refuses all requests without the header of now.
+class picky_server {
+ public:
+  picky_server() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket_, generic, bytes) != 0 || ::listen(socket_, 64) != 0 ||
+        ::getsockname(socket_, generic, &bytes) != 0)
+      throw std::runtime_error("no server on the loopback interface");
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] {
+      for (;;) {
+        const int client = ::accept(socket_, nullptr, nullptr);
+        if (client < 0) return;
+        answer(client);
+        ::close(client);
+      }
+    });
+  }
+  ~picky_server() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+
+  std::string url(const char* name) const { return "http://127.0.0.1:" + std::to_string(port_) + "/" + name; }
+
+  std::atomic<int> wanted{1}, refusals{0};   // the number of the accepted token
+
+ private:
+  void answer(int client) {
+    std::string request;
+    char text[4096];
+    while (request.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t got = ::recv(client, text, sizeof text, 0);
+      if (got <= 0) return;
+      request.append(text, static_cast<std::size_t>(got));
+    }
+    const bool good = request.find("X-Token: " + std::to_string(wanted) + "\r\n") != std::string::npos;
+    if (!good) ++refusals;
+    const std::string reply =
+        good ? "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Range: bytes 0-4/5\r\nContent-Length: 5\r\n"
+               "Connection: close\r\n\r\nhello"
+             : "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    for (std::size_t sent = 0; sent < reply.size();) {
+      const ssize_t now = ::send(client, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
+      if (now <= 0) return;
+      sent += static_cast<std::size_t>(now);
+    }
+  }
+
+  const int socket_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a read waits for headers that are there late, at its first request and later") {
+  picky_server server;
+  std::atomic<int> looks{0}, late_looks{0};
+  std::vector<std::string> notices;
+  const auto token = [](int number) { return header_list{{"X-Token", std::to_string(number)}}; };
+  const mr::storage at = mr::remote({.current_headers = [&]() -> header_list {
+                                       if (++looks < 3) throw mr::setup_error("half of a file", "Wait");
+                                       if (server.wanted == 1) return token(1);
+                                       return token(++late_looks < 2 ? 1 : 2);
+                                     },
+                                     .tell = [&](const std::string& line) { notices.push_back(line); },
+                                     .retry = {.seconds = 120}});
+  CHECK(mr::read_file(server.url("first"), at).text() == "hello");
+  CHECK(looks == 3);
+  CHECK(server.refusals == 0);
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("half of a file") != std::string::npos);
+  CHECK(notices[0].find("looked for again for up to 7 s") != std::string::npos);
+  server.wanted = 2;
+  CHECK(mr::read_file(server.url("second"), at).text() == "hello");
+  CHECK(late_looks == 2);
+  CHECK(server.refusals > 0);
+}
+
+TEST_CASE("headers that a server accepted are looked for as long as requests are sent again") {
+  picky_server server;
+  std::atomic<int> looks{0};
+  std::vector<std::string> notices;
+  const mr::storage at = mr::remote({.current_headers = [&] {
+                                       // The first look-up, and one that is too early.
+                                       return header_list{{"X-Token", ++looks < 3 ? "1" : "2"}};
+                                     },
+                                     .tell = [&](const std::string& line) { notices.push_back(line); },
+                                     .retry = {.seconds = 120}});
+  CHECK(mr::read_file(server.url("first"), at).text() == "hello");
+  server.wanted = 2;
+  CHECK(mr::read_file(server.url("second"), at).text() == "hello");
+  CHECK(looks == 3);
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("looked for again for up to 120 s") != std::string::npos);
+}
