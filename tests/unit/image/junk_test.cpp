@@ -109,3 +109,20 @@ TEST_CASE("bytes after a scan that is not the last are damage: they may be its l
   CHECK(decode(with(file, second_scan, "more bytes than are read ahead")).error.find("extraneous") !=
         std::string::npos);
 }
+
+TEST_CASE("bytes in the place of the end change no pixel and are no damage, and junk at the front is an error") {
+  for (const bool progressive : {false, true})
+    for (const auto decoder : {mr::picture_decoder::automatic, mr::picture_decoder::libjpeg}) {
+      CAPTURE(progressive);
+      CAPTURE(static_cast<int>(decoder));
+      const file_bytes file = slow::make_jpeg(slow::photo(60, 44, 3, 7), {.progressive = progressive});
+      CHECK(!decode(with(file, 2, "seven b"), decoder).error.empty());
+      if (progressive) continue;   // its last scan may lack data
+      file_bytes without_end(file.begin(), file.end() - 2);
+      without_end.resize(without_end.size() + 400, std::byte{'x'});
+      const result r = decode(without_end, decoder);
+      REQUIRE_MESSAGE(r.error.empty(), r.error);
+      CHECK(r.pixels == decode(file, decoder).pixels);
+      CHECK(r.damaged == 0);
+    }
+}
