@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -133,6 +134,32 @@ TEST_CASE("a session that is destroyed while another thread waits in next() ends
     other.join();
     opens.join();
   }
+}
+
+TEST_CASE("the destructor of a session waits for a callable that another thread runs in next()") {
+  const stall_watchdog watchdog;
+  std::atomic<bool> inside{false}, open{false}, destroyed{false};
+  auto gated = mr::from(numbers(80)) | mr::map([&](int n) {
+                 if (n < 40) return row{n};
+                 inside = true;
+                 while (!open) std::this_thread::yield();
+                 return row{n};
+               }) | mr::batch<&row::n>({.size = 10});
+  std::optional<mr::session<decltype(gated)>> run(std::in_place, std::move(gated), quiet(0));
+  std::thread other([&, &session = *run] {
+    while (!inside && session.next()) continue;   // the last call is that of the callable
+  });
+  while (!inside) std::this_thread::yield();
+  std::thread destroys([&] {
+    run.reset();
+    destroyed = true;
+  });
+  // A destructor that does not wait has returned by then; one that waits has not, however long this is.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(!destroyed);
+  open = true;
+  other.join();
+  destroys.join();
 }
 
 TEST_CASE("a session in a forked child refuses next(), and its destructor leaves threads alone that do not exist") {
