@@ -42,6 +42,14 @@ struct holds_all {   // a state, and nothing at the end of a pass
   std::size_t max_outputs(const row&) const { return 1; }
   void push(const row&, auto&) { ++held; }
 };
+struct emits_after_250 {   // one item for 250 samples, which are more than two passes of a rank
+  using output = row;
+  std::size_t held = 0;
+  std::size_t max_outputs(const row&) const { return 1; }
+  void push(const row& r, auto& out) {
+    if (++held % 250 == 0) out(r);
+  }
+};
 
 template <class Flow>
 std::string refusal_of(Flow flow, const mr::session_options& options) {
@@ -131,6 +139,10 @@ TEST_CASE("each stage that can drop samples is named with its counts") {
       return mr::shards(shards) | numbered | none_passes | mr::shuffle({.window = 8}) | in_fours;
     };
     check(shuffled, 10, 2, "0 of 100 samples passed filter 1");
+    const auto taken = [&] { return mr::shards(shards) | numbered | mr::filter([](const row&) { return true; }) |
+                                    mr::take(3) | in_fours; };
+    check(taken, 0, 1, "drops them: 200 of 200 samples passed filter 1, 3 of ");
+    check(taken, 0, 1, " samples passed take 1");
     const auto few = [&] {
       return mr::shards(shards) | numbered | mr::filter([](const row& r) { return r.n < 3; }) | in_fours;
     };
@@ -171,4 +183,28 @@ TEST_CASE("a stage that holds items over many passes is not an error, and order 
   std::size_t rows = 0;
   for (auto& b : run) rows += b.size();
   CHECK(rows == 80);
+}
+
+TEST_CASE("a stage that holds items may have passes without an output, and a filter none") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const stall_watchdog watchdog;
+  for (const int threads : {0, 2}) {
+    auto options = on_ranks(threads, 0, 2, 3);
+    options.epochs = 2;
+    mr::session run{mr::shards(shards) | numbered | mr::expand(emits_after_250{}) | mr::batch<&row::n>({.size = 2}),
+                    options};
+    std::size_t rows = 0;
+    for (auto& b : run) rows += b.size();
+    CHECK(rows == 12);
+  }
+  // Nothing runs ahead without threads: the first pass of 100 samples ends the run.
+  int calls = 0;
+  const std::string text = refusal_of(mr::shards(shards) | numbered | mr::filter([&calls](const row&) {
+                                        ++calls;
+                                        return false;
+                                      }) | in_fours,
+                                      on_ranks(0, 0, 2, 10));
+  CHECK_MESSAGE(text.find("0 of 100 samples passed filter 1") != std::string::npos, text);
+  CHECK(calls < 1'000);
 }
