@@ -86,6 +86,11 @@ TEST_CASE("a run over a set that grew continues with its next epoch, and repeats
   REQUIRE(rest.epochs.size() == 2);
   for (const auto& [epoch, labels] : rest.epochs) CHECK(labels.size() == 88);
   CHECK(rest.epochs[0].first == 1);
+  // The digest continues.
+  mr::position moved = mr::parse_position(point);
+  moved.digest += 5;
+  CHECK(mr::parse_position(indexed(folder, mr::to_text(moved), true, 1).points[0]).digest ==
+        mr::parse_position(rest.points[0]).digest + 5);
   // From then on it resumes as any run, and without .grown.
   const outcome later = indexed(folder, rest.points[0]);
   CHECK(later.points.size() + 1 == rest.points.size());
@@ -116,6 +121,25 @@ TEST_CASE("a set that shrank is not one that grew, and a stream cannot continue 
   CHECK_THROWS_WITH_AS(stream(of_stream, false), doctest::Contains("(4 shards) and is "), mr::setup_error);
 }
 
+TEST_CASE("an endless run has no next epoch that could continue over a set that grew") {
+  const temporary_folder folder;
+  for (int i = 0; i < 4; ++i) write_shard(folder, i, 20);
+  const auto point_of = [&](const std::string& resume) {
+    auto options = quiet(1);
+    options.epoch_batches = mr::endless;
+    options.resume = resume;
+    options.grown = true;
+    mr::session session{mr::indexed_shards(folder / "*.tar", {.seed = 5}) | mr::shuffle({.window = 30}) |
+                            mr::map(prepare) | mr::batch<&example::label>({.size = 4}),
+                        options};
+    return mr::to_text(session.next().position());
+  };
+  const std::string point = point_of("");
+  CHECK(point_of(point) != point);
+  write_shard(folder, 4, 8);
+  CHECK_THROWS_WITH_AS(point_of(point), doctest::Contains("which an endless run lacks"), mr::setup_error);
+}
+
 TEST_CASE("a resume point without counts is used, and ranks of one step have the same place") {
   mr::position p{.seed = 7, .epoch = 1, .next_position = 24, .lanes = 4, .global_batch = 8, .data_set = 3};
   const std::string old = mr::to_text(p);
@@ -131,4 +155,13 @@ TEST_CASE("a resume point without counts is used, and ranks of one step have the
   CHECK(p.place() == other.place());
   other.next_position += 8;
   CHECK(p.place() != other.place());
+  // Without an index each rank reads its own shards, and is at its own place in them.
+  mr::position first{.version = mr::position::replay_version, .seed = 7, .step = 6, .ranks = 2, .rank = 0};
+  first.replay.rows = 48;
+  mr::position second = first;
+  second.rank = 1;
+  second.replay = {.ordinal = 9, .rows = 48};
+  CHECK(first.place() == second.place());
+  second.step = 7;
+  CHECK(first.place() != second.place());
 }
