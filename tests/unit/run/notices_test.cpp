@@ -190,6 +190,7 @@ TEST_CASE("the notice function is never called by two threads at once, and may d
     most = std::max(most, ++inside);
     ++calls;
     if (n.text == "outer") self->deliver({.text = "inner"});
+    for (int i = 0; i < 10; ++i) std::this_thread::yield();   // other threads reach deliver() meanwhile
     --inside;
   });
   self = &outlet;
