@@ -3,6 +3,7 @@
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/run/stall_watcher.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/sources/shard_list.hpp>
 
@@ -235,4 +236,20 @@ TEST_CASE("stalls are watched from the start by default, and not with after_ns =
   mr::session silent{mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 4}),
                      off};
   CHECK(silent.next().size() == 4);
+}
+
+TEST_CASE("without an option a wait of 10 s is a stall, and a step of the trainer is none") {
+  const stall_watchdog watchdog;
+  std::atomic<int> reports{0};
+  mr::detail::notice_outlet outlet([&](const mr::notice&) { ++reports; });
+  mr::detail::trainer_times waiting, at_work;
+  const std::uint64_t ago = mr::detail::steady_now_ns() - 10'500'000'000;
+  at_work.watch(ago);
+  at_work.leave(ago);
+  waiting.watch(ago);
+  const auto text = [] { return std::string("waits"); };
+  const mr::detail::stall_watcher not_of_the_trainer({}, at_work, text, outlet);
+  const mr::detail::stall_watcher of_a_wait({}, waiting, text, outlet);
+  while (reports == 0) std::this_thread::yield();
+  CHECK(reports == 1);
 }
