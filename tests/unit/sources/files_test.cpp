@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <system_error>
 
 namespace mr = millrace;
 namespace fs = std::filesystem;
@@ -171,6 +172,8 @@ TEST_CASE("files: classes are the sorted first folders, or the names that the op
   CHECK(mr::folder_classes(jpg) == names{"ant", "cat-2", "zebra"});
   CHECK(labels(jpg, {.classes = {"zebra", "dog", "ant", "cat-2"}}) ==
         numbers{{"ant", {2}}, {"cat-2", {3}}, {"zebra", {0}}});
+  CHECK(labels(jpg, {.folders_are_classes = true, .classes = {"zebra", "ant", "cat-2"}}) ==
+        numbers{{"ant", {1}}, {"cat-2", {2}}, {"zebra", {0}}});
   CHECK(mr::folder_classes(jpg, {.classes = {"zebra", "ant"}}) == names{"zebra", "ant"});
   // A part of the set has the numbers of the complete one.
   CHECK(labels(jpg, {.folders_are_classes = true, .where = [](std::string_view key) { return key[0] == 'z'; }}) ==
@@ -240,6 +243,10 @@ TEST_CASE("files: a resume point is for the same keys, sizes and classes, in any
   CHECK(resumed(t, {.folders_are_classes = true}) != "no error");
   save(t + "/ant/8.jpg", "longer than before");
   CHECK(resumed(t, {}) != "no error");
+  fs::rename(other / "copy/ant/8.jpg", other / "copy/ant/8-renamed.jpg");   // the size and the place stay
+  CHECK(resumed(other / "copy", {}) != "no error");
+  fs::rename(other / "copy/ant/8-renamed.jpg", other / "copy/ant/8.jpg");
+  CHECK(resumed(other / "copy", {}) == "no error");
   fs::remove(other / "copy/ant/8.jpg");
   CHECK(resumed(other / "copy", {}) != "no error");
 }
@@ -324,4 +331,26 @@ TEST_CASE("files of a storage give the batches and resume points of local files"
   CHECK(there.digest == here.digest);
   CHECK(message_of([&] { (void)mr::files(names{"cellar://box/none.jpg"}, {.storage = at}); })
             .find("1 of 1 files cannot be read: 'cellar://box/none.jpg' (it does not exist)") != std::string::npos);
+}
+
+TEST_CASE("files that end before their size are damaged samples, and errors of read_file") {
+  const auto files = std::make_shared<cellars::cellar>(temporary_folder().path());
+  for (int i = 0; i < 8; ++i) files->files["cellar://box/" + std::to_string(i) + ".jpg"].text = i == 5 ? "123456" : "7";
+  files->cut_at = 2;
+  const mr::storage at = cellars::listing_storage{{files}};
+  file_run run{.source = {.storage = at}, .global_batch = 4, .epochs = 1};
+  CHECK(message_of([&] { (void)run_files(std::string("cellar://box/"), run); })
+            .find("ends too early: got its end, expected the 6 bytes of its identity (shard cellar://box/5.jpg") !=
+        std::string::npos);
+  run.on_damage = {.policy = mr::damage::mask, .at_most_share = 1};
+  CHECK(run_files(std::string("cellar://box/"), run).masked == 1);
+  CHECK(message_of([&] { (void)mr::read_file("cellar://box/5.jpg", at); }).find("the file ends too early") !=
+        std::string::npos);
+  // The kernel's own files: stat() gives the size of a page, and a read a few bytes.
+  const std::string short_file = "/sys/devices/system/cpu/online";
+  std::error_code none;
+  if (fs::file_size(short_file, none) != 4'096 || none) return;
+  const auto expected = "the file ends too early: got its end, expected the 4096 bytes";
+  CHECK(message_of([&] { (void)mr::read_file(short_file); }).find(expected) != std::string::npos);
+  CHECK(message_of([&] { (void)keys_of(names{short_file}); }).find(expected) != std::string::npos);
 }
