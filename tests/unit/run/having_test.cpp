@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -130,4 +132,29 @@ TEST_CASE("having that no sample meets, and names that no field has, are errors 
                        doctest::Contains("no sample is chosen: 0 of 400 samples have 'webp'"), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::shards(names, {.having = "JPG"}), doctest::Contains("upper-case"), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::shards(names, {.having = {"jpg", ""}}), doctest::Contains("empty name"), mr::setup_error);
+}
+
+TEST_CASE("the start says how many samples lack the fields, and a lost shard is not counted by those that it had") {
+  const temporary_folder folder;
+  const auto names = write_shards(folder, 100, 2);
+  const mr::session run{mr::indexed_shards(names, {.having = {"jpg", "txt"}}) | mr::map(number_of) |
+                            mr::batch<&numbered::number>({.size = 5}),
+                        {.threads = 1, .announce = false}};
+  CHECK_MESSAGE(run.description().find("; 33 of 100 samples chosen (67 lack 'jpg' and 'txt')") != std::string::npos,
+                run.description());
+  std::ifstream in(names[1], std::ios::binary);
+  std::string spoiled(std::istreambuf_iterator<char>(in), {});
+  spoiled.resize(spoiled.size() / 2 / 512 * 512);
+  spoiled.append(1'024, 'x');
+  save(names[1], spoiled);
+  const auto rows = [&](const mr::required_fields& having) {
+    return numbers_of(mr::shards(names, {.having = having}),
+                      {.threads = 1, .announce = false, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}})
+        .size();
+  };
+  const std::size_t before = rows("jpg");
+  CHECK(before < 60);
+  save(folder / "sizes.json", "{\"s0.tar\": 50, \"s1.tar\": 50}");   // of all samples
+  CHECK(rows("jpg") == before);
+  CHECK(rows({}) == 100);
 }

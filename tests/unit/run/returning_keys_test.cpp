@@ -82,6 +82,16 @@ TEST_CASE("the error of a missing field says that its key came back later in the
     check(run_over(mr::indexed_shards(plain) | mr::map(label_of), threads));
     if (have("gzip")) check(run_over(mr::shards(packed) | mr::map(label_of), threads));
   }
+  // After a batch that is complete, too.
+  std::string late;
+  for (int i = 0; i < 10; ++i) late += file("a" + key_of(i) + ".cls", "1");
+  save(plain, late + unsorted(20));
+  for (const bool indexed : {false, true}) {
+    const seen s = indexed ? run_over(mr::indexed_shards(plain) | mr::map(label_of), 2)
+                           : run_over(mr::shards(plain) | mr::map(label_of), 2);
+    CHECK(s.rows == 10);
+    CHECK_MESSAGE(s.error.find("its key came back later in the shard, at offset ") != std::string::npos, s.error);
+  }
   std::string apart;
   for (int i = 0; i < 20; ++i) apart += file(key_of(i) + (i % 2 ? ".cls" : ".txt"), "1");
   save(plain, apart + end_marker());
