@@ -105,7 +105,8 @@ class damage_search {
     std::uint64_t samples = 0;
     std::optional<millrace::shard_reader> reader;
     std::optional<millrace::record> sample;
-    std::exception_ptr cut = caught([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
+    std::exception_ptr cut =
+        caught([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
     for (;;) {
       if (!cut) cut = caught([&] { sample = reader->next(); });
       if (cut && reader && reader->goes_on()) {   // the error of one sample
