@@ -118,8 +118,8 @@ TEST_CASE("what a window cannot do is said at the start") {
   options.world = {.rank = 0, .size = 2};
   CHECK(said(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
                        "shuffles all samples together. Use indexed_shards() to have that") != std::string::npos);
-  CHECK(said(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each rank "
-                     "has a share of it") != std::string::npos);   // nobody set lanes here
+  CHECK(said(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each "
+                     "rank has a share of it") != std::string::npos);   // nobody set lanes here
 }
 
 TEST_CASE("one rank: every pass holds every sample once, and no batch one twice but where a pass ends in it") {
