@@ -1,13 +1,14 @@
 # Compiles the example that each header begins with: a reader who copies it gets what it says.
 #
-#   python3 tests/contract/documentation/examples.py                     # all of them, one program for each room
+#   python3 tests/contract/documentation/examples.py                     # all of them, one program for each folder
 #   python3 tests/contract/documentation/examples.py order/world.hpp     # one header's, to work on it
 #
-# The examples stand in the headers, as blocks of comment lines indented by three blanks. What they take for granted
-# (types, functions, arguments) stands in examples/ROOM/NAME.hpp beside this script. There a line `EXAMPLE` stands for
-# all blocks, and `EXAMPLE 2` for the second. Every block is used, or the file says why not: `// block 2 is a table`.
-# Without such a file an example has to be a function's body as it is. Programs are compiled, not run: the definitions
-# of the compiled library are left out (MILLRACE_COMPILED), which takes half the time.
+# The examples are blocks of comment lines in the headers, indented by three blanks. The declarations that they need
+# (types, functions, arguments) are in one file for each folder, such as examples/image_png.hpp, in a section for each
+# header that begins with `// ---- NAME.hpp`. In a section, a line `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2`
+# by the second. Every block is used, or the section says why not: `// block 2 is a table`. Without a section an example
+# has to be the body of a function. Programs are compiled, not run. The definitions of the compiled library are left out
+# (MILLRACE_COMPILED), which takes half the time.
 import pathlib
 import re
 import shutil
@@ -23,6 +24,7 @@ CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
 LEFT_OUT = re.compile(r"adapt/(torch|opencv|sentencepiece|json|webp|remote.*)\.hpp|.*\.cuh|run/engine\.hpp|src\.hpp|"
                       r"compiled/.*|device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
+SECTION = re.compile(r"// ---- (\w+\.hpp)")
 
 
 def blocks_of(header):
@@ -39,13 +41,33 @@ def blocks_of(header):
     return found
 
 
+def context_file(header):
+    folder = str(pathlib.PurePath(header).parent)
+    return CONTEXTS / f"{'umbrellas' if folder == '.' else folder.replace('/', '_')}.hpp"
+
+
+def sections_of(path):
+    """The sections of a file of contexts: {name of the header: [(number of a line, the line)]}."""
+    sections, lines = {}, []
+    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        if found := SECTION.fullmatch(line):
+            lines = sections.setdefault(found[1], [])
+        else:
+            lines.append((number, line))
+    return sections
+
+
+def context_of(header):
+    """The lines around the examples of a header, with their numbers."""
+    return sections_of(context_file(header)).get(pathlib.PurePath(header).name, list(enumerate(ALONE.splitlines(), 1)))
+
+
 def fragment_of(header):
     """(the includes, the rest) of the header's part of a program. Raises ValueError for a block that is not used."""
     blocks, used = blocks_of(header), set()
-    context = CONTEXTS / header
-    text = context.read_text() if context.exists() else ALONE
+    context = context_file(header)
     includes, lines = [f"#include <millrace/{header}>"], []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in context_of(header):
         if found := re.match(r"\s*EXAMPLE(?: (\d+))?$", line):
             for block in [int(found[1])] if found[1] else range(1, len(blocks) + 1):
                 if block > len(blocks):
@@ -67,7 +89,7 @@ def fragment_of(header):
         else:
             lines.append(line)
     if unused := set(range(1, len(blocks) + 1)) - used:
-        raise ValueError(f"{context}: block {min(unused)} of the header's examples is not used")
+        raise ValueError(f"{context}: block {min(unused)} of the examples of {header} is not used")
     return includes, lines
 
 
@@ -97,21 +119,29 @@ def problem_of(headers, remembered):
     return None
 
 
+def problem_with_sections(folders):
+    """Sections, or files of them, that no header uses."""
+    used = {(context_file(header), pathlib.PurePath(header).name) for headers in folders.values() for header in headers}
+    return "\n".join(f"{path.name}: {name}" for path in sorted(CONTEXTS.iterdir()) for name in sections_of(path)
+                     if (path, name) not in used) or None
+
+
 def main(wanted):
     report = Report()
     if not shutil.which("clang++"):
         report.skip("examples of the headers", "there is no clang++")
         return report.close()
-    rooms = {}
+    folders = {}
     for path in sorted(INCLUDE.rglob("*.hpp")):
         header = str(path.relative_to(INCLUDE / "millrace"))
         if not LEFT_OUT.fullmatch(header) and blocks_of(header):
-            rooms.setdefault(header.partition("/")[0] if "/" in header else "", []).append(header)
-    programs = [[header] for header in wanted] or list(rooms.values())
+            folders.setdefault(header.partition("/")[0] if "/" in header else "", []).append(header)
+    programs = [[header] for header in wanted] or list(folders.values())
+    report.add("each section of examples/ belongs to a header", problem_with_sections(folders))
     remembered = RememberedPasses()
     for headers, problem in in_parallel(lambda some: problem_of(some, remembered), programs):
-        room = headers[0].partition("/")[0] if "/" in headers[0] else "the umbrellas"
-        report.add(f"examples of {headers[0] if wanted else room}: {len(headers)}", problem)
+        folder = headers[0].partition("/")[0] if "/" in headers[0] else "the umbrellas"
+        report.add(f"examples of {headers[0] if wanted else folder}: {len(headers)}", problem)
     return report.close()
 
 

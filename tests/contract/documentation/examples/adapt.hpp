@@ -1,0 +1,23 @@
+// ---- dlpack.hpp
+struct row {
+  mr::tensor<std::uint8_t, 3> pixels;
+  std::int32_t label;
+};
+namespace at {
+struct Tensor {};
+Tensor fromDLPack(DLManagedTensor* tensor);
+DLManagedTensor* toDLPack(const Tensor& tensor);
+}  // namespace at
+
+void example(mr::detail::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
+EXAMPLE
+}
+
+// ---- kept_batch.hpp
+struct row {
+  std::int32_t label;
+};
+
+void example(mr::detail::batch_of<&row::label> b, mr::stream_view s) {
+EXAMPLE
+}

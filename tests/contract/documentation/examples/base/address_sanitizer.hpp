@@ -1,3 +1,0 @@
-void example(void* slot, std::size_t bytes) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(std::uint64_t digest) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <cstdio>
-void example(int gpus) {
-EXAMPLE
-}

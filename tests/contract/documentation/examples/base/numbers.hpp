@@ -1,3 +1,0 @@
-void example(double loss, float logit, int nonfinite, int nans) {
-EXAMPLE
-}

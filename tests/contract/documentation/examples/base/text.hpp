@@ -1,4 +1,0 @@
-#include <millrace/base/crc32c.hpp>
-void example(std::string_view text) {
-EXAMPLE
-}

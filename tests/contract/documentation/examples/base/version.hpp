@@ -1,2 +1,0 @@
-#include <millrace/base/error.hpp>
-EXAMPLE

@@ -1,4 +1,0 @@
-void fill(void*);
-void example() {
-EXAMPLE
-}

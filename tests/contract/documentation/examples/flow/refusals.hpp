@@ -1,4 +1,0 @@
-#include <millrace/flow/flow.hpp>
-
-EXAMPLE
-flow<int> without_stages;

@@ -1,3 +1,0 @@
-void example(const std::uint8_t* from, const std::uint8_t* file_end) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-void example(mr::rng& random) {
-EXAMPLE
-  static_cast<void>(share);
-}

@@ -1,3 +1,0 @@
-void example(const mr::detail::rgb_pixels& pixels) {
-EXAMPLE
-}

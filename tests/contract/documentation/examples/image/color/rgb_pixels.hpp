@@ -1,4 +1,0 @@
-#include <vector>
-void example(std::vector<std::uint8_t>& row) {
-EXAMPLE
-}

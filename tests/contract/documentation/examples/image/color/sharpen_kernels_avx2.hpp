@@ -1,6 +1,0 @@
-#include <millrace/image/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& memory) {
-EXAMPLE
-}
-#endif

@@ -1,3 +1,0 @@
-void example(double a, double b, double c) {
-EXAMPLE
-}

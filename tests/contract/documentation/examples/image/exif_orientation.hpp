@@ -1,5 +1,0 @@
-#include <cstddef>
-#include <span>
-void example(std::span<const std::byte> segment) {
-EXAMPLE
-}

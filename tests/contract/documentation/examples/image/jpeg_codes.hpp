@@ -1,5 +1,0 @@
-#include <millrace/image/jpeg_transcoder.hpp>
-
-void example(std::span<const std::byte> bytes, const mr::jpeg_symbol_counts& counts) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(std::span<const std::byte> file) {
-EXAMPLE
-}

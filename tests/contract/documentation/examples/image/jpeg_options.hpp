@@ -1,4 +1,0 @@
-#include <millrace/image/picture.hpp>
-void example(const mr::record& r) {
-EXAMPLE
-}

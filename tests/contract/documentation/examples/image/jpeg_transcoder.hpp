@@ -1,3 +1,0 @@
-void example(std::span<const std::byte> bytes, const mr::jpeg_codes& codes) {
-EXAMPLE
-}

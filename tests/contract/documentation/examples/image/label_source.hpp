@@ -1,5 +1,0 @@
-#include <millrace/item/scratch.hpp>
-
-void example(const mr::bytes& field, mr::scratch& scratch) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(std::span<const std::byte> file, std::span<const std::byte> rewritten) {
-EXAMPLE
-}

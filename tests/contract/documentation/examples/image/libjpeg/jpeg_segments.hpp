@@ -1,4 +1,0 @@
-#include <vector>
-void example(std::span<const std::byte> file, std::vector<std::byte>& kept) {
-EXAMPLE
-}

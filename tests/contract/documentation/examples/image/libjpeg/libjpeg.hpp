@@ -1,4 +1,0 @@
-#include <millrace/image/libjpeg/jpeg_segments.hpp>
-void example() {
-EXAMPLE
-}

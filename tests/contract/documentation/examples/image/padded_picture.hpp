@@ -1,7 +1,0 @@
-#include <millrace/deliver/batch.hpp>
-#include <millrace/item/record.hpp>
-
-EXAMPLE 1
-void show(mr::detail::batch_of<&example::pixels, &example::size>& b) {
-EXAMPLE 2
-}

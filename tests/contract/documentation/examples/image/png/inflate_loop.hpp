@@ -1,3 +1,0 @@
-void example(const mr::detail::deflate_codes& codes) {
-EXAMPLE
-}

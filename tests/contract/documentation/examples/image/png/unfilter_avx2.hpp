@@ -1,4 +1,0 @@
-void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row,
-             const mr::detail::filtered_row* four_rows) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(const mr::image& pixels) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <millrace/image/label_source.hpp>
-void example(const mr::bytes& field, mr::scratch& scratch) {
-EXAMPLE
-}

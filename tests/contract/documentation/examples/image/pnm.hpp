@@ -1,4 +1,0 @@
-#include <millrace/item/record.hpp>
-void example(const mr::record& r, mr::rng& rng) {
-EXAMPLE
-}

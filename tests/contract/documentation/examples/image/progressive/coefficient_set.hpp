@@ -1,4 +1,0 @@
-std::uint64_t example() {
-EXAMPLE
-  return third + k;
-}

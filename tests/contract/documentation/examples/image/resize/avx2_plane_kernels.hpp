@@ -1,6 +1,0 @@
-#include <millrace/image/resize/basic_plane_resizer.hpp>
-#ifdef __x86_64__
-void example() {
-EXAMPLE
-}
-#endif

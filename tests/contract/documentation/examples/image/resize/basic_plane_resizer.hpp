@@ -1,3 +1,0 @@
-void example(const mr::detail::plane_resize& job) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-void example(const mr::detail::tap_table& luma) {
-EXAMPLE 1
-}
-// block 2 is a formula

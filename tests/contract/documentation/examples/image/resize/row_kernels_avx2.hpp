@@ -1,5 +1,0 @@
-#ifdef __x86_64__
-void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
-EXAMPLE
-}
-#endif

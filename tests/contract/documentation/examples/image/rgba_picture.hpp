@@ -1,5 +1,0 @@
-#include <millrace/image/png.hpp>
-#include <millrace/item/record.hpp>
-#include <millrace/item/scalar.hpp>
-
-EXAMPLE

@@ -1,3 +1,0 @@
-#ifdef __x86_64__
-EXAMPLE
-#endif

@@ -1,5 +1,0 @@
-#include <millrace/base/error.hpp>
-#include <cstdio>
-void example() {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(const mr::cache_options& options) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(std::string_view record) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(mr::detail::read_meter& meter) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <millrace/adapt/remote.hpp>
-#include <millrace/millrace.hpp>
-void example() {
-EXAMPLE
-}

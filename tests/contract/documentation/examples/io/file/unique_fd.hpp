@@ -1,5 +1,0 @@
-#include <fcntl.h>
-#include <cerrno>
-void example(const char* path, void (*fail)(int)) {
-EXAMPLE
-}

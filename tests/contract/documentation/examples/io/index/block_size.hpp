@@ -1,3 +1,0 @@
-void example(const mr::detail::expected_order& order) {
-EXAMPLE
-}

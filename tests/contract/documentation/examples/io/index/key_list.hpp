@@ -1,4 +1,0 @@
-#include <millrace/shards.hpp>
-void example() {
-EXAMPLE
-}

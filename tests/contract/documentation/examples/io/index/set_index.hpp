@@ -1,4 +1,0 @@
-void write(const std::string&);
-void example(std::string_view text) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(const std::vector<std::string>& names, std::size_t k) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <iostream>
-void example(mr::block_pool& pool) {
-EXAMPLE
-}

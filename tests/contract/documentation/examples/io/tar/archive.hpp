@@ -1,4 +1,0 @@
-#include <stdexcept>
-void example() {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <stdexcept>
-void example(std::span<const std::byte> input, std::span<std::byte> buffer) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(std::size_t pieces) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-void use(const mr::record& sample);
-void example() {
-EXAMPLE
-}

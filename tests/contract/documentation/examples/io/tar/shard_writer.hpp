@@ -1,3 +1,0 @@
-void example(const std::vector<std::byte>& picture) {
-EXAMPLE
-}

@@ -1,0 +1,226 @@
+// ---- array.hpp
+void show(const mr::record& r) {
+EXAMPLE
+}
+
+// ---- bad_element_access.hpp
+#include <millrace/item/tensor_view.hpp>
+#include <cstdio>
+
+void show(mr::tensor_view<int, 1> labels) {
+EXAMPLE
+}
+
+// ---- batch_extent.hpp
+#include <millrace/device/device.hpp>
+#include <millrace/item/columns.hpp>
+#include <millrace/item/ragged.hpp>
+
+struct example {
+  mr::ragged<std::uint32_t> words;
+};
+
+void show(const mr::detail::columns<&example::words>& layout, mr::device_backend& backend, std::byte* base,
+          std::size_t rows, void* to) {
+EXAMPLE
+}
+
+// ---- batch_keys.hpp
+#include <millrace/item/sample.hpp>
+#include <span>
+
+void show(const mr::detail::sample<int>& s, std::size_t row, std::size_t rows) {
+EXAMPLE
+}
+
+// ---- batch_origin.hpp
+void show(const mr::position& behind_it) {
+EXAMPLE
+}
+
+// ---- borrowed_guard.hpp
+void example(const mr::bytes& data, const mr::error_location& where) {
+EXAMPLE
+}
+
+// ---- bytes.hpp
+#include <millrace/item/record.hpp>
+
+void show(const mr::record& record) {
+EXAMPLE
+}
+
+// ---- column_groups.hpp
+#include <millrace/image/picture.hpp>
+
+void example() {
+EXAMPLE
+}
+
+// ---- column_place.hpp
+#include <millrace/item/ragged.hpp>
+
+void show(const mr::ragged<float, 2>& first, std::byte* base, std::size_t rows, std::size_t used_bytes) {
+EXAMPLE
+}
+
+// ---- column_texts.hpp
+void say(std::span<const std::size_t> shape) {
+EXAMPLE
+}
+
+// ---- column_traits.hpp
+#include <millrace/image/picture.hpp>
+
+void show(const std::vector<float>& item, std::span<float> row, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- columns.hpp
+#include <millrace/image/picture.hpp>
+
+void show() {
+EXAMPLE 1
+}
+// block 2 is a list of types
+
+// ---- item_or_error.hpp
+#include <millrace/item/record.hpp>
+
+struct record_reader {
+  std::optional<mr::record> next();
+};
+
+void show(record_reader& reader) {
+EXAMPLE
+}
+
+// ---- line.hpp
+#include <millrace/text.hpp>
+
+void show(const mr::line& one) {
+EXAMPLE
+}
+
+// ---- mixed_columns.hpp
+struct example {
+  mr::tensor<std::uint8_t, 3> pixels;
+  std::int32_t label;
+};
+
+void show(const example& first, std::byte* base, const mr::row_mix& how) {
+EXAMPLE
+}
+
+// ---- on_damage.hpp
+#include <millrace/millrace.hpp>
+struct example { std::int32_t label; mr::tensor<float, 1> pixels; };
+inline void train_step(const auto&, const auto&) {}
+auto make_flow() {
+  return mr::from(std::vector<std::int32_t>{1}) | mr::map([](std::int32_t i) { return example{i, {}}; }) |
+         mr::batch<&example::pixels>({.size = 1});
+}
+void run() {
+  auto flow = make_flow();
+EXAMPLE
+}
+
+// ---- packed.hpp
+#include <millrace/text.hpp>
+
+std::vector<std::uint32_t> tokenize(std::string_view);
+
+void show() {
+EXAMPLE
+}
+
+// ---- position.hpp
+enum MPI_Datatype { MPI_UINT64_T };
+enum MPI_Op { MPI_SUM };
+enum MPI_Comm { MPI_COMM_WORLD };
+const void* const MPI_IN_PLACE = nullptr;
+int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype, MPI_Op, MPI_Comm);
+
+void show(mr::position position, const mr::position& current) {
+EXAMPLE
+}
+
+// ---- ragged.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/item/scalar.hpp>
+
+std::vector<std::uint32_t> tokenize(std::string_view);
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::words>& b) {
+EXAMPLE 2
+}
+
+// ---- record.hpp
+#include <millrace/item/scalar.hpp>
+#include <iostream>
+
+void show(const mr::record& r) {
+EXAMPLE
+}
+
+// ---- record_builder.hpp
+void show(mr::block_pool& pool, std::uint64_t offset_bytes, std::size_t size_bytes) {
+EXAMPLE
+}
+
+// ---- row_iterator.hpp
+#include <millrace/deliver/batch.hpp>
+
+struct example {
+  mr::image pixels;
+};
+void use(std::size_t height, const std::uint8_t* pixels);
+
+void show(mr::detail::batch_of<&example::pixels>& b) {
+EXAMPLE
+}
+
+// ---- row_mix.hpp
+void example(std::uint8_t own, std::uint8_t other) {
+EXAMPLE
+  static_cast<void>(by_cutmix);
+  static_cast<void>(mixed);
+}
+
+// ---- sample.hpp
+void show(const mr::record& r, std::uint64_t shard, std::uint64_t index) {
+EXAMPLE
+}
+
+// ---- scalar.hpp
+void show(const mr::record& r) {
+EXAMPLE
+}
+
+// ---- scratch.hpp
+#include <millrace/item/bytes.hpp>
+
+struct my_decoder {
+  void decode(const mr::bytes& frame, std::span<std::uint8_t> row);
+  bool repaired() const;
+};
+struct my_column {
+  mr::bytes frame;
+EXAMPLE
+};
+
+// ---- tensor_view.hpp
+#include <millrace/deliver/batch.hpp>
+
+struct example {
+  mr::image pixels;
+  std::int32_t label;
+};
+void launch(const std::uint8_t* pixels, std::size_t count, mr::stream_view stream);
+void count(std::int32_t label);
+
+void show(mr::detail::batch_of<&example::pixels, &example::label>& b) {
+EXAMPLE
+}

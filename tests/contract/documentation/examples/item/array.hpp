@@ -1,3 +1,0 @@
-void show(const mr::record& r) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void show(const mr::position& behind_it) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(const mr::bytes& data, const mr::error_location& where) {
-EXAMPLE
-}

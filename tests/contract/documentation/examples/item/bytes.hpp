@@ -1,5 +1,0 @@
-#include <millrace/item/record.hpp>
-
-void show(const mr::record& record) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <millrace/image/picture.hpp>
-
-void example() {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void say(std::span<const std::size_t> shape) {
-EXAMPLE
-}

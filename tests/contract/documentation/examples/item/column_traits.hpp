@@ -1,5 +1,0 @@
-#include <millrace/image/picture.hpp>
-
-void show(const std::vector<float>& item, std::span<float> row, mr::scratch& scratch) {
-EXAMPLE
-}

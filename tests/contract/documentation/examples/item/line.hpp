@@ -1,5 +1,0 @@
-#include <millrace/text.hpp>
-
-void show(const mr::line& one) {
-EXAMPLE
-}

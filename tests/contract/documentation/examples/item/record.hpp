@@ -1,6 +1,0 @@
-#include <millrace/item/scalar.hpp>
-#include <iostream>
-
-void show(const mr::record& r) {
-EXAMPLE
-}

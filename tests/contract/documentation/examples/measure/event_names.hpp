@@ -1,4 +1,0 @@
-#include <millrace/item/scratch.hpp>
-void example(mr::scratch& s) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <millrace/report/verdict.hpp>
-void example(const mr::detail::flow_figures& now, const mr::detail::flow_figures& before) {
-EXAMPLE
-}

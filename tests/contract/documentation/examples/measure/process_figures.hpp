@@ -1,4 +1,0 @@
-void run_epoch();
-void example() {
-EXAMPLE
-}

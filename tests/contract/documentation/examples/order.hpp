@@ -1,0 +1,65 @@
+// ---- batch_numbers.hpp
+void show() {
+EXAMPLE
+}
+
+// ---- exact_order.hpp
+#include <millrace/order/lane_cursor.hpp>
+
+void show(const std::vector<std::uint64_t>& counts, const mr::detail::world& r) {
+EXAMPLE
+}
+
+// ---- lane_cursor.hpp
+void read(std::uint64_t shard, std::uint64_t index);
+
+void show(const mr::detail::exact_order& order, std::uint64_t resumed_at) {
+EXAMPLE
+}
+
+// ---- mix_cursor.hpp
+void read(std::uint64_t shard, std::uint64_t index);
+
+void show(const mr::detail::mix_plan& plan, std::uint64_t resumed_at) {
+EXAMPLE
+}
+
+// ---- mix_plan.hpp
+void show(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
+EXAMPLE 1
+}
+// block 2 is a part of a list
+// block 3 is a part of a list
+
+// ---- pass_layout.hpp
+void show(const std::vector<std::uint64_t>& counts) {
+EXAMPLE
+}
+
+// ---- shard_order.hpp
+void show(std::uint64_t epoch, std::size_t k) {
+EXAMPLE
+}
+
+// ---- shuffle_forecast.hpp
+void show(const mr::detail::exact_order& order) {
+EXAMPLE
+}
+
+// ---- shuffle_quality.hpp
+void show(const mr::detail::exact_order& order, const mr::detail::world& mine,
+          const mr::detail::ordered_sample& planned) {
+EXAMPLE
+}
+
+// ---- sliding_jitter.hpp
+void show(std::uint64_t length, std::uint64_t (*key_of)(std::uint64_t)) {
+EXAMPLE
+}
+
+// ---- world.hpp
+#include <millrace/run/session_options.hpp>
+
+void show() {
+EXAMPLE
+}

@@ -1,3 +1,0 @@
-void show(const std::vector<std::uint64_t>& counts) {
-EXAMPLE
-}

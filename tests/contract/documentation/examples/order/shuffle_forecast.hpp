@@ -1,3 +1,0 @@
-void show(const mr::detail::exact_order& order) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <millrace/run/session_options.hpp>
-
-void show() {
-EXAMPLE
-}

@@ -1,0 +1,173 @@
+// ---- block_reader.hpp
+#include <millrace/io/index/shard_data.hpp>
+void use(const mr::record&);
+void example(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan,
+             const std::vector<mr::detail::ordered_sample>& wanted) {
+EXAMPLE
+}
+
+// ---- data_identity.hpp
+#include <millrace/sources/shards.hpp>
+
+void show(const mr::detail::shards_source& source) {
+EXAMPLE
+}
+
+// ---- delivery_account.hpp
+void show(std::uint64_t from_the_resume_point, const mr::detail::ready_batch& batch) {
+EXAMPLE
+}
+
+// ---- indexed_run.hpp
+#include <millrace/sources/indexed_shards.hpp>
+
+void show(std::shared_ptr<mr::detail::shard_data> data, mr::detail::world mine, std::string text,
+          const mr::detail::indexed_shards_source& source, mr::detail::shard_read_stage_options options,
+          mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch, std::uint64_t epoch,
+          std::uint64_t position) {
+EXAMPLE
+}
+
+// ---- indexed_run_options.hpp
+#include <millrace/sources/indexed_shards.hpp>
+
+void show(const mr::detail::indexed_shards_source& source, mr::detail::world mine, std::string text) {
+EXAMPLE
+}
+
+// ---- indexed_source.hpp
+#include <millrace/io/index/shard_data.hpp>
+
+void use(mr::detail::sample<mr::record>);
+
+void show(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan, mr::detail::world mine,
+          std::size_t shard, std::uint64_t epoch) {
+EXAMPLE
+}
+
+// ---- interleaved_read_stage.hpp
+#include <millrace/read/lane_starts.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/work/parallel_segment.hpp>
+
+using first_segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
+
+void show(const mr::detail::shards_source& source, const mr::detail::lane_starts& at, first_segment& segment) {
+EXAMPLE
+}
+
+// ---- lane_starts.hpp
+#include <millrace/sources/shards.hpp>
+
+void show(const mr::detail::shards_source& source, const mr::detail::shard_order& order, mr::detail::world mine) {
+EXAMPLE
+}
+
+// ---- lost_shards.hpp
+void note(const std::exception_ptr& why);
+void lose(const std::exception_ptr& error) {
+EXAMPLE
+}
+
+// ---- mix_stream.hpp
+#include <millrace/sources/shards.hpp>
+
+void use(mr::detail::sample<mr::record>);
+
+void show(const mr::detail::shards_source& source, mr::detail::event_counts& counts) {
+EXAMPLE
+}
+
+// ---- mix_streams.hpp
+#include <millrace/sources/lines.hpp>
+#include <millrace/sources/shards.hpp>
+
+void use(std::size_t source, const std::variant<mr::record, mr::line>& item);
+
+void show(const mr::detail::mix_rule& rule, const mr::detail::shards_source& shards,
+          const mr::detail::lines_source& lines, std::uint64_t epoch) {
+EXAMPLE
+}
+
+// ---- mixed_data.hpp
+#include <millrace/mix.hpp>
+
+void show(std::shared_ptr<mr::detail::shard_data> a, std::shared_ptr<mr::detail::shard_data> b,
+          std::span<const mr::detail::located_sample> wanted, std::span<mr::detail::mixed_record> records,
+          std::exception_ptr failure) {
+EXAMPLE
+}
+
+// ---- order_rule.hpp
+void show(const std::string& text) {
+EXAMPLE
+}
+
+// ---- planned_run.hpp
+std::unique_ptr<mr::detail::planned_run> plan();
+
+void show(mr::detail::ready_batch& batch) {
+EXAMPLE
+}
+
+// ---- read_ahead_limit.hpp
+void show(std::size_t ahead, std::uint64_t samples_that_wait_for_workers) {
+EXAMPLE
+}
+
+// ---- read_stage_base.hpp
+#include <millrace/sources/shards.hpp>
+
+extern mr::detail::reorder_buffer<mr::detail::shards_source> buffer;
+
+EXAMPLE
+
+// ---- reader_limit.hpp
+void show(std::size_t index, const std::atomic<bool>& stopped, std::uint64_t now) {
+EXAMPLE
+}
+
+// ---- reorder_buffer.hpp
+#include <millrace/sources/shards.hpp>
+#include <millrace/work/parallel_segment.hpp>
+
+void wake_readers();
+using segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
+
+void show(const mr::detail::shard_order& order, segment& first_segment,
+          std::vector<mr::detail::sample<mr::record>> samples) {
+EXAMPLE
+}
+
+// ---- replayed_run.hpp
+#include <millrace/sources/shards.hpp>
+
+void show(const mr::detail::shards_source& source, std::string text, mr::detail::shard_read_stage_options options,
+          mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch) {
+EXAMPLE
+}
+
+// ---- row_stride.hpp
+void show() {
+EXAMPLE
+  static_cast<void>(stride);
+}
+
+// ---- shard_read_stage.hpp
+#include <millrace/sources/shards.hpp>
+#include <millrace/work/parallel_segment.hpp>
+
+using segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
+
+void show(const mr::detail::shards_source& source, const mr::detail::shard_order& order,
+          mr::detail::shard_read_stage_options options, segment& first_segment) {
+EXAMPLE
+}
+
+// ---- single_reader.hpp
+#include <millrace/sources/token_data.hpp>
+void use(const mr::packed&);
+void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exact_order& plan,
+             const std::vector<mr::detail::ordered_sample>& wanted) {
+EXAMPLE
+}

@@ -1,4 +1,0 @@
-void note(const std::exception_ptr& why);
-void lose(const std::exception_ptr& error) {
-EXAMPLE
-}

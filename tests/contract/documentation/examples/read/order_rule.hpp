@@ -1,3 +1,0 @@
-void show(const std::string& text) {
-EXAMPLE
-}

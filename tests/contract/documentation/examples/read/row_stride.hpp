@@ -1,4 +1,0 @@
-void show() {
-EXAMPLE
-  static_cast<void>(stride);
-}

@@ -1,3 +1,0 @@
-void example(std::string& page, const mr::run_report& r) {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <cstdio>
-
-void example(const mr::detail::flow_figures& figures) {
-EXAMPLE
-}

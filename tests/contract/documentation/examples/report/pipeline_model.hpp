@@ -1,5 +1,0 @@
-#include <millrace/report/simulation.hpp>
-
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}

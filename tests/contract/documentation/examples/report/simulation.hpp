@@ -1,5 +1,0 @@
-#include <millrace/report/verdict.hpp>
-
-void example() {
-EXAMPLE
-}

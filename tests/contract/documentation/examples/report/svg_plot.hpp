@@ -1,3 +1,0 @@
-void example(std::string& page, const mr::detail::svg_points& points) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <millrace/report/what_if.hpp>
-
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}

@@ -1,0 +1,107 @@
+// ---- concurrency.hpp
+void warm_up();
+void engine(const mr::session_options& options, unsigned workers, std::size_t reads_that_memory_allows,
+            std::uint64_t batches, const mr::detail::flow_figures& figures, mr::detail::notice_outlet& notices,
+            const std::vector<mr::detail::pipeline_node*>& nodes) {
+EXAMPLE
+}
+
+// ---- damage_account.hpp
+#include <millrace/read/lost_shards.hpp>
+#include <millrace/run/session_options.hpp>
+void account_for(const mr::session_options& options, mr::detail::lost_shards& lost, mr::detail::event_counts& counts,
+                 const mr::detail::ready_batch& batch, const mr::detail::batch_origin& origin) {
+EXAMPLE
+}
+
+// ---- flow_facts.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+void engine(const mr::session_options& options) {
+  auto flow = mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
+EXAMPLE
+}
+
+// ---- pipeline_builder.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+using layout = mr::detail::columns<&example::pixels, &example::label>;
+void engine(const mr::detail::pipeline_builder_options& options, mr::detail::batch_ring& batches) {
+  auto flow = mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
+EXAMPLE
+}
+
+// ---- quarantine_list.hpp
+#include <millrace/shards.hpp>
+void train_on(const mr::record& sample);
+void example(const mr::record& sample, const std::string& all) {
+EXAMPLE
+}
+
+// ---- run_core.hpp
+void train_step(std::size_t rows);
+
+void engine(const mr::session_options& options, const mr::detail::run_settings& settings,
+            mr::detail::planned_run& order, mr::detail::read_stage& reading,
+            std::vector<mr::detail::pipeline_node*> nodes, mr::detail::final_segment& last) {
+EXAMPLE
+}
+
+// ---- session.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+void train_step(mr::tensor_view<const std::uint8_t, 4>, mr::tensor_view<const std::int32_t, 1>, mr::stream_view);
+void validate();
+auto new_flow() {
+  return mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
+}
+void one_loop() {
+  auto flow = new_flow();
+EXAMPLE 1
+}
+void loops(mr::session<decltype(new_flow())>& run) {
+EXAMPLE 2
+}
+
+// ---- session_options.hpp
+#include <millrace/millrace.hpp>
+struct example { float number; };
+void training(std::vector<example> examples) {
+  auto flow = mr::from(std::move(examples)) | mr::batch<&example::number>({.size = 32});
+EXAMPLE
+}
+
+// ---- session_order.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+void engine(const mr::session_options& options, std::size_t budget) {
+  auto flow = mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
+  auto& source = flow.source;
+EXAMPLE
+}
+
+// ---- session_over.hpp
+void engine(std::exception_ptr first_error) {
+EXAMPLE
+}
+
+// ---- session_share.hpp
+void example(const mr::session_options& options, const std::vector<unsigned>& cores) {
+EXAMPLE
+}
+
+// ---- stall_watcher.hpp
+std::string who_waits();
+void engine(const mr::detail::trainer_times& times, mr::detail::notice_outlet& notices) {
+EXAMPLE
+}
+
+// ---- start_steps.hpp
+#include <millrace/measure/read_meter.hpp>
+void example(mr::detail::trainer_times& times, mr::detail::read_meter& meter, std::uint64_t now) {
+EXAMPLE
+}

@@ -1,3 +1,0 @@
-void engine(std::exception_ptr first_error) {
-EXAMPLE
-}

@@ -1,0 +1,162 @@
+// ---- entry_points.hpp
+#include <cstdio>
+namespace example {
+std::vector<std::byte> entries_of(std::span<const std::byte> payload);
+}
+void example_of() {
+EXAMPLE
+}
+
+// ---- file_data.hpp
+void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> wanted,
+             std::span<mr::record> records, std::exception_ptr& failure) {
+EXAMPLE
+}
+
+// ---- files.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+void show() {
+EXAMPLE
+}
+
+// ---- folder_rule.hpp
+namespace rules {
+using mr::detail::folder_rule;
+using mr::detail::names_a_shard;
+EXAMPLE
+}
+
+// ---- from.hpp
+#include <vector>
+struct clip { std::vector<float> samples; };
+std::optional<clip> next_clip();
+struct my_source {
+  using item = clip;
+  struct reader { std::optional<clip> next(); };
+  explicit my_source(std::string folder);
+  std::size_t shards() const;
+  reader open(std::size_t shard, std::uint64_t epoch) const;
+};
+void flows(const std::vector<clip>& clips) {
+EXAMPLE
+}
+
+// ---- indexed_shards.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+using batch = mr::batch_of<&example::pixels, &example::label>;
+example prepare(const mr::record& r, mr::rng& rng);
+void step(batch& b);
+void write(const std::string& text);
+void training(const std::string& text, bool save_now) {
+EXAMPLE
+}
+
+// ---- json_objects.hpp
+#include <map>
+#include <string_view>
+void example(std::string_view text, std::map<std::string, std::uint64_t>& counts) {
+EXAMPLE
+}
+
+// ---- keys_from.hpp
+#include <millrace/shards.hpp>
+void example() {
+EXAMPLE
+}
+
+// ---- line_reader.hpp
+void use(std::string_view text, std::uint64_t number);
+void reading(mr::block_pool& pool) {
+EXAMPLE
+}
+
+// ---- lines.hpp
+#include <millrace/stages/map.hpp>
+void flows() {
+EXAMPLE
+}
+
+// ---- listed_key.hpp
+void leave_out(const std::string& key, const std::string& shard);
+void example(std::string_view text) {
+EXAMPLE
+}
+
+// ---- missing_headers.hpp
+// block 1 is a call that does not compile
+
+// ---- mix.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r, mr::rng& rng);
+void flows() {
+EXAMPLE
+}
+
+// ---- path_glob.hpp
+void example(const mr::detail::folder_rule& o) {
+EXAMPLE
+}
+
+// ---- range_data.hpp
+#include <vector>
+
+struct clip {
+  int frames;
+};
+
+void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr::detail::ordered_sample> wanted) {
+EXAMPLE
+}
+
+// ---- sidecar_counts.hpp
+void plan_with(std::uint64_t samples);
+void plan(const std::vector<std::string>& shards, std::size_t k) {
+EXAMPLE
+}
+
+// ---- token_blocks.hpp
+std::vector<std::byte> read(std::uint64_t file, std::uint64_t number);
+void example(std::uint64_t file, std::uint64_t number) {
+EXAMPLE
+}
+
+// ---- token_data.hpp
+void use(const mr::packed&);
+void example(const mr::detail::file_list& files, const mr::detail::token_data_options& options,
+             const std::vector<mr::detail::ordered_sample>& wanted) {
+EXAMPLE
+}
+
+// ---- token_files.hpp
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/shuffle.hpp>
+void flows() {
+EXAMPLE
+}
+
+// ---- token_layout.hpp
+void example(const std::string& name, std::span<const std::byte> front, std::uint64_t size,
+             const mr::detail::token_layout_options& options) {
+EXAMPLE
+}
+
+// ---- token_windows.hpp
+void example(const mr::detail::token_layout& layout, std::span<const std::byte> bytes, const std::string& name) {
+EXAMPLE
+}
+
+// ---- write_set_index.hpp
+#include <millrace/sources/indexed_shards.hpp>
+#include <cstdio>
+// In place of adapt/remote.hpp, whose libraries are not everywhere.
+namespace mr {
+using namespace millrace;
+millrace::storage remote();
+}
+void example() {
+EXAMPLE
+}

@@ -1,4 +1,0 @@
-void use(std::string_view text, std::uint64_t number);
-void reading(mr::block_pool& pool) {
-EXAMPLE
-}

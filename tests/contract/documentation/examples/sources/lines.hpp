@@ -1,4 +1,0 @@
-#include <millrace/stages/map.hpp>
-void flows() {
-EXAMPLE
-}

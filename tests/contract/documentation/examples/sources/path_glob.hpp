@@ -1,3 +1,0 @@
-void example(const mr::detail::folder_rule& o) {
-EXAMPLE
-}

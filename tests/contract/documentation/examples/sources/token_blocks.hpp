@@ -1,4 +1,0 @@
-std::vector<std::byte> read(std::uint64_t file, std::uint64_t number);
-void example(std::uint64_t file, std::uint64_t number) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <millrace/stages/batch.hpp>
-#include <millrace/stages/shuffle.hpp>
-void flows() {
-EXAMPLE
-}

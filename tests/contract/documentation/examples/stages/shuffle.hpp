@@ -1,5 +1,0 @@
-#include <millrace/shards.hpp>
-
-void show() {
-EXAMPLE
-}

@@ -1,3 +1,0 @@
-void example(mr::detail::doorbell& bell, std::atomic<int>& work_to_do) {
-EXAMPLE
-}

@@ -1,5 +1,0 @@
-#include <string>
-void read(const std::string& shard);
-void example() {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-struct session_options { std::function<void(const mr::notice&)> notice; };
-void example(const session_options& options) {
-EXAMPLE
-}

@@ -1,0 +1,93 @@
+// ---- device_sums.hpp
+#include <millrace/image/label_map.hpp>
+#include <millrace/train/metrics.hpp>
+EXAMPLE
+
+// ---- grid_overlay.hpp
+#include <millrace/item/ragged.hpp>
+#include <millrace/metrics.hpp>
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
+void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b) {
+EXAMPLE
+}
+
+// ---- json_lines.hpp
+#include <millrace/train/log.hpp>
+void logging() {
+EXAMPLE
+}
+
+// ---- log.hpp
+#include <millrace/metrics.hpp>
+void keep(mr::row& r);
+void logging(std::uint64_t step, double rate, mr::row r) {
+EXAMPLE
+}
+
+// ---- metric_handles.hpp
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+using batch = mr::batch_of<&example::pixels, &example::label>;
+void step(mr::metrics& m, batch& b, mr::tensor_view<const float, 1> losses, mr::tensor_view<const mr::f16, 2> logits,
+          mr::tensor_view<const std::int32_t, 1> labels) {
+EXAMPLE
+}
+
+// ---- metric_totals.hpp
+void step(double loss, std::size_t batch_size, const mr::detail::metric_totals& others) {
+EXAMPLE
+}
+
+// ---- metrics.hpp
+#include <millrace/image/label_map.hpp>
+#include <millrace/millrace.hpp>
+struct example { mr::picture pixels; std::int32_t label; };
+example prepare(const mr::record& r);
+std::pair<float, mr::tensor_view<const float, 2>> train_step(mr::batch_of<&example::pixels, &example::label>& b);
+void training(mr::log& out) {
+  mr::session run{mr::shards("train.tar") | mr::map(prepare) |
+                  mr::batch<&example::pixels, &example::label>({.size = 256})};
+EXAMPLE
+}
+
+// ---- picture_grid.hpp
+#include <millrace/millrace.hpp>
+#include <millrace/item/ragged.hpp>
+struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
+void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b, mr::tensor_view<const float, 4> numbers,
+          const mr::normalize_options& options, mr::log& out, std::uint64_t n) {
+EXAMPLE
+}
+
+// ---- row.hpp
+#include <millrace/train/log.hpp>
+void use(double value);
+void logging(mr::log& out, const mr::row& r) {
+EXAMPLE
+}
+
+// ---- sink.hpp
+#include <millrace/metrics.hpp>
+struct database { void insert(std::uint64_t step, const std::vector<mr::quantity>& values); };
+extern database connection;
+void logging() {
+EXAMPLE
+}
+
+// ---- status_line.hpp
+#include <millrace/train/log.hpp>
+void logging() {
+EXAMPLE
+}
+
+// ---- target_rank.hpp
+void count(std::span<const float> logits_of_one_sample, std::size_t label) {
+EXAMPLE
+}
+
+// ---- tensorboard.hpp
+#include <millrace/train/log.hpp>
+void logging(const std::vector<std::byte>& jpeg_bytes) {
+EXAMPLE
+}

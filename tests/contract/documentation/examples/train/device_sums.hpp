@@ -1,3 +1,0 @@
-#include <millrace/image/label_map.hpp>
-#include <millrace/train/metrics.hpp>
-EXAMPLE

@@ -1,4 +1,0 @@
-#include <millrace/train/log.hpp>
-void logging() {
-EXAMPLE
-}

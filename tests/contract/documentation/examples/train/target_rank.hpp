@@ -1,3 +1,0 @@
-void count(std::span<const float> logits_of_one_sample, std::size_t label) {
-EXAMPLE
-}

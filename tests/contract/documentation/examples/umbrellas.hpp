@@ -1,0 +1,50 @@
+// ---- mix_rows.hpp
+#include <millrace/millrace.hpp>
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+example prepare(const mr::record&);
+
+void show() {
+  auto batches = mr::shards("train.tar") | mr::map(prepare)
+               | mr::batch<&example::pixels, &example::label>({.size = 256});
+EXAMPLE
+}
+
+// ---- pictures.hpp
+#include <millrace/item/record.hpp>
+void example(const mr::record& record, mr::rng& rng) {
+EXAMPLE
+}
+
+// ---- report.hpp
+#include <millrace/millrace.hpp>
+
+struct row {
+  std::int32_t label;
+};
+using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
+
+void example(const mr::session<flow>& run) {
+EXAMPLE
+}
+
+// ---- text.hpp
+std::vector<std::uint32_t> tokenize(std::string_view text);
+template <class Batch>
+void train_step(Batch& batch);
+
+void example() {
+EXAMPLE
+}
+
+// ---- tuning.hpp
+struct row {
+  std::int32_t label;
+};
+
+void example(decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16})) flow) {
+EXAMPLE
+}

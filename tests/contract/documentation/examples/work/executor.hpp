@@ -1,3 +1,0 @@
-void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
-EXAMPLE
-}

@@ -1,4 +1,0 @@
-#include <cstdio>
-void show(mr::detail::final_segment& last) {
-EXAMPLE
-}

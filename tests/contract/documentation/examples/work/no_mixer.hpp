@@ -1,5 +1,0 @@
-#include <cstdio>
-struct columns {};
-void show() {
-EXAMPLE
-}

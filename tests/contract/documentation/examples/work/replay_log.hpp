@@ -1,3 +1,0 @@
-void show(const mr::detail::shard_order& order) {
-EXAMPLE
-}

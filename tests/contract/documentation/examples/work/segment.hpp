@@ -1,1 +1,0 @@
-// block 1 is a picture of the connections

@@ -1,5 +1,0 @@
-#include <millrace/work/executor.hpp>
-
-mr::detail::thread_executor pool(1);
-
-EXAMPLE
