@@ -109,6 +109,47 @@ TEST_CASE("files of other programs are recognized by their first bytes") {
   CHECK(kind_of({reinterpret_cast<const char*>(table.data()), 256}, table.back()) == file_kind::unknown);
 }
 
+TEST_CASE("every other kind is recognized by its mark, and by no shorter one") {
+  const auto number = [](std::uint64_t value, std::size_t bytes) {
+    return std::string(reinterpret_cast<const char*>(&value), bytes);
+  };
+  // LMDB: a page of the number 0 with the flag of meta pages, then the magic number and the version.
+  const std::string lmdb =
+      number(0, 8) + number(0, 2) + number(8, 2) + number(0, 4) + number(0xbeefc0de, 4) + number(1, 4);
+  // FFCV: version 2, three fields, pages of 8 MiB, 1,000 samples, and the offset of the table of allocations.
+  const std::string ffcv = number(2, 2) + number(3, 2) + number(1 << 23, 4) + number(1'000, 8) + number(64, 8);
+  const std::pair<file_kind, std::string> kinds[] = {
+      {file_kind::megatron_index, "TNTIDX\0\0"s},
+      {file_kind::lzip, "LZIP\1\x0c"s},
+      {file_kind::snappy, "\xff\x06\0\0sNaPpY"s},
+      {file_kind::rar, "Rar!\x1a\x07\0"s},
+      {file_kind::rar, "Rar!\x1a\x07\1\0"s},
+      {file_kind::lmdb, lmdb},
+      {file_kind::ffcv, ffcv},
+      {file_kind::gguf, "GGUF\2\0\0\0"s},
+      {file_kind::gguf, "GGUF\3\0\0\0"s},
+      {file_kind::gif, "GIF87a"s},
+      {file_kind::gif, "GIF89a"s},
+      {file_kind::webp, "RIFF\x24\x08\0\0WEBPVP8 "s},
+      {file_kind::tiff, "II*\0\x08\0\0\0"s},
+      {file_kind::tiff, "MM\0*\0\0\0\x08"s},
+      {file_kind::flac, "fLaC\0\0\0\x22"s},
+      {file_kind::flac, "fLaC\x80\0\0\x22"s},
+      {file_kind::ogg, "OggS\0\2"s},
+      {file_kind::iso_media, "\0\0\0\x18" "ftypmp42"s},
+      {file_kind::pdf, "%PDF-1.7\n"s},
+      {file_kind::zip, "PK\5\6" + std::string(18, '\0')},   // without a member
+      {file_kind::pickle, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19" "."s},
+  };
+  for (const auto& entry : kinds) {
+    const file_kind kind = entry.first;
+    const std::string& front = entry.second;
+    CAPTURE(static_cast<int>(kind));
+    CHECK(kind_of(front + std::string(64, '\0')) == kind);
+    CHECK(kind_of(front.substr(0, 4) + std::string(64, '\x05')) == file_kind::unknown);
+  }
+}
+
 TEST_CASE("texts are recognized, whatever their language, if they are long enough") {
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   CHECK(kind_of(pointer) == file_kind::git_lfs_pointer);

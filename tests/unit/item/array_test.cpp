@@ -211,6 +211,8 @@ TEST_CASE("bools are bytes, and two raw bytes are a bf16, as ml_dtypes writes it
   CHECK(mr::array<std::uint8_t, 1>(mr::bytes::borrowed(bools))(0) == 1);
   CHECK(message_of<std::int8_t>(bools) ==
         "the field 'npy' holds elements of type '|b1' (expected: '|i1', which is i8)");
+  CHECK_THROWS_WITH_AS((void)mr::array<std::int8_t>(mr::bytes::borrowed(bools)),
+                       doctest::Contains("Read bools as std::uint8_t"), mr::data_error);
   for (const char* type : {"<V2", "|V2"}) {
     const std::string halves = of(type, {"\x80\x3f\x00\xc0", 4});
     const auto read = mr::array<mr::bf16>(mr::bytes::borrowed(halves));

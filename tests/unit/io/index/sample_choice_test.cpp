@@ -215,6 +215,12 @@ TEST_CASE("keys that no shard has are shown with those of the shards, and with w
     CHECK(text.find("Keys of the shards are './img0', './img1', './img2', ...") != std::string::npos);
     CHECK(text.find(advice) != std::string::npos);
   }
+  mr::shard_writer plain({.pattern = f / "e-%d.tar"});
+  plain.write("img0", {{"cls", "1"}});
+  plain.close();
+  CHECK_THROWS_WITH_AS(mr::detail::shard_data({f / "e-0.tar"},
+                                              {.choice = {.only = mr::key_list(std::vector<std::string>{"./img0"})}}),
+                       doctest::Contains("Write the keys without ./"), mr::setup_error);
 }
 
 TEST_CASE("a choice reads what it has chosen, and little more") {
