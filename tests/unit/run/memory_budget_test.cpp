@@ -20,3 +20,14 @@ TEST_CASE("small batches have more slots by default, which take 1 MiB at most") 
   CHECK(prefetched(38 * mib) == 2);   // 256 pictures of 224 x 224
   CHECK(prefetched(1'000 * mib) == 2);
 }
+
+TEST_CASE("a window held completely at the beginning counts as a complete one where the budget has room") {
+  mr::detail::memory_budget m{.budget_bytes = 2'000'000, .window = 1'000, .sample_bytes = 1'000};
+  CHECK(m.window_bytes() == 500'000);
+  m.withholds = true;
+  CHECK(m.window_bytes() == 1'000'000);
+  CHECK(m.describe().find("shuffle window 1000 x ") != std::string::npos);
+  m.budget_bytes = 900'000;   // the window is then released before it is complete
+  CHECK(m.window_bytes() == 500'000);
+  CHECK(m.describe().find("shuffle window 1000 / 2 x ") != std::string::npos);
+}
