@@ -97,12 +97,12 @@ struct interleaved_read_stage_options {
 };
 
 template <class Order>
-data_error no_sample_error(std::uint64_t passes, const Order& order) {
-  return data_error("a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
-                        " passes, expected one at least (lane " + std::to_string(order.lane) + " of " +
-                        std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.shards) +
-                        " shards in all)",
-                    "Leave out the empty shards, run fewer ranks, or shuffle");
+no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
+  return {"a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
+              " passes, expected one at least (lane " + std::to_string(order.lane) + " of " +
+              std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.shards) +
+              " shards in all)",
+          "Leave out the empty shards, run fewer ranks, or shuffle"};
 }
 
 /// Reads the lanes of one rank side by side, and merges them in a fixed order.
@@ -113,6 +113,8 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
+  /// The same where each pass reads the same samples. A run may begin within its first pass.
+  static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
 

@@ -143,7 +143,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
       left -= given;
       empty_passes = given == 0 ? empty_passes + 1 : 0;
       if (empty_passes == interleaved_read_stage<Source>::max_empty_passes)
-        throw detail::no_sample_error(empty_passes, found.lanes.front().order);
+        throw detail::empty_share_error(empty_passes, found.lanes.front().order);
       continue;
     }
     std::uint64_t rounds = 0;   // complete rounds

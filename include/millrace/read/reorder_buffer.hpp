@@ -14,6 +14,7 @@
 // sample. Threads: one at a time, under the lock of the read stage.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/read/lost_shards.hpp>
@@ -28,6 +29,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,6 +73,18 @@ struct reorder_buffer_options {
   std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
   bool may_be_empty = false;                    ///< accept an epoch without a sample
   lost_shards* lost = nullptr;                  ///< lets the run go on behind a damaged shard; null: it ends
+};
+
+/// The error of a source, or of a rank's share of it, that has no sample. The code that knows the source may say why.
+class no_sample_error : public data_error {
+ public:
+  using data_error::data_error;
+
+  /// Appends to the message, and replaces the hint.
+  void explain(std::string_view more, std::string hint) {
+    add(more);
+    advise(std::move(hint));
+  }
 };
 
 /// Holds the open shards of a run, and passes on their samples in order.

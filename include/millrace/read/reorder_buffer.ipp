@@ -244,9 +244,9 @@ MILLRACE_INLINE void reorder_buffer<Source>::finish(std::exception_ptr error) {
 template <class Source>
 MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint64_t epoch) const {
   return std::make_exception_ptr(
-      data_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
-                     " shards were read to the end in epoch " + std::to_string(epoch),
-                 "Look at what the shards hold (examples/inspect), and at the names of their members"));
+      no_sample_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
+                          " shards were read to the end in epoch " + std::to_string(epoch),
+                      "Look at what the shards hold (examples/inspect), and at the names of their members"));
 }
 
 template <class Source>

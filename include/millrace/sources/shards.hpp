@@ -56,7 +56,9 @@ class shards_source {
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   /// Returns a digest of the choice of samples; 0 if all are used.
-  std::uint64_t choice() const noexcept { return reader_options_.having.digest(); }
+  std::uint64_t choice() const noexcept { return having().digest(); }
+  /// Returns the fields that a sample must have.
+  const required_fields& having() const noexcept { return reader_options_.having; }
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Tells the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }

@@ -158,3 +158,33 @@ TEST_CASE("the start says how many samples lack the fields, and a lost shard is 
   CHECK(rows("jpg") == before);
   CHECK(rows({}) == 100);
 }
+
+TEST_CASE("a source or a rank's share of it without a sample that has the fields: the error names them") {
+  const temporary_folder folder;
+  const std::vector<std::string> names = write_shards(folder, 40, 4);
+  const auto error_of = [](auto flow, mr::session_options o) {
+    try {
+      numbers_of(std::move(flow), std::move(o));
+    } catch (const mr::data_error& e) {
+      return e.message() + " / " + e.hint();
+    }
+    return std::string("no error");
+  };
+  const std::string all =
+      error_of(mr::shards(names, {.having = {"webp;gif", "id"}}), {.threads = 1, .announce = false});
+  CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having leaves out samples "
+                 "without 'webp;gif' and 'id'") != std::string::npos);
+  CHECK(all.find("Compare .having with the fields that examples/inspect counts") != std::string::npos);
+  save(names[0], file("a.id", "1") + file("a.gif", "x") + end_marker());   // only this shard has one
+  for (const int threads : {0, 2}) {
+    const std::string share = error_of(mr::shards(names, {.having = "gif"}),
+                                       {.epoch_batches = 4, .threads = threads, .announce = false,
+                                        .world = {.rank = 1, .size = 4}});
+    // Without a shuffle each pass reads the same samples, so that further passes bring no others.
+    CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
+    CHECK(share.find("; .having leaves out samples without 'gif'") != std::string::npos);
+    CHECK(share.find("With indexed_shards(), each rank gets its share") != std::string::npos);
+  }
+  CHECK(numbers_of(mr::shards(names, {.having = "gif"}),
+                   {.epoch_batches = 1, .threads = 1, .announce = false, .world = {.rank = 0, .size = 4}}).size() == 5);
+}
