@@ -126,19 +126,21 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   }
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("there is no " + r.describe(), "Ranks count from 0");
-  if (r.size > 1 && o.epoch_batches == 0)
-    throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
-                          " ranks would get from one pass",
-                      "Set session_options::epoch_batches, or use indexed_shards() of "
-                      "millrace/sources/indexed_shards.hpp, which needs plain tar shards");
-  if (r.size > 1 && o.takes)
-    throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
-                      "Leave out take(), or run one rank");
   if (o.order.shards < r.size)
     throw setup_error("without an index each rank reads shards of its own: got " + std::to_string(o.order.shards) +
                           (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
                           " ranks, expected at least one for each",
-                      "Have more shards, run fewer ranks, or use indexed_shards() of millrace/shards.hpp");
+                      "Have more shards, run fewer ranks, or use indexed_shards() of millrace/shards.hpp. Ranks also "
+                      "share a range of from() with random access, and token_files(), if no expand, filter, take, "
+                      "pack, bucket or later shuffle changes the number of rows");
+  if (r.size > 1 && o.epoch_batches == 0)
+    throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
+                          " ranks would get from one pass",
+                      "Set session_options::epoch_batches, or use indexed_shards() of millrace/shards.hpp, which needs "
+                      "plain tar shards");
+  if (r.size > 1 && o.takes)
+    throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+                      "Leave out take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +

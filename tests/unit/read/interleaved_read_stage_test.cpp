@@ -323,6 +323,8 @@ TEST_CASE("what does not go together is refused at the start, by name") {
   auto options = in_epochs(1, 1, 0);
   options.world = {.rank = 0, .size = 2};
   refused({50, 50}, options, "Set session_options::epoch_batches, or use indexed_shards()");
+  refused({50}, options, "got 1 shard for 2 ranks");   // epoch_batches would not help here
+  refused({50}, options, "Ranks also share a range of from() with random access");
   options.epoch_batches = 5;
   options.world = {.rank = 0, .size = 4};
   refused({50, 50, 50}, options, "without an index each rank reads shards of its own: got 3 shards for 4 ranks, "
