@@ -41,7 +41,8 @@ exception: current_exception exception exception_ptr make_exception_ptr rethrow_
 fstream: ifstream
 functional: function less
 initializer_list: initializer_list begin end
-iterator: back_inserter begin data default_sentinel_t end input_iterator_tag next size ssize
+iterator: back_inserter begin data default_sentinel_t end input_iterator_tag iter_difference_t next
+iterator: random_access_iterator size sized_sentinel_for ssize
 limits: numeric_limits
 map: map erase_if begin end size
 memory: allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared make_unique

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -152,4 +153,32 @@ TEST_CASE("a sleeper that will not wait for ever is woken by what it waits for, 
   CHECK(seconds_slept(60'000'000'000) < 50);
   other.join();
   CHECK(seconds_slept(60'000'000'000) < 50);
+}
+
+TEST_CASE("one of several sleepers takes each piece of news, whether their time is limited or not") {
+  mr::detail::doorbell bell;
+  std::atomic<bool> news{false}, over{false};
+  std::atomic<int> taken{0};
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 6; ++i)
+    sleepers.emplace_back([&, limited = i >= 4] {
+      const auto claims = [&] { return over.load() || news.exchange(false); };
+      while (!over.load()) {
+        bool claimed = false;
+        const auto notes = [&] { return claimed = claims(); };
+        if (limited) bell.wait_at_most(20'000, notes);
+        else bell.wait(notes);
+        if (claimed && !over.load()) ++taken;
+      }
+    });
+  constexpr int pieces = 20'000;
+  for (int i = 0; i < pieces; ++i) {
+    news.store(true);
+    bell.ring_one();
+    while (taken.load() == i) std::this_thread::yield();   // a piece that nobody takes is a hang
+  }
+  over.store(true);
+  bell.ring();
+  for (auto& t : sleepers) t.join();
+  CHECK(taken.load() == pieces);
 }
