@@ -78,7 +78,7 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
-  while (next_->can_accept() && !finished_) {   // an end that found no space may be left
+  while ((had_room_ = next_->can_accept()) && !finished_) {   // an end that found no space may be left
     lane& l = *lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {
