@@ -17,6 +17,7 @@
 // Lifetime: an lvalue range has to outlive the flow and its session; everything else is owned by the flow.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/read/indexed_run.hpp>
 #include <millrace/sources/range_data.hpp>
