@@ -103,7 +103,9 @@ def filtered(path, text):
 def labelled(path, text):
     """A page of Markdown, with a name that links may use."""
     title, _, rest = text.partition("\n")
-    name = {"examples": "recipes", "millrace": "headers"}.get(path.parent.name, "readme")
+    # The clone itself may be called millrace, too.
+    name = {("include", "millrace"): "headers"}.get(path.parent.parts[-2:],
+                                                    "recipes" if path.parent.name == "examples" else "readme")
     return f"{title} {{#{name}}}\n{rest}"
 
 
