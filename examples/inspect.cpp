@@ -18,7 +18,7 @@
 // is counted, as the pieces of a sample are samples of their own: `tar --sort=name` writes them next to each other.
 // --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
 // file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
-// --max-expansion 5000 reads compressed shards that grow to so many times their size (default 1,100).
+// --max-expansion 5000 reads compressed shards that expand to up to 5,000 times their size (default 1,100).
 // --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
 // copied. The shards may also be names such as s3://photos/train-{000..146}.tar, where this was built with libcurl. The
 // file then knows their versions, which spares a start more questions.

@@ -9,7 +9,7 @@
 // cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
 // tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
 // without a dot) is left out and counted.
-// --max-expansion 5000 reads compressed shards that grow to so many times their size (default 1,100).
+// --max-expansion 5000 reads compressed shards that expand to up to 5,000 times their size (default 1,100).
 // Behind restart markers (--restarts-per-row) a decoder can begin, so that it reads less for a crop; auto chooses the
 // interval for each picture, see restart_choice.hpp. With --codes all pictures share one pair of Huffman codes, whose
 // short words a decoder finds at once. Codes are made of the first 10,000 pictures, before anything is written, and

@@ -123,7 +123,8 @@ class read_stage_base : public read_stage, public space_listener {
   virtual bool pass_on() = 0;
   /// Returns what a thread may read now.
   virtual portion find_work() = 0;
-  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead.
+  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. Answers by what pass_on()
+  /// saw: space that was freed after it wakes no reader that did not ask.
   virtual bool wants_room() = 0;
   /// Ends the run. An error takes the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;

@@ -57,7 +57,7 @@ concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
 /// A source over a range, which it refers to or owns.
 template <class Range>
 struct range_source {
-  using item = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
+  using item = std::remove_cvref_t<element_of<Range>>;
   using planned = indexed_run<range_data<Range>>;
   static constexpr bool also_streams = true;
   std::shared_ptr<const Range> range;

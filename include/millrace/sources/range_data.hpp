@@ -15,13 +15,17 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The result of reading an element of a range.
+template <class Range>
+using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
 /// A range whose elements are in memory, or are integers as those of std::views::iota, and can be read in any order.
 /// Other computed elements may depend on the order in which they are asked for.
@@ -29,16 +33,16 @@ template <class Range>
 concept indexable_range = requires(const Range& range) {
   requires std::random_access_iterator<decltype(std::begin(range))>;
   requires std::sized_sentinel_for<decltype(std::end(range)), decltype(std::begin(range))>;
-  requires std::is_lvalue_reference_v<decltype(*std::begin(range))> || std::is_integral_v<decltype(*std::begin(range))>;
+  requires std::is_lvalue_reference_v<element_of<Range>> || std::is_integral_v<element_of<Range>>;
 };
 
 /// The elements of one range.
 template <class Range>
 class range_data {
-  static constexpr bool is_computed = !std::is_lvalue_reference_v<decltype(*std::begin(std::declval<const Range&>()))>;
+  static constexpr bool is_computed = !std::is_lvalue_reference_v<element_of<Range>>;
 
  public:
-  using item = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
+  using item = std::remove_cvref_t<element_of<Range>>;
 
   explicit range_data(std::shared_ptr<const Range> range) : range_(std::move(range)), counts_{size()} {
     if (counts_[0] == 0)

@@ -103,9 +103,8 @@ def filtered(path, text):
 def labelled(path, text):
     """A page of Markdown, with a name that links may use."""
     title, _, rest = text.partition("\n")
-    # The clone itself may be called millrace, too.
-    name = {("include", "millrace"): "headers"}.get(path.parent.parts[-2:],
-                                                    "recipes" if path.parent.name == "examples" else "readme")
+    folder = "/".join(path.parent.parts[-2:])   # two names: the clone itself may be called millrace
+    name = "headers" if folder == "include/millrace" else "recipes" if folder.endswith("/examples") else "readme"
     return f"{title} {{#{name}}}\n{rest}"
 
 

@@ -35,7 +35,7 @@ std::string write_shards(const temporary_folder& folder) {
 
 enum class kind { streamed, later, mixed, indexed_mix, indexed, of_two_ranks };
 
-/// The rows of at most so many batches, and the text of the last one.
+/// The rows of the first batches, at most as many as given, and the text of the last one.
 std::pair<ids, std::string> run(kind k, const std::string& tars, const std::string& resume, std::size_t batches) {
   auto options = quiet(1, 2);
   options.resume = resume;
