@@ -31,9 +31,12 @@ MILLRACE_INLINE std::size_t record::find(std::string_view names) const noexcept 
 MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
   for (;;) {
     const std::size_t end = names.find(';');
-    const std::string ending = "." + std::string(names.substr(0, end));
-    for (std::size_t i = 0; i < field_count(); ++i)
-      if (field(i).name().ends_with(ending)) return std::string(field(i).name());
+    const std::string_view wanted = names.substr(0, end);
+    for (std::size_t i = 0; i < field_count(); ++i) {
+      const std::string_view name = field(i).name();
+      const bool longer = name.size() > wanted.size() && name.ends_with(wanted);
+      if (longer && name[name.size() - wanted.size() - 1] == '.') return std::string(name);
+    }
     if (end == std::string_view::npos) return {};
     names.remove_prefix(end + 1);
   }
