@@ -7,7 +7,7 @@
 // are drawn anew for each row, and their figure is the mean: their draws differ more than their times.
 #include "harness.hpp"
 
-#include <millrace/image/photometric_plan.hpp>
+#include <millrace/image/augment/photometric_plan.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include "parts/turns.hpp"
 #include "photo_sets.hpp"
 
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>

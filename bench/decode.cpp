@@ -15,8 +15,8 @@
 #include "progressive_file.hpp"
 #include "turbo.hpp"
 
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/progressive/progressive_decoder.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg_entries.hpp>
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/millrace.hpp>
 

@@ -9,10 +9,10 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
-#include <millrace/io/index/index_build.hpp>
-#include <millrace/io/index/indexed_reader.hpp>
-#include <millrace/io/index/tar_index_scan.hpp>
-#include <millrace/io/tar/header_window.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/io/index/read/indexed_reader.hpp>
+#include <millrace/io/index/set/index_build.hpp>
+#include <millrace/io/tar/format/header_window.hpp>
 
 #include <filesystem>
 #include <string>

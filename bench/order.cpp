@@ -2,9 +2,9 @@
 // and what the trainer waits for the first batch of an epoch
 #include "harness.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/array.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>

@@ -9,8 +9,8 @@
 #include "photo_sets.hpp"
 
 #include <millrace/base/json_writer.hpp>
-#include <millrace/image/jpeg_entries.hpp>
-#include <millrace/image/normalized_picture.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
+#include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 

@@ -11,7 +11,7 @@
 
 #include "harness.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/pictures.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // Ends the program on an error: the files are the benchmark's own.
 #pragma once
 
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
 #include <cstddef>
 #include <cstdlib>

@@ -8,8 +8,8 @@
 #include "parts/turns.hpp"
 #include "photo_sets.hpp"
 
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg_transcoder.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <array>

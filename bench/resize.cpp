@@ -12,7 +12,7 @@
 #include "../tests/unit/image/stored_planes.hpp"
 
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -3,9 +3,9 @@
 //   sh bench/run.sh set_ups                                # real decoding, throttled storage, steps of given length
 //   sh bench/run.sh set_ups --only 4                       # one of them
 //
-// What is compared are the verdict by the run's own figures (report/verdict.hpp) and that of the parts measured alone
-// (parts/bound_verdict.hpp); rounds take turns. One set-up runs beside other programs that use every core twice, one
-// under a quota of half a core (where this may be set): its own figures have to name that; ablations cannot.
+// What is compared are the verdict by the run's own figures (report/verdict/verdict.hpp) and that of the parts measured
+// alone (parts/bound_verdict.hpp); rounds take turns. One set-up runs beside other programs that use every core twice,
+// one under a quota of half a core (where this may be set): its own figures have to name that; ablations cannot.
 #include "harness.hpp"
 #include "parts/bound_variants.hpp"
 #include "parts/bound_verdict.hpp"

@@ -9,7 +9,7 @@
 #include "threads.hpp"
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/sources/indexed_shards.hpp>

@@ -9,8 +9,8 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <filesystem>
 #include <string>

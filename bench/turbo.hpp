@@ -4,9 +4,9 @@
 //   libjpeg.region({.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200});
 #pragma once
 
-#include <millrace/image/baseline/jpeg_planes_request.hpp>
-#include <millrace/image/libjpeg/libjpeg.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <array>

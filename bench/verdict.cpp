@@ -11,7 +11,7 @@
 
 #include "../examples/command_line.hpp"
 
-#include <millrace/report/what_if.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 #include <array>
 #include <iterator>

@@ -3,16 +3,16 @@
 //   sh bench/run.sh what_if --seed 3                       # 20 settings, drawn from that seed
 //
 // A setting is a base run and a change of it: other workers, I/O threads, prefetched batches, batch, storage speed or
-// step time. Of the base its figures alone are asked (report/what_if.hpp), and the changed run is made as well; both
-// take turns for some rounds, and medians are compared. Twelve settings are stages that sleep (sleeping_flow.hpp),
-// eight decode pictures (bound_variants.hpp) from a throttled storage for steps of given length.
+// step time. Of the base its figures alone are asked (report/simulate/what_if.hpp), and the changed run is made as
+// well; both take turns for some rounds, and medians are compared. Twelve settings are stages that sleep
+// (sleeping_flow.hpp), eight decode pictures (bound_variants.hpp) from a throttled storage for steps of given length.
 #include "harness.hpp"
 #include "parts/bound_data.hpp"
 #include "parts/bound_variants.hpp"
 #include "parts/emulated_accelerator.hpp"
 #include "parts/sleeping_flow.hpp"
 
-#include <millrace/report/what_if.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 #include <array>
 #include <functional>

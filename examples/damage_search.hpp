@@ -12,8 +12,8 @@
 // Errors: those of mr::quarantine_list. Threads: run() starts its own.
 #pragma once
 
-#include <millrace/image/picture.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/run/quarantine_list.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>

@@ -29,14 +29,13 @@
 #include "damage_search.hpp"
 
 #include <millrace/base/machine.hpp>
-#include <millrace/image/baseline/scan_header.hpp>
-#include <millrace/image/jpeg_entries.hpp>
-#include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/io/cache/cache_contents.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
-#include <millrace/sources/entry_points.hpp>
-#include <millrace/sources/shard_list.hpp>
-#include <millrace/sources/write_set_index.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
+#include <millrace/sources/list/shard_list.hpp>
+#include <millrace/sources/prepare/entry_points.hpp>
+#include <millrace/sources/prepare/write_set_index.hpp>
 #ifdef MILLRACE_EXAMPLE_REMOTE
 #include <millrace/adapt/remote.hpp>
 #endif

@@ -17,7 +17,7 @@
 #include "network_kernel.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <tbb/parallel_for.h>
 

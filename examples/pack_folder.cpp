@@ -15,8 +15,8 @@
 
 #include <millrace/base/machine.hpp>
 #include <millrace/base/random.hpp>
-#include <millrace/image/jpeg_header.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include <tbb/parallel_pipeline.h>
 

@@ -14,8 +14,8 @@
 #include "adam.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/tensor_view.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include <algorithm>
 #include <array>

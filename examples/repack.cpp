@@ -5,8 +5,8 @@
 //   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller pictures; this is a loss
 //
 // Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
-// millrace/image/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some per
-// cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
+// millrace/image/jpeg/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some
+// per cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
 // tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
 // without a dot) is left out and counted.
 // --max-expansion 5000 reads compressed shards that expand to up to 5,000 times their size (default 1,100).
@@ -26,8 +26,8 @@
 #include "repack_reader.hpp"
 
 #include <millrace/base/machine.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>

@@ -12,10 +12,10 @@
 
 #include "restart_choice.hpp"
 
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/jpeg_transcoder.hpp>
-#include <millrace/image/picture.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 #include <algorithm>
 #include <cstddef>

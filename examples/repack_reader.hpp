@@ -7,7 +7,7 @@
 // Errors: those of shard_reader, located; data_error for a shard without samples. Threads: one.
 #pragma once
 
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 
 #include <cstddef>
 #include <functional>

@@ -11,7 +11,7 @@
 
 #include "command_line.hpp"
 
-#include <millrace/image/jpeg_transcoder.hpp>
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 
 #include <string>
 

@@ -14,7 +14,7 @@
 #include "restart_choice.hpp"
 #include "shapes.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include <tbb/parallel_for.h>
 

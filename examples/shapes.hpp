@@ -11,8 +11,8 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 #include <ATen/DLConvertor.h>   // brings a header of DLPack
 #include <millrace/adapt/dlpack.hpp>
 #include <millrace/adapt/torch.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 
 #include <algorithm>

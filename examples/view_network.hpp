@@ -15,7 +15,7 @@
 #include "adam.hpp"
 #include "conv_tower.hpp"
 
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <tbb/parallel_for.h>
 

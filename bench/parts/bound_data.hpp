@@ -9,7 +9,7 @@
 #include "../../examples/shape_shards.hpp"
 #include "../harness.hpp"
 
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <filesystem>
 

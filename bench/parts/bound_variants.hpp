@@ -15,8 +15,8 @@
 #include "accelerator.hpp"
 #include "bound_settings.hpp"
 
-#include <millrace/measure/flow_figures.hpp>
-#include <millrace/measure/timeline.hpp>
+#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 
 #include <memory>
 

@@ -7,7 +7,7 @@
 // threads do is I/O where reading alone, without unpacking, is not at least half again as fast; else processor work.
 #pragma once
 
-#include <millrace/report/verdict.hpp>
+#include <millrace/report/verdict/verdict.hpp>
 
 #include <algorithm>
 #include <array>

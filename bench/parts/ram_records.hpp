@@ -7,7 +7,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 
 #include <memory>
 #include <optional>

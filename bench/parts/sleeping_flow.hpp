@@ -9,7 +9,7 @@
 // Errors: those of sessions. Threads: any number of runs at a time.
 #pragma once
 
-#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 
 #include <cstddef>
 #include <cstdint>

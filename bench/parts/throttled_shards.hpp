@@ -12,8 +12,8 @@
 #include <millrace/base/random.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

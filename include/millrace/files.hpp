@@ -5,7 +5,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/array.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/sources/files.hpp>
 #include <millrace/stages/shuffle.hpp>

@@ -5,14 +5,14 @@
 //   namespace mr = millrace;
 #pragma once
 
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/normalized_picture.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/image/random_crop.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/picture/normalized_picture.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/plan/random_crop.hpp>
 #include <millrace/io/file/read_file.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/array.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/missing_headers.hpp>

@@ -8,4 +8,4 @@
 #include <millrace/deliver/mixed_batch.hpp>
 #include <millrace/device/mix_rows.hpp>
 #include <millrace/stages/mix_rows.hpp>
-#include <millrace/work/row_mixer.hpp>
+#include <millrace/work/batch/row_mixer.hpp>

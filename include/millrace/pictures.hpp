@@ -9,14 +9,14 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/image/any_picture.hpp>
-#include <millrace/image/random_crop.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/normalized_picture.hpp>
-#include <millrace/image/padded_picture.hpp>
-#include <millrace/image/photometric_plan.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/image/png.hpp>
-#include <millrace/image/pnm.hpp>
-#include <millrace/image/ragged_picture.hpp>
-#include <millrace/image/rgba_picture.hpp>
+#include <millrace/image/plan/random_crop.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/picture/normalized_picture.hpp>
+#include <millrace/image/picture/padded_picture.hpp>
+#include <millrace/image/augment/photometric_plan.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/pnm/pnm.hpp>
+#include <millrace/image/picture/ragged_picture.hpp>
+#include <millrace/image/picture/rgba_picture.hpp>

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/scalar.hpp>
-#include <millrace/sources/entry_points.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/array.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
+#include <millrace/sources/prepare/entry_points.hpp>
+#include <millrace/sources/prepare/write_set_index.hpp>
 #include <millrace/sources/shards.hpp>
-#include <millrace/sources/write_set_index.hpp>
 #include <millrace/stages/shuffle.hpp>

@@ -8,8 +8,8 @@
 //   for (auto& b : mr::session{std::move(flow), {.epochs = 1}}) train_step(b);
 #pragma once
 
-#include <millrace/item/ragged.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>

@@ -26,9 +26,9 @@
 #include <millrace/base/half.hpp>
 #include <millrace/base/numbers.hpp>
 #include <millrace/item/line.hpp>
-#include <millrace/item/ragged.hpp>
 #include <millrace/item/scratch.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <array>
 #include <cmath>

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <array>
 #include <cstddef>

@@ -19,10 +19,10 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/image/any_picture.hpp>
-#include <millrace/image/exif_orientation.hpp>
-#include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/image/pixel_rows.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/plan/exif_orientation.hpp>
+#include <millrace/image/render/pixel_rows.hpp>
 #include <millrace/item/record.hpp>
 
 #include <algorithm>

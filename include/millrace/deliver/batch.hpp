@@ -15,7 +15,7 @@
 
 #include <millrace/deliver/batch_lease.hpp>
 #include <millrace/flow/diagnose.hpp>
-#include <millrace/item/columns.hpp>
+#include <millrace/item/column/columns.hpp>
 #include <millrace/stages/batch.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -39,7 +39,7 @@ class batch_of : public batch_lease {
   batch_of(SameBatch&);
 
   /// Returns the column of a member: a view [size(), ...]. A ragged column has values and lengths
-  /// (item/tensor_view.hpp).
+  /// (item/tensor/tensor_view.hpp).
   template <auto M>
     requires(layout::template holds<M>)
   auto get() const {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
-#include <millrace/item/batch_origin.hpp>
+#include <millrace/item/column/batch_origin.hpp>
 
 #include <array>
 #include <memory>
@@ -28,9 +28,9 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns the key of each row's sample: [size()]. work/sample_names.hpp describes the keys of sources without shards
-  /// of records. The keys are valid until release(). Throws setup_error if the batch was released, or batch({.keys =
-  /// true}) did not request keys.
+  /// Returns the key of each row's sample: [size()]. work/segment/sample_names.hpp describes the keys of sources
+  /// without shards of records. The keys are valid until release(). Throws setup_error if the batch was released, or
+  /// batch({.keys = true}) did not request keys.
   std::span<const std::string_view> keys() const;
 
   /// Returns the rows, those of padding too; fewer in a short last batch, even 0.

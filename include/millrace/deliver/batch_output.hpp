@@ -11,7 +11,7 @@
 
 #include <millrace/device/device.hpp>
 #include <millrace/sync/batch_ring.hpp>
-#include <millrace/work/segment.hpp>
+#include <millrace/work/schedule/segment.hpp>
 
 #include <optional>
 #include <span>

@@ -16,7 +16,7 @@
 
 #include <millrace/deliver/batch_output.hpp>
 #include <millrace/deliver/device_gaps.hpp>
-#include <millrace/measure/copy_times.hpp>
+#include <millrace/measure/meters/copy_times.hpp>
 #include <millrace/stages/to_device.hpp>
 #include <millrace/sync/fifo.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <millrace/deliver/device_batch_output.hpp>
 
-#include <millrace/measure/trace_range.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/started_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -16,7 +16,7 @@
 #pragma once
 
 #include <millrace/device/device.hpp>
-#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 
 #include <mutex>
 #include <vector>

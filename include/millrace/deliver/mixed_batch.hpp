@@ -11,7 +11,7 @@
 
 #include <millrace/deliver/batch.hpp>
 #include <millrace/device/row_grid.hpp>
-#include <millrace/item/mixed_columns.hpp>
+#include <millrace/item/column/mixed_columns.hpp>
 #include <millrace/stages/mix_rows.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

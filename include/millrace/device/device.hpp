@@ -14,7 +14,7 @@
 #pragma once
 
 #include <millrace/device/stream.hpp>
-#include <millrace/item/tensor_view.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
 
 #include <cstddef>
 #include <memory>

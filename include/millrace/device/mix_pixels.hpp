@@ -3,13 +3,13 @@
 //   const mr::detail::row_grid grid{.planes = 1, .height = 224, .width = 224, .channels = 3};    // [224, 224, 3]
 //   mr::detail::mix_pixels(first, second, grid, how);
 //
-// One pass over both rows: each is read and written once. The formulas are those of item/row_mix.hpp, and every CPU,
-// compiler and code path gives the same bits. The code uses AVX2 if the CPU has it.
+// One pass over both rows: each is read and written once. The formulas are those of item/column/row_mix.hpp, and every
+// CPU, compiler and code path gives the same bits. The code uses AVX2 if the CPU has it.
 // Errors: none. Threads: any; calls share nothing.
 #pragma once
 
 #include <millrace/device/row_grid.hpp>
-#include <millrace/item/row_mix.hpp>
+#include <millrace/item/column/row_mix.hpp>
 
 #include <cstddef>
 #include <cstdint>

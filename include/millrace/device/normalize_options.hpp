@@ -11,7 +11,7 @@
 
 #include <millrace/base/channel_scale.hpp>
 #include <millrace/base/half.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <array>
 #include <cmath>

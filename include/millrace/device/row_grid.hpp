@@ -8,8 +8,8 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
-#include <millrace/item/row_mix.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/column/row_mix.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>

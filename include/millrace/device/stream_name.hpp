@@ -6,7 +6,7 @@
 #pragma once
 
 #include <millrace/device/stream.hpp>
-#include <millrace/measure/trace_range.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
 
 #ifdef MILLRACE_NVTX
 #include <nvtx3/nvToolsExtCudaRt.h>

@@ -6,4 +6,4 @@
 #pragma once
 
 #include <millrace/device/stream.hpp>
-#include <millrace/item/tensor_view.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>

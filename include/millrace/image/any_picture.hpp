@@ -7,8 +7,8 @@
 // Errors: those of the format; data_error for bytes of another format, which it names. Threads: as picture.
 #pragma once
 
-#include <millrace/image/jpeg_options.hpp>
-#include <millrace/image/picture.hpp>
+#include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 #include <cstddef>
 #include <span>

@@ -4,9 +4,9 @@
 #include <millrace/image/any_picture.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/png.hpp>
-#include <millrace/image/pnm.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/pnm/pnm.hpp>
 #include <millrace/item/record.hpp>
 
 #include <string>

@@ -12,7 +12,7 @@
 
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/version.hpp>
-#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 
 #include <cstdint>
 #include <memory>

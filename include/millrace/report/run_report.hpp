@@ -2,18 +2,18 @@
 //
 //   mr::run_report r = mr::report_of(window, std::move(events));
 //   r.facts.push_back({"commit", "20fbe65"});
-//   std::fputs(mr::text_report(r).c_str(), stdout);        // report/text_report.hpp; json_report, html_report
+//   std::fputs(mr::text_report(r).c_str(), stdout);        // report/print/text_report.hpp; json_report, html_report
 //
 // Errors: none. Threads: a value. report_of() takes some milliseconds: it replays the run with other numbers of
 // workers.
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/timeline.hpp>
-#include <millrace/report/knobs.hpp>
-#include <millrace/report/picture_figures.hpp>
-#include <millrace/report/run_origin.hpp>
-#include <millrace/report/verdict.hpp>
+#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/report/verdict/knobs.hpp>
+#include <millrace/report/verdict/picture_figures.hpp>
+#include <millrace/report/verdict/run_origin.hpp>
+#include <millrace/report/verdict/verdict.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

@@ -4,7 +4,7 @@
 #include <millrace/report/run_report.hpp>
 
 #include <millrace/base/format.hpp>
-#include <millrace/report/what_if.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 #include <limits>
 #include <map>

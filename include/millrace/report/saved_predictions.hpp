@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 #include <millrace/report/run_report.hpp>
 
 #include <array>

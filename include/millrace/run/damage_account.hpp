@@ -11,9 +11,9 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/batch_origin.hpp>
+#include <millrace/item/column/batch_origin.hpp>
 #include <millrace/item/on_damage.hpp>
-#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/world.hpp>
 #include <millrace/sync/batch_ring.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <millrace/run/damage_account.hpp>
 
-#include <millrace/read/lost_shards.hpp>
+#include <millrace/read/stage/lost_shards.hpp>
 #include <millrace/run/quarantine_list.hpp>
 
 #include <cstdio>

@@ -7,12 +7,12 @@
 // Errors: setup_error for stages, ranks and options that do not go together. Threads: pure functions.
 #pragma once
 
-#include <millrace/read/indexed_run_options.hpp>
-#include <millrace/read/replayed_run.hpp>
+#include <millrace/read/run/indexed_run_options.hpp>
+#include <millrace/read/run/replayed_run.hpp>
 #include <millrace/run/session_options.hpp>
 #include <millrace/stages/to_device.hpp>
-#include <millrace/work/damage_rule.hpp>
-#include <millrace/work/sample_names.hpp>
+#include <millrace/work/batch/damage_rule.hpp>
+#include <millrace/work/segment/sample_names.hpp>
 
 #include <memory>
 #include <optional>

@@ -13,10 +13,10 @@
 #include <millrace/stages/shuffle.hpp>
 #include <millrace/stages/take.hpp>
 #include <millrace/stages/to_device.hpp>
-#include <millrace/work/batch_segment.hpp>
-#include <millrace/work/parallel_segment.hpp>
-#include <millrace/work/serial_segment.hpp>
-#include <millrace/work/serial_stages.hpp>
+#include <millrace/work/batch/batch_segment.hpp>
+#include <millrace/work/segment/parallel_segment.hpp>
+#include <millrace/work/segment/serial_segment.hpp>
+#include <millrace/work/segment/serial_stages.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -7,7 +7,7 @@
 #include <millrace/base/json_writer.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/last_line.hpp>
-#include <millrace/sources/listed_key.hpp>
+#include <millrace/sources/list/listed_key.hpp>
 
 #include <algorithm>
 #include <utility>

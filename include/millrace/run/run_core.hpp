@@ -12,20 +12,20 @@
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
-#include <millrace/measure/run_figures.hpp>
-#include <millrace/measure/timeline.hpp>
-#include <millrace/measure/trace_range.hpp>
-#include <millrace/measure/trainer_times.hpp>
-#include <millrace/read/planned_run.hpp>
-#include <millrace/read/read_stage_base.hpp>
+#include <millrace/measure/meters/run_figures.hpp>
+#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/measure/meters/trainer_times.hpp>
+#include <millrace/read/run/planned_run.hpp>
+#include <millrace/read/stage/read_stage_base.hpp>
 #include <millrace/run/concurrency.hpp>
 #include <millrace/run/damage_account.hpp>
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/start_steps.hpp>
-#include <millrace/work/batch_segment.hpp>
-#include <millrace/work/executor.hpp>
+#include <millrace/work/batch/batch_segment.hpp>
+#include <millrace/work/schedule/executor.hpp>
 
 #include <atomic>
 #include <memory>

@@ -120,8 +120,8 @@ class session {
   }
   /// Returns the counters of the run. Cheap. Any thread.
   detail::run_stats stats() const { return running().core().stats(); }
-  /// Returns all that a report needs (measure/flow_figures.hpp), since the start of the run. Any thread, at any time.
-  /// Takes 0.2 to 0.5 ms: it asks the system about each thread.
+  /// Returns all that a report needs (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
+  /// time. Takes 0.2 to 0.5 ms: it asks the system about each thread.
   detail::flow_figures figures() const { return running().core().figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
   detail::flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }

@@ -7,7 +7,7 @@
 #include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>
-#include <millrace/measure/run_stats.hpp>
+#include <millrace/measure/meters/run_stats.hpp>
 #include <millrace/order/world.hpp>
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 // Errors: setup_error for ranks and resume points that the source cannot serve. Threads: pure functions.
 #pragma once
 
-#include <millrace/read/shard_read_stage.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 

@@ -9,7 +9,7 @@
 // being delivered.
 #pragma once
 
-#include <millrace/measure/trainer_times.hpp>
+#include <millrace/measure/meters/trainer_times.hpp>
 #include <millrace/run/session_options.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 

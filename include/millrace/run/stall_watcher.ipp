@@ -5,7 +5,7 @@
 
 #include <millrace/base/clock.hpp>
 #include <millrace/base/machine.hpp>
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/sync/started_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -11,7 +11,7 @@
 // Errors: none. Threads: the trainer enters steps; text() from any thread.
 #pragma once
 
-#include <millrace/measure/trainer_times.hpp>
+#include <millrace/measure/meters/trainer_times.hpp>
 
 #include <cstdint>
 #include <functional>

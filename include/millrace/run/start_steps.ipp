@@ -4,7 +4,7 @@
 #include <millrace/run/start_steps.hpp>
 
 #include <millrace/base/clock.hpp>
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 
 #include <algorithm>
 #include <utility>

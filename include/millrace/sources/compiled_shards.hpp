@@ -7,7 +7,7 @@
 
 #ifdef MILLRACE_COMPILED
 
-#include <millrace/read/replayed_run.hpp>
+#include <millrace/read/run/replayed_run.hpp>
 #include <millrace/sources/shards.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

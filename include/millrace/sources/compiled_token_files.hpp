@@ -7,7 +7,7 @@
 
 #ifdef MILLRACE_COMPILED
 
-#include <millrace/read/shard_read_stage.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/sources/token_files.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

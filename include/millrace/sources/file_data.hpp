@@ -20,7 +20,7 @@
 #include <millrace/io/file/read_file.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/item/sample.hpp>
-#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 
 #include <cstdint>
 #include <exception>

@@ -7,7 +7,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/at_once.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -25,7 +25,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/read/indexed_run.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/file_data.hpp>
 
 #include <concepts>

@@ -4,9 +4,9 @@
 #include <millrace/sources/files.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/sources/brace_expansion.hpp>
-#include <millrace/sources/path_glob.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/brace_expansion.hpp>
+#include <millrace/sources/list/path_glob.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <algorithm>
 #include <limits>

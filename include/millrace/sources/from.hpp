@@ -19,7 +19,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/read/indexed_run.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/range_data.hpp>
 
 #include <iterator>

@@ -7,10 +7,10 @@
 //   for (auto& b : run) { step(b);  if (save_now) write(mr::to_text(b.position())); }
 //
 // Each shard has an index. The first start builds it from the shard's headers and saves it in a file
-// (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does not
-// depend on the number of workers. It does not depend on the world size either, which has to divide the global batch.
-// The options only, without, where and repeats choose samples by their keys, and having by their fields, before any is
-// read. A run over a choice is
+// (io/index/format/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does
+// not depend on the number of workers. It does not depend on the world size either, which has to divide the global
+// batch. The options only, without, where and repeats choose samples by their keys, and having by their fields, before
+// any is read. A run over a choice is
 // as exact as one over all samples. A key that no shard has is told once, at the start.
 // A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.
 // Errors: those of shards(). A damaged or compressed shard is an error at the start. A payload that has changed since
@@ -19,9 +19,9 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/index/shard_data.hpp>
-#include <millrace/read/indexed_run.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <cstddef>
 #include <functional>

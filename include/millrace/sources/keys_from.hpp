@@ -13,7 +13,7 @@
 // without a key. Threads: no shared state.
 #pragma once
 
-#include <millrace/io/index/key_list.hpp>
+#include <millrace/io/index/choice/key_list.hpp>
 #include <millrace/sources/lines.hpp>
 
 #include <string>

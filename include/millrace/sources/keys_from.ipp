@@ -6,7 +6,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/file/last_line.hpp>
-#include <millrace/sources/listed_key.hpp>
+#include <millrace/sources/list/listed_key.hpp>
 
 #include <array>
 

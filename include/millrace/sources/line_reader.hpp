@@ -17,9 +17,9 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/io/tar/shard_stream.hpp>
+#include <millrace/io/tar/read/shard_stream.hpp>
 #include <millrace/item/line.hpp>
-#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 
 #include <exception>
 #include <memory>

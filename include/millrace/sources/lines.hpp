@@ -17,7 +17,7 @@
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/sources/line_reader.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

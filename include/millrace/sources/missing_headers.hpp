@@ -11,7 +11,7 @@
 #include <millrace/base/version.hpp>
 
 #include <millrace/flow/diagnose.hpp>
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 #include <millrace/io/file/storage.hpp>
 
 #include <concepts>
@@ -32,7 +32,7 @@ struct grid_options;
 struct run_report;
 
 template <class T, std::size_t N>
-class ragged;           // millrace: #include <millrace/item/ragged.hpp>
+class ragged;           // millrace: #include <millrace/item/tensor/ragged.hpp>
 struct packed;          // millrace: #include <millrace/text.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>

@@ -12,17 +12,17 @@
 // two sources the deviation is at most one sample. See order/mix_plan.hpp for what happens when a source runs out, and
 // how long an epoch is then. Ranks and resume: as indexed_shards(). stats().sources counts the samples delivered from
 // each source; explain() names the source.
-// Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix_streams.hpp). They
-// have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
+// Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix/mix_streams.hpp).
+// They have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
 // Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
 // setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
 #include <millrace/item/scratch.hpp>
-#include <millrace/measure/run_stats.hpp>
-#include <millrace/read/mix_streams.hpp>
-#include <millrace/read/mixed_data.hpp>
+#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/read/mix/mix_streams.hpp>
+#include <millrace/read/mix/mixed_data.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>

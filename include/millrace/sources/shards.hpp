@@ -16,9 +16,9 @@
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/item/record.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <atomic>
 #include <memory>

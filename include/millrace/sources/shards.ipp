@@ -4,7 +4,7 @@
 #include <millrace/sources/shards.hpp>
 
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/tar/counted_beside.hpp>
+#include <millrace/io/tar/read/counted_beside.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

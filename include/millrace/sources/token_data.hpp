@@ -16,9 +16,9 @@
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
-#include <millrace/io/index/block_size.hpp>
+#include <millrace/io/index/read/block_size.hpp>
 #include <millrace/item/sample.hpp>
-#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/exact_order.hpp>
 #include <millrace/sources/token_blocks.hpp>
 #include <millrace/sources/token_windows.hpp>

@@ -22,9 +22,9 @@
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/item/packed.hpp>
-#include <millrace/measure/event_counts.hpp>
-#include <millrace/read/indexed_run.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 #include <millrace/sources/token_data.hpp>
 
 #include <memory>

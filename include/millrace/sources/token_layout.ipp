@@ -3,7 +3,7 @@
 
 #include <millrace/sources/token_layout.hpp>
 
-#include <millrace/item/array.hpp>
+#include <millrace/item/tensor/array.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 //             | mr::prefetch({.batches = 4})
 //             | mr::to_device({.device = mr::best_device()});
 //
-// item/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the slot. The
-// run's first sample fixes the shapes.
+// item/column/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the
+// slot. The run's first sample fixes the shapes.
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
 // rank, and each sample comes exactly once over all ranks. b.valid() is 1 for rows with a sample. A masked row comes
 // behind these rows, has zeros (a ragged one: length 0) and an empty key.
@@ -16,7 +16,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/item/columns.hpp>
+#include <millrace/item/column/columns.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

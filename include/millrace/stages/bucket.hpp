@@ -28,7 +28,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/flow/diagnose.hpp>
-#include <millrace/item/column_traits.hpp>
+#include <millrace/item/column/column_traits.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ concept says_a_length = std::integral<Column> || requires(const Column& c) {
   { c.length() } -> std::convertible_to<std::size_t>;
 };
 
-/// Does the work of the stage, with the interface that serial_segment needs (work/serial_stages.hpp).
+/// Does the work of the stage, with the interface that serial_segment needs (work/segment/serial_stages.hpp).
 template <class T, auto Column>
 class bucketing {
  public:

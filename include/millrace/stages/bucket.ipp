@@ -3,7 +3,7 @@
 
 #include <millrace/stages/bucket.hpp>
 
-#include <millrace/item/columns.hpp>
+#include <millrace/item/column/columns.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

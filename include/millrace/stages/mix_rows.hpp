@@ -21,16 +21,16 @@
 // Ranks: the stride is kept in the resume point, and taken from there if `.stride` is 0. Every number of ranks that
 // divides it gives the same rows. Another number is refused.
 // The worker that makes the second row of a pair mixes both, while they are in its cache, by the formulas of
-// item/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them: on the
-// host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
+// item/column/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
+// on the host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error too
 // for a stride that is not a multiple of the ranks.
 #pragma once
 
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
-#include <millrace/image/pair_rule.hpp>
-#include <millrace/item/mixed_columns.hpp>
+#include <millrace/image/plan/pair_rule.hpp>
+#include <millrace/item/column/mixed_columns.hpp>
 #include <millrace/stages/batch.hpp>
 
 #include <array>

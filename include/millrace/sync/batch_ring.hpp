@@ -17,8 +17,8 @@
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
-#include <millrace/item/batch_extent.hpp>
-#include <millrace/item/batch_keys.hpp>
+#include <millrace/item/column/batch_extent.hpp>
+#include <millrace/item/column/batch_keys.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <atomic>

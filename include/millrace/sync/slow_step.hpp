@@ -11,7 +11,7 @@
 // Errors: without a thread nothing is reported. Threads: one of its own, until the destructor.
 #pragma once
 
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 
 #include <atomic>

@@ -10,8 +10,8 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/item/tensor.hpp>
-#include <millrace/item/tensor_view.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
 
 #include <array>
 #include <cstddef>

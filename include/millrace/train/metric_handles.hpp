@@ -12,7 +12,7 @@
 
 #include <millrace/base/half.hpp>
 #include <millrace/device/stream.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 #include <millrace/train/device_sums.hpp>
 #include <millrace/train/target_rank.hpp>
 

@@ -16,8 +16,8 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/png_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/png/png_encoder.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/train/grid_overlay.hpp>
 #include <millrace/train/row.hpp>

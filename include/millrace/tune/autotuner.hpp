@@ -9,9 +9,9 @@
 // batch is lost. Threads: the trainer.
 #pragma once
 
-#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 #include <millrace/sync/notice_outlet.hpp>
-#include <millrace/work/segment.hpp>
+#include <millrace/work/schedule/segment.hpp>
 
 #include <memory>
 

@@ -21,8 +21,8 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/flow_figures.hpp>
-#include <millrace/work/segment.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/work/schedule/segment.hpp>
 
 #include <limits>
 #include <optional>
@@ -38,7 +38,7 @@ namespace detail {
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples per second that so many could keep up with
 //
 // Utilization law (flow_figures.hpp): n threads that work d seconds per sample can do n / d samples per second.
-// One of k outstanding reads takes alone x (1 + contention x (k - 1)) seconds (measure/read_levels.hpp).
+// One of k outstanding reads takes alone x (1 + contention x (k - 1)) seconds (measure/values/read_levels.hpp).
 // Errors: none; work that the window did not see sets no limit. Threads: a value.
 
 /// Figures of one window. Times are in seconds, rates in delivered samples per second.

@@ -16,7 +16,7 @@ DECOYS = [
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n;]*\{\n.*?^\};?\n",
                re.MULTILINE | re.DOTALL)]
 # Types that users receive and never name: the reference has them as if they were public.
-RECEIVED = {"measure/run_stats.hpp": "run_stats"}
+RECEIVED = {"measure/meters/run_stats.hpp": "run_stats"}
 
 
 def as_doxygen(comment):

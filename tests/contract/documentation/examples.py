@@ -4,11 +4,12 @@
 #   python3 tests/contract/documentation/examples.py order/world.hpp     # one header's, to work on it
 #
 # The examples are blocks of comment lines in the headers, indented by three blanks. The declarations that they need
-# (types, functions, arguments) are in one file for each folder, such as examples/image_png.hpp, in a section for each
-# header that begins with `// ---- NAME.hpp`. In a section, a line `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2`
-# by the second. Every block is used, or the section says why not: `// block 2 is a table`. Without a section an example
-# has to be the body of a function. Programs are compiled, not run. The definitions of the compiled library are left out
-# (MILLRACE_COMPILED), which takes half the time.
+# (types, functions, arguments) are in one file for each folder and the folders in it, such as examples/train.hpp; image
+# and io have one for each folder in them, such as examples/image_png.hpp. A section for a header begins with
+# `// ---- NAME.hpp`. In a section, a line `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2` by the second. Every
+# block is used, or the section says why not: `// block 2 is a table`. Without a section an example has to be the body of
+# a function. Programs are compiled, not run. The definitions of the compiled library are left out (MILLRACE_COMPILED),
+# which takes half the time.
 import pathlib
 import re
 import shutil
@@ -42,8 +43,8 @@ def blocks_of(header):
 
 
 def context_file(header):
-    folder = str(pathlib.PurePath(header).parent)
-    return CONTEXTS / f"{'umbrellas' if folder == '.' else folder.replace('/', '_')}.hpp"
+    folders = pathlib.PurePath(header).parts[:-1]
+    return CONTEXTS / f"{'_'.join(folders[:2 if folders[0] in ('image', 'io') else 1]) if folders else 'umbrellas'}.hpp"
 
 
 def sections_of(path):

@@ -1,5 +1,5 @@
 // error: a column of batch<...> is an array whose elements are not columns
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>
 

@@ -1,5 +1,5 @@
 // error: a column of batch<...> is a vector whose elements are not numbers
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 

@@ -1,6 +1,6 @@
 // error: a field is bytes, not a std::string: write mr::integer<int>\(field\)
 #include <millrace/run/session.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/sources/shards.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // error: this stage stands behind bucket: only batch<...> may follow bucket
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/bucket.hpp>

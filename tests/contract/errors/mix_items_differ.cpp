@@ -1,5 +1,5 @@
 // error: the sources of mix\(\) end in items of different types
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 

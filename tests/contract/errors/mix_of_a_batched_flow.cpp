@@ -1,5 +1,5 @@
 // error: a source of mix\(\) has other stages than a shuffle and then maps
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 

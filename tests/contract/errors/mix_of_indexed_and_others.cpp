@@ -1,5 +1,5 @@
 // error: mix\(\) is given sources with an index \(indexed_shards\) and others
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 #include <millrace/sources/shards.hpp>

@@ -1,5 +1,5 @@
 // error: a session needs a flow of batches, and this one has no batch
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 

@@ -1,5 +1,5 @@
 // error: mix\(\) is given a source without its weight
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 

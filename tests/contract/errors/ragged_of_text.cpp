@@ -1,5 +1,5 @@
 // error: a column of batch<...> is not a row of numbers
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/map.hpp>

@@ -1,9 +1,9 @@
 // error: (wrong number of|too few) template arguments
-// shows: millrace: #include <millrace/item/ragged.hpp>
+// shows: millrace: #include <millrace/item/tensor/ragged.hpp>
 // errors: 2
 #include <millrace/millrace.hpp>
 #if !MISTAKE
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #endif
 
 namespace mr = millrace;

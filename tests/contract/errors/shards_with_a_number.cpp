@@ -1,6 +1,6 @@
 // error: the second argument of shards\(\) is its options
 #include <millrace/run/session.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/sources/shards.hpp>
 
 namespace mr = millrace;

@@ -1,6 +1,6 @@
 // error: a ragged column has padding: got words.span\(\), expected the span of a row
-#include <millrace/item/tensor_view.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 namespace mr = millrace;
 

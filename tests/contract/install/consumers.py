@@ -107,8 +107,8 @@ def says_what_is_missing(leg, folder, prefix):
     """Who compiles without a library is told which, and what package has it, before the compiler misses a header."""
     nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "dlpack", "jpeglib.h", "oneapi", "opencv2",
                       "sentencepiece_processor.h", "simdjson.h", "webp", "zlib.h")
-    wanted = {"io/tar/archive.hpp": "libarchive", "io/tar/gzip_inflater.hpp": "zlib",
-              "work/arena_executor.hpp": "oneTBB", "image/libjpeg/libjpeg.hpp": "libjpeg"}
+    wanted = {"io/tar/read/archive.hpp": "libarchive", "io/tar/read/gzip_inflater.hpp": "zlib",
+              "work/schedule/arena_executor.hpp": "oneTBB", "image/jpeg/libjpeg/libjpeg.hpp": "libjpeg"}
     wanted |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}
     for header, library in wanted.items():
         includer = folder / "includer.cpp"

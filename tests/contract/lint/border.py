@@ -11,11 +11,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from lint import Tree, folder_of
+from lint import Tree
 
-# Rooms that users never include by name: all that they declare is in millrace::detail.
-PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/coding",
-           "image/libjpeg", "image/png", "image/resize", "image/color")
+# Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
+PRIVATE = ("simd", "measure", "sync", "order", "work", "read", "deliver", "image/jpeg/baseline",
+           "image/jpeg/progressive", "image/jpeg/coding", "image/jpeg/libjpeg", "image/resize", "image/color",
+           "image/warp", "image/render")
 # The words of a program that includes millrace.hpp.
 UMBRELLA = {
     "base/error.hpp": "error data_error io_error setup_error printable",
@@ -23,18 +24,18 @@ UMBRELLA = {
     "device/device.hpp": "device",
     "device/host.hpp": "host_device",
     "device/stream.hpp": "stream_view",
-    "image/jpeg_options.hpp": "picture_quality",
-    "image/picture.hpp": "picture jpeg",
+    "image/jpeg/jpeg_options.hpp": "picture_quality",
+    "image/picture/picture.hpp": "picture jpeg",
     "io/file/read_file.hpp": "read_file",
-    "io/tar/shard_writer.hpp": "shard_writer",
-    "item/array.hpp": "array",
+    "io/tar/write/shard_writer.hpp": "shard_writer",
+    "item/tensor/array.hpp": "array",
     "item/bytes.hpp": "bytes",
     "item/position.hpp": "position parse_position to_text",
     "item/record.hpp": "record",
-    "item/scalar.hpp": "integer real text",
+    "item/tensor/scalar.hpp": "integer real text",
     "item/scratch.hpp": "scratch",
-    "item/tensor.hpp": "tensor image",
-    "item/tensor_view.hpp": "tensor_view",
+    "item/tensor/tensor.hpp": "tensor image",
+    "item/tensor/tensor_view.hpp": "tensor_view",
     "run/session.hpp": "session feed",
     "run/session_options.hpp": "session_options automatic endless world world_from_launcher",
     "sources/from.hpp": "from",
@@ -79,67 +80,68 @@ OPT_IN = {
     "device/normalize.cuh": "normalize",
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
-    "image/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
-    "image/label_map.hpp": "label_map labels label_options",
+    "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
+    "image/labels/label_map.hpp": "label_map labels label_options",
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
-    "image/random_crop.hpp": "crop_box random_crop_options picture_size",
-    "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
-    "image/jpeg_entries.hpp": "jpeg_entries",
-    "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
-    "image/jpeg_options.hpp": "jpeg_options picture_decoder",
-    "image/jpeg_codes.hpp": "jpeg_codes jpeg_codes_options jpeg_symbol_counts",
-    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options jpeg_transcoder jpeg_walk",
-    "image/picture.hpp": "resize_filter",
-    "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
-    "image/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
+    "image/plan/random_crop.hpp": "crop_box random_crop_options picture_size",
+    "image/jpeg/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
+    "image/jpeg/jpeg_entries.hpp": "jpeg_entries",
+    "image/jpeg/jpeg_header.hpp":
+        "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
+    "image/jpeg/jpeg_options.hpp": "jpeg_options picture_decoder",
+    "image/jpeg/jpeg_codes.hpp": "jpeg_codes jpeg_codes_options jpeg_symbol_counts",
+    "image/jpeg/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options jpeg_transcoder jpeg_walk",
+    "image/picture/picture.hpp": "resize_filter",
+    "image/picture/normalized_picture.hpp": "normalized_picture pixel_normalization",
+    "image/augment/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
                                      "color_factors color_jitter_options gaussian_blur_options hue_shifts "
                                      "interpolation mean_color pillow_blur_options rand_augment_options "
                                      "random_erasing_options trivial_augment_options warp_options",
-    "image/photometric_plan.hpp": "photometric_plan",
-    "image/png_encoder.hpp": "encode_png",
-    "image/padded_picture.hpp": "padded_picture padding_options",
-    "image/ragged_picture.hpp": "ragged_picture",
-    "image/rgba_picture.hpp": "rgba_picture",
-    "image/rgb_color.hpp": "rgb_color",
-    "image/png.hpp": "png png_options",
-    "image/pnm.hpp": "pnm pnm_options",
+    "image/augment/photometric_plan.hpp": "photometric_plan",
+    "image/png/png_encoder.hpp": "encode_png",
+    "image/picture/padded_picture.hpp": "padded_picture padding_options",
+    "image/picture/ragged_picture.hpp": "ragged_picture",
+    "image/picture/rgba_picture.hpp": "rgba_picture",
+    "image/plan/rgb_color.hpp": "rgb_color",
+    "image/png/png.hpp": "png png_options",
+    "image/pnm/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
-    "image/random_erase.hpp": "random_erase_options erase_fill",
+    "image/plan/random_erase.hpp": "random_erase_options erase_fill",
     "io/cache/cache_contents.hpp": "cache_contents cache_contents_file contents_of_cache",
     "io/cache/cache_options.hpp": "cache_figures cache_options",
     "io/cache/cached.hpp": "cached",
     "io/file/atomic_file.hpp": "atomic_file",
     "io/file/storage.hpp": "storage storage_interface stored_file file_identity",
     "io/file/byte_source.hpp": "byte_range byte_source file_source",
-    "io/index/key_list.hpp": "key_list",
-    "io/tar/required_fields.hpp": "required_fields",
-    "io/tar/shard_reader.hpp": "shard_reader event_counts",
-    "io/tar/shard_writer.hpp": "named_bytes",
+    "io/index/choice/key_list.hpp": "key_list",
+    "io/tar/format/required_fields.hpp": "required_fields",
+    "io/tar/read/shard_reader.hpp": "shard_reader event_counts",
+    "io/tar/write/shard_writer.hpp": "named_bytes",
     "item/bytes.hpp": "block_pool",
-    "sources/write_set_index.hpp": "set_index_totals write_set_index write_set_index_options",
+    "sources/prepare/write_set_index.hpp": "set_index_totals write_set_index write_set_index_options",
     "item/line.hpp": "line",
     "item/on_damage.hpp": "damage damage_options",
     "item/packed.hpp": "packed",
-    "item/ragged.hpp": "ragged",
+    "item/tensor/ragged.hpp": "ragged",
     "item/record_builder.hpp": "record_builder",
-    "item/row_mix.hpp": "row_mix",
-    "item/tensor.hpp": "to_string",
-    "item/tensor_view.hpp": "padded_view sized_view memory_kind",
-    "report/chrome_trace.hpp": "chrome_trace",
-    "report/html_report.hpp": "html_report",
-    "report/json_report.hpp": "json_report",
-    "report/knobs.hpp": "gains_of knob knob_gain",
+    "item/column/row_mix.hpp": "row_mix",
+    "item/tensor/tensor.hpp": "to_string",
+    "item/tensor/tensor_view.hpp": "padded_view sized_view memory_kind",
+    "report/print/chrome_trace.hpp": "chrome_trace",
+    "report/print/html_report.hpp": "html_report",
+    "report/print/json_report.hpp": "json_report",
+    "report/verdict/knobs.hpp": "gains_of knob knob_gain",
     "report/run_report.hpp": "run_report report_of",
     "report/saved_predictions.hpp": "compare_with",
     "report/session_report.hpp": "report_of",
-    "report/text_report.hpp": "text_report",
-    "report/verdict.hpp": "judge verdict bound_by bound_cause",
-    "report/what_if.hpp": "what_if prediction simulated_gains",
-    "report/what_if_change.hpp": "what_if_change",
-    "report/write_reports.hpp": "write_reports",
+    "report/print/text_report.hpp": "text_report",
+    "report/verdict/verdict.hpp": "judge verdict bound_by bound_cause",
+    "report/simulate/what_if.hpp": "what_if prediction simulated_gains",
+    "report/verdict/what_if_change.hpp": "what_if_change",
+    "report/print/write_reports.hpp": "write_reports",
     "run/quarantine_list.hpp": "quarantine_list damaged_sample",
     "run/session.hpp": "batch_of",
-    "sources/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
+    "sources/prepare/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
     "sources/missing_headers.hpp": "any_picture files folder_classes indexed_shards keys_from lines png pnm remote "
                                    "save_grid token_files webp write_reports",
     "sources/files.hpp": "files folder_classes",
@@ -149,8 +151,8 @@ OPT_IN = {
     "sources/line_reader.hpp": "line_reader",
     "sources/lines.hpp": "lines list_texts",
     "sources/mix.hpp": "mix weighted exhausted",
-    "sources/shard_list.hpp": "list_shards",
-    "sources/sidecar_counts.hpp": "sidecar_counts",
+    "sources/list/shard_list.hpp": "list_shards",
+    "sources/list/sidecar_counts.hpp": "sidecar_counts",
     "sources/token_files.hpp": "token_files",
     "stages/bucket.hpp": "bucket",
     "stages/mix_rows.hpp": "mix_rows mixup cutmix",
@@ -241,6 +243,10 @@ def public_names(bare):
     return names - {None}
 
 
+def is_private(header):
+    return any(header.startswith(f"{folder}/") for folder in PRIVATE)
+
+
 class Border:
     """The public names of a tree, held against a list."""
 
@@ -269,12 +275,12 @@ class Border:
                     if name not in declared:
                         yield f"include/millrace/{header}: {name} is listed, and not declared in millrace::"
 
-    def private_rooms(self):
-        """A listed header of a private room."""
+    def private_folders(self):
+        """A listed header of a private folder."""
         for table in (self.umbrella, self.opt_in):
             for header in table:
-                if folder_of(header) in PRIVATE:
-                    yield f"include/millrace/{header}: its room is private"
+                if is_private(header):
+                    yield f"include/millrace/{header}: its folder is private"
 
     def unreached(self):
         """A header of UMBRELLA that millrace.hpp does not include."""
@@ -291,12 +297,15 @@ class Border:
                 for header in self.umbrella if header not in reached]
 
     def examples(self):
-        """A program that users copy and that names something of millrace::detail."""
+        """A program that users copy and that names something of millrace::detail, or includes a private header."""
         for path, text in self.tree.sources.items():
             if path == "README.md" or path.startswith("examples/"):
                 for number, line in enumerate(text.splitlines(), 1):
                     if re.search(r"\b(mr|millrace)::detail\b", line):
                         yield f"{path}:{number}: an example names millrace::detail"
+                    included = re.match(r"\s*#\s*include <millrace/(.*)>", line)
+                    if included and is_private(included[1]):
+                        yield f"{path}:{number}: an example includes a private header"
 
     def too_many(self):
         """More names at the umbrella than a reader can know."""
@@ -304,7 +313,7 @@ class Border:
         return [f"{names} names at the umbrella; {MAX_UMBRELLA_NAMES} are allowed"] * (names > MAX_UMBRELLA_NAMES)
 
 
-RULES = ("unlisted", "missing", "private_rooms", "unreached", "examples", "too_many")
+RULES = ("unlisted", "missing", "private_folders", "unreached", "examples", "too_many")
 
 
 def main(root):

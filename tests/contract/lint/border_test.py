@@ -55,10 +55,12 @@ PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
         "inline constexpr int other[] = {1, 2};")],
     "missing": [({}, {"base/word.hpp": "word shape most later"}, OPT_IN),
                 ({}, UMBRELLA, {"base/word.hpp": "number hidden"})],
-    "private_rooms": [({"include/millrace/work/word.hpp": HEADER}, UMBRELLA,
-                       OPT_IN | {"work/word.hpp": "word shape most number"})],
+    "private_folders": [({f"include/millrace/work/{name}": HEADER}, UMBRELLA,
+                         OPT_IN | {f"work/{name}": "word shape most number"})
+                        for name in ("word.hpp", "part/word.hpp")],
     "unreached": [({"include/millrace/millrace.hpp": "#pragma once\n"}, UMBRELLA, OPT_IN)],
-    "examples": [({"examples/one.cpp": "// One.\nmr::detail::hidden h;\n"}, UMBRELLA, OPT_IN)],
+    "examples": [({"examples/one.cpp": f"// One.\n{line}\n"}, UMBRELLA, OPT_IN)
+                 for line in ("mr::detail::hidden h;", "#include <millrace/image/jpeg/baseline/unstuffer.hpp>")],
     "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MAX_UMBRELLA_NAMES}, OPT_IN)],
 }
 

@@ -14,33 +14,35 @@ from checks import ROOT, Report
 
 # A room includes rooms of lower floors; on its own floor only those that stand before it in the same chain.
 FLOORS = (
-    (("base",),),
-    (("measure",),),
-    (("item", "flow"),),
+    (("simd", "base"),),
+    (("measure/values", "measure/meters"),),
+    (("item", "item/tensor", "item/column"), ("flow",)),
     (("sync",), ("order",)),
-    (("io/file", "io/cache", "io/tar", "io/index"),
-     ("image/simd", "image/baseline", "image/progressive", "image/coding", "image/libjpeg", "image/png", "image/resize",
-      "image/color",
-      "image"),
+    (("io/file", "io/cache", "io/tar/format", "io/tar/write", "io/tar/read", "io/index/format", "io/index/choice",
+      "io/index/read", "io/index/entries", "io/index/set"),
+     ("image/jpeg/baseline", "image/jpeg/progressive", "image/jpeg/coding", "image/jpeg/libjpeg", "image/resize",
+      "image/color", "image/warp", "image/plan", "image/jpeg", "image/render", "image/picture", "image/png",
+      "image/pnm", "image/labels", "image/augment", "image"),
      ("device",)),
     (("stages",),),
-    (("work",),),
-    (("read",), ("deliver",), ("tune",)),
-    (("sources",),),
+    (("work/schedule", "work/segment", "work/batch"),),
+    (("read/stage", "read/run", "read/mix"), ("deliver",), ("tune",)),
+    (("sources/list", "sources", "sources/prepare"),),
     (("run",),),
-    (("report",), ("train",)),
+    (("report/verdict", "report/simulate", "report", "report/print"), ("train",)),
     (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt"),),
     (("compiled", ""),),   # all definitions; the umbrellas
 )
+EVERYWHERE = "base/version.hpp"   # each header includes it
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}
 BANNED_BELOW_FLOOR_3 = {"functional", "filesystem", "chrono"}
 # One dependency per place; a header that is named with a folder and is no system's is a dependency too.
 DEPENDENCIES = (
     (re.compile(r"archive(_entry)?\.h$"), ("io/tar",)),
     (re.compile(r"zlib\.h$"), ("io/tar",)),
-    (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image/libjpeg",)),
+    (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image/jpeg/libjpeg",)),
     (re.compile(r"(tbb|oneapi)/"), ("work",)),
-    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("measure/trace_range.hpp",)),
+    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("measure/meters/trace_range.hpp",)),
     (re.compile(r"nvtx3/"), ("device/stream_name.hpp",)),
     (re.compile(r"(cuda|cooperative_groups|cub/|thrust)"), ("device", "train")),
     (re.compile(r"(sys|linux|sanitizer)/"), ("",)),
@@ -135,6 +137,8 @@ def floors(tree):
         if not name.startswith("millrace/"):
             continue
         other = name[len("millrace/"):]
+        if other == EVERYWHERE:
+            continue
         if other not in tree.headers and f"include/{name}" not in tree.sources:
             yield path, number, f"there is no {name}"
         elif floor_of(path) is not None and floor_of(other) is not None:
@@ -144,6 +148,15 @@ def floors(tree):
                 yield path, number, f"{here} is lower than {there or 'the umbrellas'}"
             elif other_floor == floor and other_chain != chain:
                 yield path, number, f"{here} and {there} are on one floor"
+
+
+def map_of_folders(tree):
+    """The README of the headers lists every folder and every umbrella, and nothing else."""
+    path = "include/millrace/README.md"
+    rows = re.findall(r"^\|(?: [\w-]+ \|)? `([\w./]+)`(?: \*)? \|", tree.sources.get(path, ""), re.MULTILINE)
+    wanted = {folder_of(header) for header in tree.headers} - {""} | {h for h in tree.headers if "/" not in h}
+    for name in sorted(wanted.symmetric_difference(rows)):
+        yield path, 1, f"{name} is {'not in its tables' if name in wanted else 'in its tables and does not exist'}"
 
 
 def dependencies(tree):
@@ -292,7 +305,8 @@ def arithmetic(tree):
         found = re.search(r"\b_mm\d*_(?:add|sub|mul|div)_[ps][sd]\b", line)
         if found:
             yield path, number, f"{found[0]} follows -ffast-math: write an operator"
-        if path.startswith("image/") and re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line):
+        computes = re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line)
+        if computes and path.startswith(("image/", "simd/")):
             if not re.search(r"/(?:precise|avx2)_begin\.inc>", tree.headers[path]):
                 yield path, number, "computes with floating point: include base/precise_begin.inc"
 
@@ -338,7 +352,8 @@ def version(tree):
 
 
 RULES = {rule.__name__: rule for rule in (
-    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, compiled_parts,
+    floors, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros,
+    compiled_parts,
     namespaces, assigned_braces, mutable_state, arithmetic, unfinished, blanks, columns, version)}
 
 

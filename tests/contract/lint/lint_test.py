@@ -17,7 +17,7 @@ VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_
 CLEAN = {
     "meson.build": "project('millrace', 'cpp',\n  version: '1.2.3')\n",
     "CHANGELOG.md": "# Changes\n\n## 1.2.3 (unreleased)\n",
-    "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/dispatcher.hpp>\n",
+    "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/schedule/dispatcher.hpp>\n",
     "include/millrace/base/version.hpp": VERSION,
     "include/millrace/base/error.hpp": HEADER + "#include <millrace/base/version.hpp>\n#include <string>\n"
     "namespace millrace { inline namespace MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
@@ -26,14 +26,14 @@ CLEAN = {
     "inline point origin() {\n  point at = {.row = 1};\n  at = point{.row = 2};\n  return {.row = 1};\n}\n"
     "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}}\n",
     "include/millrace/sync/stats.hpp": HEADER + "#include <chrono>\n#include <sys/stat.h>\n",
-    "include/millrace/measure/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
+    "include/millrace/measure/meters/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
     "include/millrace/stages/map.hpp": HEADER + "#include <millrace/base/error.hpp>\n",
     "include/millrace/device/view.hpp": HEADER + "#include <cuda_runtime_api.h>\n#define LENT 1\n#undef LENT\n",
-    "include/millrace/io/tar/tar.hpp": HEADER + "#include <archive.h>\n#include <millrace/base/error.hpp>\n",
-    "include/millrace/image/libjpeg/jpeg.hpp": HEADER + "#include <jpeglib.h>\n",
-    "include/millrace/work/dispatcher.hpp":
-        HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/tar.hpp>\n",
-    "include/millrace/io/index/names.hpp": HEADER + "#include <millrace/io/tar/tar.hpp>\n",
+    "include/millrace/io/tar/read/tar.hpp": HEADER + "#include <archive.h>\n#include <millrace/base/error.hpp>\n",
+    "include/millrace/image/jpeg/libjpeg/jpeg.hpp": HEADER + "#include <jpeglib.h>\n",
+    "include/millrace/work/schedule/dispatcher.hpp":
+        HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/read/tar.hpp>\n",
+    "include/millrace/io/index/choice/names.hpp": HEADER + "#include <millrace/io/tar/read/tar.hpp>\n",
     "include/millrace/train/log.hpp":
         HEADER + "struct log;\n\n#ifndef MILLRACE_COMPILED\n#include <millrace/train/log.ipp>\n#endif\n",
     "include/millrace/train/log.ipp": HEADER + "#include <millrace/train/log.hpp>\nMILLRACE_INLINE log::log() {}\n",
@@ -47,29 +47,36 @@ CLEAN = {
     "examples/one.cpp": "// One.\n",
 }
 
+CLEAN["include/millrace/README.md"] = "| `millrace.hpp` | all |\n" + "".join(
+    f"| 0 | `{folder}` | code |\n" for folder in sorted({path.removeprefix("include/millrace/").rpartition("/")[0]
+                                                       for path in CLEAN if path.startswith("include/")} - {""}))
 
 def under(path, line, header=HEADER):
     return {"include/millrace/" + path: header + line + "\n"}
 
 
 PLANTS = {
-    "floors": [under("base/up.hpp", "#include <millrace/work/dispatcher.hpp>"),
-               under("io/tar/side.hpp", "#include <millrace/image/libjpeg/jpeg.hpp>"),
+    "floors": [under("base/up.hpp", "#include <millrace/work/schedule/dispatcher.hpp>"),
+               under("simd/up.hpp", "#include <millrace/base/error.hpp>"),
+               under("io/tar/read/side.hpp", "#include <millrace/image/jpeg/libjpeg/jpeg.hpp>"),
                under("run/side.hpp", "#include <millrace/train/log.hpp>"),
-               under("device/side.hpp", "#include <millrace/io/tar/tar.hpp>"),
+               under("device/side.hpp", "#include <millrace/io/tar/read/tar.hpp>"),
                under("run/up.hpp", "#include <millrace/millrace.hpp>"),
-               under("io/file/up.hpp", "#include <millrace/io/tar/tar.hpp>"),
-               under("io/tar/up.hpp", "#include <millrace/image/libjpeg/jpeg.hpp>"),
+               under("io/file/up.hpp", "#include <millrace/io/tar/read/tar.hpp>"),
+               under("io/tar/read/up.hpp", "#include <millrace/image/jpeg/libjpeg/jpeg.hpp>"),
                under("order/side.hpp", "#include <millrace/sync/stats.hpp>"),
                under("base/near.hpp", '#include "error.hpp"'),
                under("base/gone.hpp", "#include <millrace/base/gone_too.hpp>"),
                under("attic/old.hpp", "")],
-    "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("io/tar/j.hpp", "#include <jpeglib.h>"),
+    "map_of_folders": [{"include/millrace/README.md": CLEAN["include/millrace/README.md"] + row} for row in (
+        "| 3 | `attic` | nothing |\n", "| `attic.hpp` | nothing |\n")] + [
+        {"include/millrace/README.md": "# Folders\n"}],
+    "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("io/tar/read/j.hpp", "#include <jpeglib.h>"),
                      under("stages/t.hpp", "#include <tbb/task_arena.h>"),
                      under("sync/c.hpp", "#include <cuda_runtime_api.h>"),
                      under("sync/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
                      under("device/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
-                     under("measure/trace_range.hpp", "#include <nvtx3/nvToolsExtCudaRt.h>"),
+                     under("measure/meters/trace_range.hpp", "#include <nvtx3/nvToolsExtCudaRt.h>"),
                      under("run/n.hpp", "#include <nlohmann/json.hpp>")],
     "banned_headers": [under("run/i.hpp", "#include <iostream>"), under("item/f.hpp", "#include <functional>"),
                        under("flow/c.hpp", "#include <chrono>")],

@@ -4,7 +4,7 @@
 #include <millrace/adapt/dlpack.hpp>
 #include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/device/best_device.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/mix_rows.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>

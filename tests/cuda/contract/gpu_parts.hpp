@@ -2,7 +2,7 @@
 #pragma once
 
 #include <millrace/device/view.hpp>
-#include <millrace/item/row_mix.hpp>
+#include <millrace/item/column/row_mix.hpp>
 #include <millrace/train/device_sums.hpp>
 
 #include <memory>

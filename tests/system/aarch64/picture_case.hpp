@@ -8,7 +8,7 @@
 #pragma once
 
 #include <millrace/base/digest.hpp>
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 

@@ -8,11 +8,11 @@
 #include "../../../examples/command_line.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
-#include <millrace/io/index/index_file.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/index/format/index_file.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>

@@ -9,7 +9,7 @@
 #include "../../unit/io/tar_bytes.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/shards.hpp>

@@ -3,8 +3,8 @@
 
 #include "../../temporary_folder.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/shards.hpp>
 
 #include <doctest/doctest.h>

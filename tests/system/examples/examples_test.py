@@ -17,7 +17,7 @@ import unittest
 import zlib
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
-PAGE_TEST = pathlib.Path(__file__).resolve().parents[2] / "unit/report/page_test.py"
+PAGE_TEST = pathlib.Path(__file__).resolve().parents[2] / "unit/report/print/page_test.py"
 SUMMARY = re.compile(r"summary: accuracy=(\d\.\d{3}) images_per_second=(\d+) data_wait_share=(\d\.\d{3})")
 
 

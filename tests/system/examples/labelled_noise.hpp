@@ -2,7 +2,7 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/tensor_view.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
 
 #include <cstddef>
 #include <cstdint>

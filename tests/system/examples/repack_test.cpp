@@ -5,7 +5,7 @@
 #include "../../unit/image/jpeg_recipes.hpp"
 #include "../../temporary_folder.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include <doctest/doctest.h>
 

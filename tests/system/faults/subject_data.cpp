@@ -1,10 +1,10 @@
 // The data that the stages read: small, of every kind, and the same each time.
 #include "subject.hpp"
 
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/io/index/index_build.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/io/index/set/index_build.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <cstdlib>
 #include <filesystem>

@@ -2,7 +2,7 @@
 #include "subject.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/metrics.hpp>
 

@@ -1,6 +1,6 @@
 // A libFuzzer target: braces in shard patterns, against a slow expander that first makes a tree of the pattern.
 // fuzz.py builds and runs it.
-#include <millrace/sources/brace_expansion.hpp>
+#include <millrace/sources/list/brace_expansion.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -5,7 +5,7 @@
 //   size = in.write({data, max_size});           // never more than there is room for: files are cut
 #pragma once
 
-#include <millrace/image/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
 
 #include <algorithm>
 #include <array>

@@ -4,11 +4,11 @@
 // The first byte of the input says which marks, sizes and checksums are made right, so that changes get behind them.
 // fuzz.py allows no allocation of a megabyte: a file of some kilobytes has no reason for one.
 #include <millrace/base/crc32c.hpp>
-#include <millrace/io/index/entries_build.hpp>
-#include <millrace/io/index/index_file.hpp>
-#include <millrace/io/index/indexed_reader.hpp>
-#include <millrace/io/index/tar_index_scan.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/index/entries/entries_build.hpp>
+#include <millrace/io/index/format/index_file.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/io/index/read/indexed_reader.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include "../../temporary_folder.hpp"
 #include "fuzz_target.hpp"

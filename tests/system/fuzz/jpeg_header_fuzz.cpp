@@ -1,9 +1,9 @@
 // A libFuzzer target: the headers of a JPEG. Where libjpeg reads them, ours says the same or names its rule; the EXIF
 // orientation is that of a slow walk over segments and directory. fuzz.py builds and runs it.
-#include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
 
 #include "../../unit/image/jpeg_recipes.hpp"
-#include "../../unit/image/libjpeg/escaping_decompressor.hpp"
+#include "../../unit/image/jpeg/libjpeg/escaping_decompressor.hpp"
 #include "fuzz_target.hpp"
 
 #include <optional>

@@ -6,10 +6,10 @@
 //   jpeg_pair_fuzz --all crash-...                   # one input again, with every check
 //
 // Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
-#include <millrace/image/baseline/entry_walk.hpp>
-#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/image/progressive/progressive_decoder.hpp>
+#include <millrace/image/jpeg/baseline/entry_walk.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 #include "../../unit/image/planned_pictures.hpp"
 #include "../../unit/image/slow_planes.hpp"

@@ -3,7 +3,7 @@
 //
 // The first byte of the input chooses the element type, and whether lengths are made right.
 // mr::array() takes more spellings than NumPy: numbers with leading zeros, "(3)" for "(3,)".
-#include <millrace/item/array.hpp>
+#include <millrace/item/tensor/array.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -1,13 +1,13 @@
 // A whole picture by libjpeg as its manual uses it: what it makes of any bytes, and how often it warns on the way.
 #pragma once
 
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "../../unit/image/libjpeg/escaping_decompressor.hpp"
+#include "../../unit/image/jpeg/libjpeg/escaping_decompressor.hpp"
 
 namespace slow {
 

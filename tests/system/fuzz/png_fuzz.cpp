@@ -4,10 +4,10 @@
 //
 // The first byte of the input chooses whether checksums are looked at, the second one the region. Most inputs have
 // wrong checksums, so most of them are decoded without a look at them, by both.
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/png.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/png/png.hpp>
 #include <millrace/image/png/png_decoder.hpp>
-#include <millrace/image/pnm.hpp>
+#include <millrace/image/pnm/pnm.hpp>
 
 #include "../../unit/image/png/plain_libpng.hpp"
 #include "../../unit/image/png/png_files.hpp"

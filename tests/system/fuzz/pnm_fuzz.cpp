@@ -1,7 +1,7 @@
 // A libFuzzer target: PNM files, as pictures and as label maps, against a slow reader that takes the header apart.
 // fuzz.py builds and runs it.
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/pnm.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/pnm/pnm.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -4,7 +4,7 @@
 //
 // The library's reader is more lenient than the RFC in two points: control characters in strings, and words made of the
 // characters of numbers. A surrogate without its other half stands for itself.
-#include <millrace/sources/sidecar_counts.hpp>
+#include <millrace/sources/list/sidecar_counts.hpp>
 
 #include "fuzz_target.hpp"
 #include "slow_json.hpp"

@@ -1,9 +1,9 @@
 // A libFuzzer target: tar archives. Our reader gives the members that libarchive alone gives; where it refuses,
 // libarchive does too, or one of our written rules says why. The plain reader agrees with it, samples are those of a
 // slow grouping, and an index gives the samples that reading the shard gives. fuzz.py builds and runs it.
-#include <millrace/io/tar/plain_tar.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/io/tar/tar_reader.hpp>
+#include <millrace/io/tar/read/plain_tar.hpp>
+#include <millrace/io/tar/read/tar_reader.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include "../../unit/io/tar_bytes.hpp"
 #include "fuzz_target.hpp"

@@ -2,19 +2,19 @@
 #include "kills_subject.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
-#include <millrace/io/index/index_build.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/scalar.hpp>
-#include <millrace/report/chrome_trace.hpp>
-#include <millrace/report/html_report.hpp>
-#include <millrace/report/json_report.hpp>
+#include <millrace/io/index/set/index_build.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/report/print/chrome_trace.hpp>
+#include <millrace/report/print/html_report.hpp>
+#include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/text_report.hpp>
+#include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>
-#include <millrace/report/text_report.hpp>
-#include <millrace/report/write_reports.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 

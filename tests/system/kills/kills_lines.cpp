@@ -1,10 +1,10 @@
 // What is appended to: quarantine lists, logs of JSON lines, TensorBoard's files.
 #include "kills_subject.hpp"
 
+#include <millrace/base/json_objects.hpp>
 #include <millrace/io/file/last_line.hpp>
 #include <millrace/metrics.hpp>
 #include <millrace/run/quarantine_list.hpp>
-#include <millrace/sources/json_objects.hpp>
 #include <millrace/sources/keys_from.hpp>
 
 #include <cstring>

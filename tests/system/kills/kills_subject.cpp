@@ -6,7 +6,7 @@
 //   kills_subject check                            # reads lines KIND FOLDER SAFE; answers `records N` or what is wrong
 #include "kills_subject.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include <cstdio>
 #include <iostream>

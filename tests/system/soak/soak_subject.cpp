@@ -6,8 +6,8 @@
 //   soak_subject sessions FOLDER COUNT         # run to the end, left early, destroyed at once, ended by exceptions
 //
 // At 200 points of the way it prints `at DONE RESIDENT_BYTES ALLOCATED_BYTES THREADS DESCRIPTORS`.
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 

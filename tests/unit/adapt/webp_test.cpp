@@ -1,7 +1,7 @@
 #include <millrace/adapt/webp.hpp>
-#include <millrace/image/pnm.hpp>
-#include <millrace/image/rgba_picture.hpp>
-#include <millrace/measure/event_names.hpp>
+#include <millrace/image/picture/rgba_picture.hpp>
+#include <millrace/image/pnm/pnm.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
 #include "../image/planned_pictures.hpp"
 #include "../image/slow_pictures.hpp"

@@ -6,7 +6,7 @@
 // Format: ITU-T T.81 annexes B, C and F.
 #pragma once
 
-#include "baseline/random_code.hpp"
+#include "jpeg/baseline/random_code.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // JPEG files of every kind that libjpeg can write, and what they hold, read in the plainest way.
 #pragma once
 
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
 #include "slow_pictures.hpp"
 

@@ -1,6 +1,6 @@
 // Bytes that do not belong into a JPEG, where decoders skip them: the same pixels and the same verdict everywhere.
-#include <millrace/image/jpeg_transcoder.hpp>
-#include <millrace/image/picture.hpp>
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 #include "jpeg_recipes.hpp"
 

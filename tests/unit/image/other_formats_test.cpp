@@ -1,7 +1,7 @@
 // Files of other formats in the place of pictures: their names, and advice that helps.
 #include <millrace/image/any_picture.hpp>
-#include <millrace/image/png.hpp>
-#include <millrace/image/pnm.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/pnm/pnm.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // Random plans of pictures, and what becomes of them: pixels or an error.
 #pragma once
 
-#include <millrace/image/picture.hpp>
-#include <millrace/image/picture_renderer.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/render/picture_renderer.hpp>
 
 #include "slow_pictures.hpp"
 

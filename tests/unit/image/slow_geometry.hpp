@@ -1,7 +1,7 @@
 // Chains of crops, resizes and flips as positions, in fractions: the yardstick of what geometry says.
 #pragma once
 
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 #include "slow_pictures.hpp"
 

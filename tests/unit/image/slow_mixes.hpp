@@ -1,8 +1,8 @@
 // Mixup and cutmix as their papers and timm write them, pixel by pixel: what the tests of mixed rows compare with.
 #pragma once
 
-#include <millrace/image/beta_draw.hpp>
-#include <millrace/image/pair_rule.hpp>
+#include <millrace/image/plan/beta_draw.hpp>
+#include <millrace/image/plan/pair_rule.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ inline drawn draw(const millrace::detail::pair_rule_options& o, millrace::rng& r
   return d;
 }
 
-/// The formulas of item/row_mix.hpp, from their words.
+/// The formulas of item/column/row_mix.hpp, from their words.
 template <class T>
 T mixed(T own, T other, std::uint64_t weight) {
   if constexpr (std::is_same_v<T, std::uint8_t>) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/image/random_crop.hpp>
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/plan/random_crop.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 #include <millrace/item/bytes.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
 // JPEG files of every kind that the built-in decoder takes, and the planes that libjpeg's raw interface gives for them.
 #pragma once
 
-#include <millrace/image/baseline/jpeg_planes_request.hpp>
-#include <millrace/image/libjpeg/libjpeg.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
-#include "libjpeg/escaping_decompressor.hpp"
+#include "jpeg/libjpeg/escaping_decompressor.hpp"
 #include "slow_pictures.hpp"
 
 #include <array>

@@ -1,8 +1,8 @@
 // A JPEG's planes as libjpeg stores them, cut to a region, in memory that ends with the last sample.
 #pragma once
 
-#include <millrace/image/baseline/jpeg_planes.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
 
 #include "slow_pictures.hpp"
 

@@ -4,9 +4,9 @@
 
 #include "../../temporary_folder.hpp"
 
-#include <millrace/io/index/indexed_reader.hpp>
-#include <millrace/io/index/tar_index_scan.hpp>
-#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/io/index/read/indexed_reader.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -5,7 +5,7 @@
 // 100 batches of 50 samples in 10 s; 4 workers, 2 I/O threads.
 #pragma once
 
-#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
 
 struct busy_seconds {
   double read_s = 5, unpack_s = 0, work_s = 8, copy_s = 1, step_s = 2;   ///< of all workers of a stage together

@@ -4,8 +4,8 @@
 // whichever of us, libjpeg and libarchive is nearest to it on the stack: a callback of ours that libarchive calls
 // counts as ours, and so does whatever the standard library or oneTBB allocates for us. libjpeg's pools live for one
 // picture and libarchive's buffers for one member; both are theirs to change.
-#include <millrace/image/libjpeg/jpeg_decoder.hpp>
-#include <millrace/io/tar/archive.hpp>
+#include <millrace/image/jpeg/libjpeg/jpeg_decoder.hpp>
+#include <millrace/io/tar/read/archive.hpp>
 #include <millrace/millrace.hpp>
 
 #include "../io/tar_bytes.hpp"

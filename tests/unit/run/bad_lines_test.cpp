@@ -1,5 +1,5 @@
 // Runs over files of lines, of which single ones are bad: each is one damaged sample, whatever follows.
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/text.hpp>
 

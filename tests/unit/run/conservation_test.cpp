@@ -1,8 +1,8 @@
 // delivered + dropped_last = planned: at the end of each epoch, on each rank.
 #include "indexed_runs.hpp"
 
-#include <millrace/read/delivery_account.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/read/run/delivery_account.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 namespace mr = millrace;
 using namespace indexed_runs;

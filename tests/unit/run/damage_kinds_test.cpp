@@ -4,12 +4,12 @@
 #include "../../thorough.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/ragged.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/array.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>

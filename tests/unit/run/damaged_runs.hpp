@@ -3,7 +3,7 @@
 
 #include "indexed_runs.hpp"
 
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 
 #include <algorithm>
 #include <cstring>

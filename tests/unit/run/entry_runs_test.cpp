@@ -3,8 +3,8 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/base/digest.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/jpeg_entries.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/pictures.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/shards.hpp>

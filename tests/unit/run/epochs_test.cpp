@@ -3,7 +3,7 @@
 #include "../tune/restless_concurrency.hpp"
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include <algorithm>
 #include <map>

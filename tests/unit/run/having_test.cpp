@@ -1,5 +1,5 @@
 // Choosing samples by their fields: .having of streams and indexed shards, on ranks, and in resume points.
-#include <millrace/io/tar/required_fields.hpp>
+#include <millrace/io/tar/format/required_fields.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 

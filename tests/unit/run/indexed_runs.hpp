@@ -5,8 +5,8 @@
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 

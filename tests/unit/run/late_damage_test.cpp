@@ -1,4 +1,4 @@
-#include "../read/lane_flows.hpp"
+#include "../read/stage/lane_flows.hpp"
 
 #include <millrace/stages/expand.hpp>
 

@@ -1,8 +1,8 @@
 // A picture and its label map through a whole run: files, records, plans, batches; the same for any workers.
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/map.hpp>

@@ -1,10 +1,10 @@
 // Pictures of different sizes in one batch, through whole runs: rows are as large as the batch's largest picture.
 #include "../../copying_device.hpp"
 
-#include <millrace/image/png.hpp>
-#include <millrace/image/png_encoder.hpp>
-#include <millrace/image/ragged_picture.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/image/picture/ragged_picture.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/png/png_encoder.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/bucket.hpp>

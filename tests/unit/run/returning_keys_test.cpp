@@ -1,6 +1,6 @@
 // Shards whose samples are in pieces, because the members of a key are not next to each other: counts, errors, notices.
-#include <millrace/io/index/tar_index_scan.hpp>
-#include <millrace/io/tar/returning_keys.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/io/tar/read/returning_keys.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 

@@ -1,7 +1,7 @@
 // The whole way on real shards: files, records, pictures, batches; and what damage does to it.
 #include <millrace/millrace.hpp>
+#include <millrace/report/print/text_report.hpp>
 #include <millrace/report/session_report.hpp>
-#include <millrace/report/text_report.hpp>
 
 #include "../io/tar_bytes.hpp"
 #include "../../said_on_stderr.hpp"

@@ -1,11 +1,11 @@
 // Reports before the first batch: each step of a start that takes long is named, with the file that it waits for. A
 // storage that blocks until the report has arrived stands in for a slow one.
 #include <millrace/io/file/file_list.hpp>
-#include <millrace/io/index/index_build.hpp>
+#include <millrace/io/index/set/index_build.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/shards.hpp>
-#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
 #include "../io/tar_bytes.hpp"
 #include "quiet_sessions.hpp"

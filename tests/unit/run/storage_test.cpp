@@ -4,7 +4,7 @@
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/lines.hpp>
 #include <millrace/shards.hpp>
-#include <millrace/sources/sidecar_counts.hpp>
+#include <millrace/sources/list/sidecar_counts.hpp>
 #include <millrace/text.hpp>
 
 #include <doctest/doctest.h>

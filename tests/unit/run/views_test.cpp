@@ -1,11 +1,11 @@
 // Several crops of one picture in a row of a batch: arrays of pictures and of other columns, through a whole run.
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/normalized_picture.hpp>
-#include <millrace/image/padded_picture.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/picture/normalized_picture.hpp>
+#include <millrace/image/picture/padded_picture.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/shards.hpp>

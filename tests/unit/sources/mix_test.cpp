@@ -2,8 +2,8 @@
 #include "../../temporary_folder.hpp"
 #include "../run/quiet_sessions.hpp"
 
-#include <millrace/io/tar/shard_writer.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 

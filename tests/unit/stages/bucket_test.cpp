@@ -1,11 +1,11 @@
 // Ragged columns and length buckets in runs: every sample once and whole, within the budget, with any number of threads
 // and on any device; resumed behind any batch the rest is what it would have been.
 #include "../../copying_device.hpp"
-#include "../read/replay_flows.hpp"
+#include "../read/run/replay_flows.hpp"
 #include "../run/stall_watchdog.hpp"
 
 #include <millrace/base/digest.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/stages/bucket.hpp>
 #include <millrace/stages/to_device.hpp>
 

@@ -1,5 +1,5 @@
 // take: how many items of each pass, how far is read for them, and how such a run goes on.
-#include "../read/replay_flows.hpp"
+#include "../read/run/replay_flows.hpp"
 
 #include <millrace/stages/expand.hpp>
 #include <millrace/stages/take.hpp>

@@ -6,12 +6,12 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/report/chrome_trace.hpp>
-#include <millrace/report/html_report.hpp>
-#include <millrace/report/json_report.hpp>
-#include <millrace/report/text_report.hpp>
+#include <millrace/base/json_objects.hpp>
+#include <millrace/report/print/chrome_trace.hpp>
+#include <millrace/report/print/html_report.hpp>
+#include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/text_report.hpp>
 #include <millrace/run/quarantine_list.hpp>
-#include <millrace/sources/json_objects.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/train/json_lines.hpp>
 #include <millrace/train/log.hpp>

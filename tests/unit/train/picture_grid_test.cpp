@@ -2,7 +2,7 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/device/normalize.hpp>
-#include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/train/picture_grid.hpp>
 
 #include <doctest/doctest.h>

@@ -10,12 +10,12 @@
 
 #include <millrace/image/color/hue_kernels.hpp>
 #include <millrace/image/color/rgb_vectors_avx2.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -173,6 +173,6 @@ class avx2_hues {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -9,12 +9,12 @@
 
 #include <millrace/image/color/mix_kernels.hpp>
 #include <millrace/image/color/rgb_vectors_avx2.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -53,6 +53,6 @@ struct avx2_mixing {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -12,14 +12,14 @@
 #include <millrace/image/color/pixel_kernels.hpp>
 #include <millrace/image/color/rgb_vectors_avx2.hpp>
 #include <millrace/image/color/unfused_avx2.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -166,6 +166,6 @@ struct avx2_pixels : portable_pixels {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -10,9 +10,9 @@
 #ifdef __x86_64__
 
 #include <millrace/base/version.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -35,6 +35,6 @@ inline __m256i blended_8(__m256i background, __m256i value, __m256 factor) noexc
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -7,8 +7,8 @@
 // Source: RFC 1950, sections 2.2 and 8.2.
 #pragma once
 
-#include <millrace/image/simd/avx2_intrinsics.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,7 +33,7 @@ struct adler_sums {
 }}}  // namespace millrace::detail
 
 #ifdef __x86_64__
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -66,7 +66,7 @@ inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t>
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 #endif
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

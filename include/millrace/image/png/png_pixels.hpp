@@ -17,7 +17,7 @@
 #pragma once
 
 #include <millrace/image/png/png_header.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <array>
 #include <cstddef>

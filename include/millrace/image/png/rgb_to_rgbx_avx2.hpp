@@ -5,15 +5,15 @@
 // Up to 16 bytes beyond `from` may be read, and 16 beyond `to` be written. Errors: none. Threads: pure.
 #pragma once
 
-#include <millrace/image/simd/avx2_intrinsics.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 #ifdef __x86_64__
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -28,7 +28,7 @@ inline void copy_rgb_to_rgbx_by_avx2(const std::uint8_t* from, std::size_t count
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif
 

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/image/png/unfilter_avx2.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -25,11 +25,11 @@ struct filtered_row {
 
 #ifdef __x86_64__
 
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstring>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -129,6 +129,6 @@ struct avx2_unfilter {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

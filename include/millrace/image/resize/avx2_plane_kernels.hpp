@@ -12,11 +12,11 @@
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/row_kernels_avx2.hpp>
 #include <millrace/image/resize/tap_weights_avx2.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <type_traits>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -96,6 +96,6 @@ struct avx2_plane_kernels {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -12,7 +12,7 @@
 #include <millrace/image/resize/plane_resampler.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/image/resize/rgb_rows.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -23,13 +23,13 @@
 #include <millrace/image/resize/column_kernels.hpp>
 #include <millrace/image/resize/medium_columns_avx512.hpp>
 #include <millrace/image/resize/short_columns_avx512.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -370,6 +370,6 @@ class avx2_columns {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

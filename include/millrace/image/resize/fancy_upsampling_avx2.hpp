@@ -13,10 +13,10 @@
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
 #include <millrace/image/resize/fancy_upsampling_avx512.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -131,6 +131,6 @@ struct avx2_upsampling {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

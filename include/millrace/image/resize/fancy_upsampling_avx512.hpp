@@ -9,9 +9,9 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
-#include <millrace/image/simd/avx512_begin.inc>
+#include <millrace/simd/avx512_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -74,6 +74,6 @@ struct avx512_upsampling {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

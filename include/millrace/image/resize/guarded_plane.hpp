@@ -9,7 +9,7 @@
 // plane is.
 #pragma once
 
-#include <millrace/image/baseline/jpeg_planes.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 
 #include <algorithm>
 #include <array>

@@ -13,12 +13,12 @@
 
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <algorithm>
 #include <cstring>
 
-#include <millrace/image/simd/avx512_begin.inc>
+#include <millrace/simd/avx512_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -120,6 +120,6 @@ class avx512_medium_columns {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -20,7 +20,7 @@
 
 #include <millrace/image/resize/avx2_plane_kernels.hpp>
 #include <millrace/image/resize/basic_plane_resizer.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

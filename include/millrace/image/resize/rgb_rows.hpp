@@ -15,7 +15,7 @@
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
 #include <millrace/image/resize/guarded_plane.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <algorithm>
 #include <array>

@@ -11,9 +11,9 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/row_kernels.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
-#include <millrace/image/simd/avx512_begin.inc>
+#include <millrace/simd/avx512_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -159,6 +159,6 @@ struct avx512_rows {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

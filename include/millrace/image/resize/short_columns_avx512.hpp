@@ -11,12 +11,12 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/column_kernels.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <algorithm>
 #include <span>
 
-#include <millrace/image/simd/avx512_begin.inc>
+#include <millrace/simd/avx512_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -97,6 +97,6 @@ struct avx512_short_columns {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

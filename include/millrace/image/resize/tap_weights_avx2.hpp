@@ -10,12 +10,12 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/tap_table.hpp>
-#include <millrace/image/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/image/simd/avx2_begin.inc>
+#include <millrace/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -186,6 +186,6 @@ class avx2_taps {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/image/simd/avx2_end.inc>
+#include <millrace/simd/avx2_end.inc>
 
 #endif

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 
 #include <memory>
 #include <span>

@@ -41,6 +41,13 @@ void example(std::uint64_t digest) {
 EXAMPLE
 }
 
+// ---- json_objects.hpp
+#include <map>
+#include <string_view>
+void example(std::string_view text, std::map<std::string, std::uint64_t>& counts) {
+EXAMPLE
+}
+
 // ---- json_writer.hpp
 void example(std::string_view name, double value) {
 EXAMPLE

@@ -56,7 +56,7 @@ EXAMPLE
 }
 
 // ---- row_grid.hpp
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 template <class Batch>
 void show(const mr::tensor_view<std::uint8_t, 4>& pixels, const Batch& b) {
 EXAMPLE

@@ -24,6 +24,12 @@ void example(const mr::detail::deflate_codes& codes) {
 EXAMPLE
 }
 
+// ---- png.hpp
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
+
 // ---- png_crc.hpp
 void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
              std::span<const std::byte> second_half) {
@@ -35,6 +41,11 @@ void use(const std::uint8_t* row, std::size_t bytes);
 void use_row(std::size_t y, std::span<const std::uint8_t> row);
 void example(std::span<const std::byte> bytes, const mr::detail::png_region& region,
              const mr::detail::png_pixel_options& options) {
+EXAMPLE
+}
+
+// ---- png_encoder.hpp
+void example(const mr::image& pixels) {
 EXAMPLE
 }
 

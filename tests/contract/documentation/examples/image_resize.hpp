@@ -43,7 +43,7 @@ EXAMPLE
 }
 
 // ---- fancy_upsampling_avx2.hpp
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
 void example(const std::uint8_t* y, const std::uint8_t* u, const std::uint8_t* v, std::uint8_t* r, std::uint8_t* g,
              std::uint8_t* b) {
@@ -52,7 +52,7 @@ EXAMPLE
 #endif
 
 // ---- fancy_upsampling_avx512.hpp
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
 void example(const std::uint8_t* y, const std::int16_t* u, const std::int16_t* v, std::uint8_t* r, std::uint8_t* g,
              std::uint8_t* b) {
@@ -68,7 +68,7 @@ EXAMPLE
 }
 
 // ---- medium_columns_avx512.hpp
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
 void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
              const std::uint8_t* d, std::int16_t* sums, bool clamps) {
@@ -122,7 +122,7 @@ EXAMPLE
 #endif
 
 // ---- short_columns_avx512.hpp
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
 void example(mr::detail::short_column_group& group, const mr::detail::column_rows& rows) {
 EXAMPLE

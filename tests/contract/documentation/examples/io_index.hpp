@@ -1,19 +1,12 @@
-// ---- block_cache.hpp
-std::vector<mr::record> records_of(std::uint64_t shard, std::uint32_t block);
-void example(std::span<const std::uint32_t> offsets, std::span<mr::record* const> places) {
+// ---- key_list.hpp
+#include <millrace/shards.hpp>
+void example() {
 EXAMPLE
 }
 
-// ---- block_size.hpp
-void example(const mr::detail::expected_order& order) {
-EXAMPLE
-}
-
-// ---- damaged_shards.hpp
-struct options {
-  std::size_t damaged_shards_at_most;
-};
-void example(const options& o, const std::string& name) {
+// ---- sample_choice.hpp
+void example(const mr::detail::shard_index& index, const std::vector<std::string>& keys,
+             const std::function<std::size_t(std::string_view, std::string_view)>& weight_of) {
 EXAMPLE
 }
 
@@ -24,7 +17,7 @@ EXAMPLE
 }
 
 // ---- entry_file.hpp
-#include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/read/indexed_reader.hpp>
 void example(const mr::storage& place, mr::detail::read_meter& meter, mr::byte_source& source,
              mr::detail::shard_index& index, mr::block_pool& pool) {
 EXAMPLE
@@ -38,8 +31,63 @@ EXAMPLE
 }
 
 // ---- entry_table.hpp
-#include <millrace/io/index/shard_index.hpp>
+#include <millrace/io/index/format/shard_index.hpp>
 void example(const mr::detail::shard_index& index, std::uint32_t member) {
+EXAMPLE
+}
+
+// ---- index_file.hpp
+#include <millrace/io/index/format/tar_index_scan.hpp>
+void example(mr::byte_source& source, mr::block_pool& pool) {
+EXAMPLE
+}
+
+// ---- index_format.hpp
+void example(const mr::detail::shard_index& index, const mr::detail::index_front& front,
+             const mr::detail::index_columns& columns, std::span<const std::uint32_t> ends) {
+EXAMPLE
+}
+
+// ---- set_index.hpp
+void write(const std::string&);
+void example(std::string_view text) {
+EXAMPLE
+}
+
+// ---- shard_index.hpp
+#include <millrace/io/index/format/tar_index_scan.hpp>
+void example(mr::byte_source& source, mr::block_pool& pool) {
+EXAMPLE
+}
+
+// ---- tar_index_scan.hpp
+#include <iostream>
+void example(mr::block_pool& pool) {
+EXAMPLE
+}
+
+// ---- block_cache.hpp
+std::vector<mr::record> records_of(std::uint64_t shard, std::uint32_t block);
+void example(std::span<const std::uint32_t> offsets, std::span<mr::record* const> places) {
+EXAMPLE
+}
+
+// ---- block_size.hpp
+void example(const mr::detail::expected_order& order) {
+EXAMPLE
+}
+
+// ---- indexed_reader.hpp
+void example(mr::byte_source& source, mr::detail::shard_index& index, mr::block_pool& pool,
+             std::span<const std::uint32_t> numbers, std::span<mr::record> records) {
+EXAMPLE
+}
+
+// ---- damaged_shards.hpp
+struct options {
+  std::size_t damaged_shards_at_most;
+};
+void example(const options& o, const std::string& name) {
 EXAMPLE
 }
 
@@ -53,30 +101,6 @@ EXAMPLE
 
 // ---- index_build.hpp
 void example(const std::vector<std::string>& shards, std::size_t k, const mr::detail::index_build_options& options) {
-EXAMPLE
-}
-
-// ---- index_file.hpp
-#include <millrace/io/index/tar_index_scan.hpp>
-void example(mr::byte_source& source, mr::block_pool& pool) {
-EXAMPLE
-}
-
-// ---- index_format.hpp
-void example(const mr::detail::shard_index& index, const mr::detail::index_front& front,
-             const mr::detail::index_columns& columns, std::span<const std::uint32_t> ends) {
-EXAMPLE
-}
-
-// ---- indexed_reader.hpp
-void example(mr::byte_source& source, mr::detail::shard_index& index, mr::block_pool& pool,
-             std::span<const std::uint32_t> numbers, std::span<mr::record> records) {
-EXAMPLE
-}
-
-// ---- key_list.hpp
-#include <millrace/shards.hpp>
-void example() {
 EXAMPLE
 }
 
@@ -94,18 +118,6 @@ void example(mr::detail::returning_samples& returning, mr::detail::known_shard& 
 EXAMPLE
 }
 
-// ---- sample_choice.hpp
-void example(const mr::detail::shard_index& index, const std::vector<std::string>& keys,
-             const std::function<std::size_t(std::string_view, std::string_view)>& weight_of) {
-EXAMPLE
-}
-
-// ---- set_index.hpp
-void write(const std::string&);
-void example(std::string_view text) {
-EXAMPLE
-}
-
 // ---- shard_data.hpp
 void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> wanted,
              std::span<mr::record> records, std::exception_ptr& failure) {
@@ -114,17 +126,5 @@ EXAMPLE
 
 // ---- shard_heads.hpp
 void example(const std::vector<std::string>& names, std::size_t k) {
-EXAMPLE
-}
-
-// ---- shard_index.hpp
-#include <millrace/io/index/tar_index_scan.hpp>
-void example(mr::byte_source& source, mr::block_pool& pool) {
-EXAMPLE
-}
-
-// ---- tar_index_scan.hpp
-#include <iostream>
-void example(mr::block_pool& pool) {
 EXAMPLE
 }

@@ -1,20 +1,19 @@
-// ---- array.hpp
-void show(const mr::record& r) {
+// ---- borrowed_guard.hpp
+void example(const mr::bytes& data, const mr::error_location& where) {
 EXAMPLE
 }
 
-// ---- bad_element_access.hpp
-#include <millrace/item/tensor_view.hpp>
-#include <cstdio>
+// ---- bytes.hpp
+#include <millrace/item/record.hpp>
 
-void show(mr::tensor_view<int, 1> labels) {
+void show(const mr::record& record) {
 EXAMPLE
 }
 
 // ---- batch_extent.hpp
 #include <millrace/device/device.hpp>
-#include <millrace/item/columns.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/column/columns.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 
 struct example {
   mr::ragged<std::uint32_t> words;
@@ -38,51 +37,51 @@ void show(const mr::position& behind_it) {
 EXAMPLE
 }
 
-// ---- borrowed_guard.hpp
-void example(const mr::bytes& data, const mr::error_location& where) {
-EXAMPLE
-}
-
-// ---- bytes.hpp
-#include <millrace/item/record.hpp>
-
-void show(const mr::record& record) {
-EXAMPLE
-}
-
 // ---- column_groups.hpp
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 void example() {
 EXAMPLE
 }
 
 // ---- column_place.hpp
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 
 void show(const mr::ragged<float, 2>& first, std::byte* base, std::size_t rows, std::size_t used_bytes) {
 EXAMPLE
 }
 
-// ---- column_texts.hpp
-void say(std::span<const std::size_t> shape) {
-EXAMPLE
-}
-
 // ---- column_traits.hpp
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 void show(const std::vector<float>& item, std::span<float> row, mr::scratch& scratch) {
 EXAMPLE
 }
 
 // ---- columns.hpp
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 
 void show() {
 EXAMPLE 1
 }
 // block 2 is a list of types
+
+// ---- mixed_columns.hpp
+struct example {
+  mr::tensor<std::uint8_t, 3> pixels;
+  std::int32_t label;
+};
+
+void show(const example& first, std::byte* base, const mr::row_mix& how) {
+EXAMPLE
+}
+
+// ---- row_mix.hpp
+void example(std::uint8_t own, std::uint8_t other) {
+EXAMPLE
+  static_cast<void>(by_cutmix);
+  static_cast<void>(mixed);
+}
 
 // ---- item_or_error.hpp
 #include <millrace/item/record.hpp>
@@ -99,16 +98,6 @@ EXAMPLE
 #include <millrace/text.hpp>
 
 void show(const mr::line& one) {
-EXAMPLE
-}
-
-// ---- mixed_columns.hpp
-struct example {
-  mr::tensor<std::uint8_t, 3> pixels;
-  std::int32_t label;
-};
-
-void show(const example& first, std::byte* base, const mr::row_mix& how) {
 EXAMPLE
 }
 
@@ -145,20 +134,8 @@ void show(mr::position position, const mr::position& current) {
 EXAMPLE
 }
 
-// ---- ragged.hpp
-#include <millrace/deliver/batch.hpp>
-#include <millrace/image/picture.hpp>
-#include <millrace/item/scalar.hpp>
-
-std::vector<std::uint32_t> tokenize(std::string_view);
-
-EXAMPLE 1
-void show(mr::detail::batch_of<&example::words>& b) {
-EXAMPLE 2
-}
-
 // ---- record.hpp
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/tensor/scalar.hpp>
 #include <iostream>
 
 void show(const mr::record& r) {
@@ -170,32 +147,8 @@ void show(mr::block_pool& pool, std::uint64_t offset_bytes, std::size_t size_byt
 EXAMPLE
 }
 
-// ---- row_iterator.hpp
-#include <millrace/deliver/batch.hpp>
-
-struct example {
-  mr::image pixels;
-};
-void use(std::size_t height, const std::uint8_t* pixels);
-
-void show(mr::detail::batch_of<&example::pixels>& b) {
-EXAMPLE
-}
-
-// ---- row_mix.hpp
-void example(std::uint8_t own, std::uint8_t other) {
-EXAMPLE
-  static_cast<void>(by_cutmix);
-  static_cast<void>(mixed);
-}
-
 // ---- sample.hpp
 void show(const mr::record& r, std::uint64_t shard, std::uint64_t index) {
-EXAMPLE
-}
-
-// ---- scalar.hpp
-void show(const mr::record& r) {
 EXAMPLE
 }
 
@@ -210,6 +163,53 @@ struct my_column {
   mr::bytes frame;
 EXAMPLE
 };
+
+// ---- array.hpp
+void show(const mr::record& r) {
+EXAMPLE
+}
+
+// ---- bad_element_access.hpp
+#include <millrace/item/tensor/tensor_view.hpp>
+#include <cstdio>
+
+void show(mr::tensor_view<int, 1> labels) {
+EXAMPLE
+}
+
+// ---- column_texts.hpp
+void say(std::span<const std::size_t> shape) {
+EXAMPLE
+}
+
+// ---- ragged.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/item/tensor/scalar.hpp>
+
+std::vector<std::uint32_t> tokenize(std::string_view);
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::words>& b) {
+EXAMPLE 2
+}
+
+// ---- row_iterator.hpp
+#include <millrace/deliver/batch.hpp>
+
+struct example {
+  mr::image pixels;
+};
+void use(std::size_t height, const std::uint8_t* pixels);
+
+void show(mr::detail::batch_of<&example::pixels>& b) {
+EXAMPLE
+}
+
+// ---- scalar.hpp
+void show(const mr::record& r) {
+EXAMPLE
+}
 
 // ---- tensor_view.hpp
 #include <millrace/deliver/batch.hpp>

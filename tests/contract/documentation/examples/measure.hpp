@@ -4,56 +4,9 @@ void example(mr::detail::copy_times& times, std::uint64_t queued_ns, std::uint64
 EXAMPLE
 }
 
-// ---- distribution.hpp
-#include <millrace/measure/histogram.hpp>
-void run_epoch();
-void example(const mr::detail::histogram& reads, const mr::detail::distribution& other) {
-EXAMPLE
-}
-
-// ---- event_counts.hpp
-#include <iostream>
-#include <millrace/millrace.hpp>
-struct row {
-  std::int32_t label;
-};
-row prepare(const mr::record& r);
-void example(mr::scratch& s) {
-  auto run = mr::session{mr::shards("train.tar") | mr::map(prepare) | mr::batch<&row::label>({.size = 256})};
-EXAMPLE
-}
-
-// ---- event_names.hpp
-#include <millrace/item/scratch.hpp>
-void example(mr::scratch& s) {
-EXAMPLE
-}
-
-// ---- flow_figures.hpp
-#include <millrace/report/verdict.hpp>
-void example(const mr::detail::flow_figures& now, const mr::detail::flow_figures& before) {
-EXAMPLE
-}
-
-// ---- histogram.hpp
-void example(std::uint64_t spent_ns) {
-EXAMPLE
-}
-
 // ---- phase_times.hpp
 void example(mr::detail::phase_times& times, mr::detail::stage_figures& stage, std::uint64_t maps_ns,
              std::uint64_t rendering_ns, std::size_t samples) {
-EXAMPLE
-}
-
-// ---- process_figures.hpp
-void run_epoch();
-void example() {
-EXAMPLE
-}
-
-// ---- read_levels.hpp
-void example(mr::detail::read_levels& levels, std::uint64_t spent_ns, std::uint64_t took_ns, std::uint64_t size) {
 EXAMPLE
 }
 
@@ -102,5 +55,52 @@ EXAMPLE
 // ---- worker_times.hpp
 void example(mr::detail::worker_times& times, mr::detail::stage_figures& stage, std::uint64_t now,
              std::uint64_t batch) {
+EXAMPLE
+}
+
+// ---- distribution.hpp
+#include <millrace/measure/values/histogram.hpp>
+void run_epoch();
+void example(const mr::detail::histogram& reads, const mr::detail::distribution& other) {
+EXAMPLE
+}
+
+// ---- event_counts.hpp
+#include <iostream>
+#include <millrace/millrace.hpp>
+struct row {
+  std::int32_t label;
+};
+row prepare(const mr::record& r);
+void example(mr::scratch& s) {
+  auto run = mr::session{mr::shards("train.tar") | mr::map(prepare) | mr::batch<&row::label>({.size = 256})};
+EXAMPLE
+}
+
+// ---- event_names.hpp
+#include <millrace/item/scratch.hpp>
+void example(mr::scratch& s) {
+EXAMPLE
+}
+
+// ---- flow_figures.hpp
+#include <millrace/report/verdict/verdict.hpp>
+void example(const mr::detail::flow_figures& now, const mr::detail::flow_figures& before) {
+EXAMPLE
+}
+
+// ---- histogram.hpp
+void example(std::uint64_t spent_ns) {
+EXAMPLE
+}
+
+// ---- process_figures.hpp
+void run_epoch();
+void example() {
+EXAMPLE
+}
+
+// ---- read_levels.hpp
+void example(mr::detail::read_levels& levels, std::uint64_t spent_ns, std::uint64_t took_ns, std::uint64_t size) {
 EXAMPLE
 }

@@ -1,5 +1,34 @@
+// ---- mix_stream.hpp
+#include <millrace/sources/shards.hpp>
+
+void use(mr::detail::sample<mr::record>);
+
+void show(const mr::detail::shards_source& source, mr::detail::event_counts& counts) {
+EXAMPLE
+}
+
+// ---- mix_streams.hpp
+#include <millrace/sources/lines.hpp>
+#include <millrace/sources/shards.hpp>
+
+void use(std::size_t source, const std::variant<mr::record, mr::line>& item);
+
+void show(const mr::detail::mix_rule& rule, const mr::detail::shards_source& shards,
+          const mr::detail::lines_source& lines, std::uint64_t epoch) {
+EXAMPLE
+}
+
+// ---- mixed_data.hpp
+#include <millrace/mix.hpp>
+
+void show(std::shared_ptr<mr::detail::shard_data> a, std::shared_ptr<mr::detail::shard_data> b,
+          std::span<const mr::detail::located_sample> wanted, std::span<mr::detail::mixed_record> records,
+          std::exception_ptr failure) {
+EXAMPLE
+}
+
 // ---- block_reader.hpp
-#include <millrace/io/index/shard_data.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
 void use(const mr::record&);
 void example(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan,
              const std::vector<mr::detail::ordered_sample>& wanted) {
@@ -36,7 +65,7 @@ EXAMPLE
 }
 
 // ---- indexed_source.hpp
-#include <millrace/io/index/shard_data.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
 
 void use(mr::detail::sample<mr::record>);
 
@@ -45,10 +74,44 @@ void show(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_
 EXAMPLE
 }
 
-// ---- interleaved_read_stage.hpp
-#include <millrace/read/lane_starts.hpp>
+// ---- order_rule.hpp
+void show(const std::string& text) {
+EXAMPLE
+}
+
+// ---- planned_run.hpp
+std::unique_ptr<mr::detail::planned_run> plan();
+
+void show(mr::detail::ready_batch& batch) {
+EXAMPLE
+}
+
+// ---- replayed_run.hpp
 #include <millrace/sources/shards.hpp>
-#include <millrace/work/parallel_segment.hpp>
+
+void show(const mr::detail::shards_source& source, std::string text, mr::detail::shard_read_stage_options options,
+          mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch) {
+EXAMPLE
+}
+
+// ---- row_stride.hpp
+void show() {
+EXAMPLE
+  static_cast<void>(stride);
+}
+
+// ---- single_reader.hpp
+#include <millrace/sources/token_data.hpp>
+void use(const mr::packed&);
+void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exact_order& plan,
+             const std::vector<mr::detail::ordered_sample>& wanted) {
+EXAMPLE
+}
+
+// ---- interleaved_read_stage.hpp
+#include <millrace/read/stage/lane_starts.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/work/segment/parallel_segment.hpp>
 
 using first_segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
 
@@ -66,47 +129,6 @@ EXAMPLE
 // ---- lost_shards.hpp
 void note(const std::exception_ptr& why);
 void lose(const std::exception_ptr& error) {
-EXAMPLE
-}
-
-// ---- mix_stream.hpp
-#include <millrace/sources/shards.hpp>
-
-void use(mr::detail::sample<mr::record>);
-
-void show(const mr::detail::shards_source& source, mr::detail::event_counts& counts) {
-EXAMPLE
-}
-
-// ---- mix_streams.hpp
-#include <millrace/sources/lines.hpp>
-#include <millrace/sources/shards.hpp>
-
-void use(std::size_t source, const std::variant<mr::record, mr::line>& item);
-
-void show(const mr::detail::mix_rule& rule, const mr::detail::shards_source& shards,
-          const mr::detail::lines_source& lines, std::uint64_t epoch) {
-EXAMPLE
-}
-
-// ---- mixed_data.hpp
-#include <millrace/mix.hpp>
-
-void show(std::shared_ptr<mr::detail::shard_data> a, std::shared_ptr<mr::detail::shard_data> b,
-          std::span<const mr::detail::located_sample> wanted, std::span<mr::detail::mixed_record> records,
-          std::exception_ptr failure) {
-EXAMPLE
-}
-
-// ---- order_rule.hpp
-void show(const std::string& text) {
-EXAMPLE
-}
-
-// ---- planned_run.hpp
-std::unique_ptr<mr::detail::planned_run> plan();
-
-void show(mr::detail::ready_batch& batch) {
 EXAMPLE
 }
 
@@ -129,7 +151,7 @@ EXAMPLE
 
 // ---- reorder_buffer.hpp
 #include <millrace/sources/shards.hpp>
-#include <millrace/work/parallel_segment.hpp>
+#include <millrace/work/segment/parallel_segment.hpp>
 
 void wake_readers();
 using segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
@@ -139,35 +161,13 @@ void show(const mr::detail::shard_order& order, segment& first_segment,
 EXAMPLE
 }
 
-// ---- replayed_run.hpp
-#include <millrace/sources/shards.hpp>
-
-void show(const mr::detail::shards_source& source, std::string text, mr::detail::shard_read_stage_options options,
-          mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch) {
-EXAMPLE
-}
-
-// ---- row_stride.hpp
-void show() {
-EXAMPLE
-  static_cast<void>(stride);
-}
-
 // ---- shard_read_stage.hpp
 #include <millrace/sources/shards.hpp>
-#include <millrace/work/parallel_segment.hpp>
+#include <millrace/work/segment/parallel_segment.hpp>
 
 using segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
 
 void show(const mr::detail::shards_source& source, const mr::detail::shard_order& order,
           mr::detail::shard_read_stage_options options, segment& first_segment) {
-EXAMPLE
-}
-
-// ---- single_reader.hpp
-#include <millrace/sources/token_data.hpp>
-void use(const mr::packed&);
-void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exact_order& plan,
-             const std::vector<mr::detail::ordered_sample>& wanted) {
 EXAMPLE
 }

@@ -10,13 +10,6 @@ void example(const mr::detail::timeline& events) {
 EXAMPLE
 }
 
-// ---- empirical_distribution.hpp
-#include <millrace/measure/flow_figures.hpp>
-
-void example(const mr::detail::flow_figures& window, mr::rng& random) {
-EXAMPLE
-}
-
 // ---- html_report.hpp
 void write(const std::string& page);
 
@@ -25,6 +18,93 @@ EXAMPLE
 }
 
 // ---- json_report.hpp
+void example(const mr::detail::flow_figures& window) {
+EXAMPLE
+}
+
+// ---- svg_plot.hpp
+void example(std::string& page, const mr::detail::svg_points& points) {
+EXAMPLE
+}
+
+// ---- text_report.hpp
+#include <cstdio>
+
+// block 2 is a report's first lines
+void example(const mr::detail::flow_figures& window) {
+EXAMPLE 1
+}
+
+// ---- write_reports.hpp
+#include <millrace/millrace.hpp>
+#include <millrace/report/session_report.hpp>
+
+struct row {
+  std::int32_t label;
+};
+using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
+
+void example(const mr::session<flow>& run) {
+EXAMPLE
+}
+
+// ---- run_report.hpp
+#include <millrace/report/print/text_report.hpp>
+
+#include <cstdio>
+
+void example(const mr::detail::flow_figures& window, mr::detail::timeline events) {
+EXAMPLE
+}
+
+// ---- saved_predictions.hpp
+#include <millrace/millrace.hpp>
+#include <millrace/report.hpp>
+
+struct row {
+  std::int32_t label;
+};
+using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
+
+void example(const mr::session<flow>& run) {
+EXAMPLE
+}
+
+// ---- session_report.hpp
+#include <millrace/millrace.hpp>
+#include <millrace/report/print/text_report.hpp>
+
+struct row {
+  std::int32_t label;
+};
+using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
+
+void example(const mr::session<flow>& run) {
+EXAMPLE
+}
+
+// ---- empirical_distribution.hpp
+#include <millrace/measure/values/flow_figures.hpp>
+
+void example(const mr::detail::flow_figures& window, mr::rng& random) {
+EXAMPLE
+}
+
+// ---- pipeline_model.hpp
+#include <millrace/report/simulate/simulation.hpp>
+
+void example(const mr::detail::flow_figures& window) {
+EXAMPLE
+}
+
+// ---- simulation.hpp
+#include <millrace/report/verdict/verdict.hpp>
+
+void example() {
+EXAMPLE
+}
+
+// ---- what_if.hpp
 void example(const mr::detail::flow_figures& window) {
 EXAMPLE
 }
@@ -54,70 +134,8 @@ void example(const mr::session<flow>& run) {
 EXAMPLE
 }
 
-// ---- pipeline_model.hpp
-#include <millrace/report/simulation.hpp>
-
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}
-
-// ---- run_report.hpp
-#include <millrace/report/text_report.hpp>
-
-#include <cstdio>
-
-void example(const mr::detail::flow_figures& window, mr::detail::timeline events) {
-EXAMPLE
-}
-
-// ---- saved_predictions.hpp
-#include <millrace/millrace.hpp>
-#include <millrace/report.hpp>
-
-struct row {
-  std::int32_t label;
-};
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
-
-void example(const mr::session<flow>& run) {
-EXAMPLE
-}
-
-// ---- session_report.hpp
-#include <millrace/millrace.hpp>
-#include <millrace/report/text_report.hpp>
-
-struct row {
-  std::int32_t label;
-};
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
-
-void example(const mr::session<flow>& run) {
-EXAMPLE
-}
-
-// ---- simulation.hpp
-#include <millrace/report/verdict.hpp>
-
-void example() {
-EXAMPLE
-}
-
-// ---- svg_plot.hpp
-void example(std::string& page, const mr::detail::svg_points& points) {
-EXAMPLE
-}
-
-// ---- text_report.hpp
-#include <cstdio>
-
-// block 2 is a report's first lines
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE 1
-}
-
 // ---- verdict.hpp
-#include <millrace/report/knobs.hpp>
+#include <millrace/report/verdict/knobs.hpp>
 
 #include <cstdio>
 
@@ -125,27 +143,9 @@ void example(const mr::detail::flow_figures& figures) {
 EXAMPLE
 }
 
-// ---- what_if.hpp
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}
-
 // ---- what_if_change.hpp
-#include <millrace/report/what_if.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}
-
-// ---- write_reports.hpp
-#include <millrace/millrace.hpp>
-#include <millrace/report/session_report.hpp>
-
-struct row {
-  std::int32_t label;
-};
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
-
-void example(const mr::session<flow>& run) {
 EXAMPLE
 }

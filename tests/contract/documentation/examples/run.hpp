@@ -7,7 +7,7 @@ EXAMPLE
 }
 
 // ---- damage_account.hpp
-#include <millrace/read/lost_shards.hpp>
+#include <millrace/read/stage/lost_shards.hpp>
 #include <millrace/run/session_options.hpp>
 void account_for(const mr::session_options& options, mr::detail::lost_shards& lost, mr::detail::event_counts& counts,
                  const mr::detail::ready_batch& batch, const mr::detail::batch_origin& origin) {
@@ -101,7 +101,7 @@ EXAMPLE
 }
 
 // ---- start_steps.hpp
-#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
 void example(mr::detail::trainer_times& times, mr::detail::read_meter& meter, std::uint64_t now) {
 EXAMPLE
 }

@@ -1,12 +1,3 @@
-// ---- entry_points.hpp
-#include <cstdio>
-namespace example {
-std::vector<std::byte> entries_of(std::span<const std::byte> payload);
-}
-void example_of() {
-EXAMPLE
-}
-
 // ---- file_data.hpp
 void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> wanted,
              std::span<mr::record> records, std::exception_ptr& failure) {
@@ -18,13 +9,6 @@ EXAMPLE
 struct example { mr::picture pixels; std::int32_t label; };
 example prepare(const mr::record& r);
 void show() {
-EXAMPLE
-}
-
-// ---- folder_rule.hpp
-namespace rules {
-using mr::detail::folder_rule;
-using mr::detail::names_a_shard;
 EXAMPLE
 }
 
@@ -54,13 +38,6 @@ void training(const std::string& text, bool save_now) {
 EXAMPLE
 }
 
-// ---- json_objects.hpp
-#include <map>
-#include <string_view>
-void example(std::string_view text, std::map<std::string, std::uint64_t>& counts) {
-EXAMPLE
-}
-
 // ---- keys_from.hpp
 #include <millrace/shards.hpp>
 void example() {
@@ -79,9 +56,27 @@ void flows() {
 EXAMPLE
 }
 
+// ---- folder_rule.hpp
+namespace rules {
+using mr::detail::folder_rule;
+using mr::detail::names_a_shard;
+EXAMPLE
+}
+
 // ---- listed_key.hpp
 void leave_out(const std::string& key, const std::string& shard);
 void example(std::string_view text) {
+EXAMPLE
+}
+
+// ---- path_glob.hpp
+void example(const mr::detail::folder_rule& o) {
+EXAMPLE
+}
+
+// ---- sidecar_counts.hpp
+void plan_with(std::uint64_t samples);
+void plan(const std::vector<std::string>& shards, std::size_t k) {
 EXAMPLE
 }
 
@@ -96,8 +91,24 @@ void flows() {
 EXAMPLE
 }
 
-// ---- path_glob.hpp
-void example(const mr::detail::folder_rule& o) {
+// ---- entry_points.hpp
+#include <cstdio>
+namespace example {
+std::vector<std::byte> entries_of(std::span<const std::byte> payload);
+}
+void example_of() {
+EXAMPLE
+}
+
+// ---- write_set_index.hpp
+#include <millrace/sources/indexed_shards.hpp>
+#include <cstdio>
+// In place of adapt/remote.hpp, whose libraries are not everywhere.
+namespace mr {
+using namespace millrace;
+millrace::storage remote();
+}
+void example() {
 EXAMPLE
 }
 
@@ -109,12 +120,6 @@ struct clip {
 };
 
 void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr::detail::ordered_sample> wanted) {
-EXAMPLE
-}
-
-// ---- sidecar_counts.hpp
-void plan_with(std::uint64_t samples);
-void plan(const std::vector<std::string>& shards, std::size_t k) {
 EXAMPLE
 }
 
@@ -146,17 +151,5 @@ EXAMPLE
 
 // ---- token_windows.hpp
 void example(const mr::detail::token_layout& layout, std::span<const std::byte> bytes, const std::string& name) {
-EXAMPLE
-}
-
-// ---- write_set_index.hpp
-#include <millrace/sources/indexed_shards.hpp>
-#include <cstdio>
-// In place of adapt/remote.hpp, whose libraries are not everywhere.
-namespace mr {
-using namespace millrace;
-millrace::storage remote();
-}
-void example() {
 EXAMPLE
 }

@@ -1,10 +1,10 @@
 // ---- device_sums.hpp
-#include <millrace/image/label_map.hpp>
+#include <millrace/image/labels/label_map.hpp>
 #include <millrace/train/metrics.hpp>
 EXAMPLE
 
 // ---- grid_overlay.hpp
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
@@ -40,7 +40,7 @@ EXAMPLE
 }
 
 // ---- metrics.hpp
-#include <millrace/image/label_map.hpp>
+#include <millrace/image/labels/label_map.hpp>
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
 example prepare(const mr::record& r);
@@ -53,7 +53,7 @@ EXAMPLE
 
 // ---- picture_grid.hpp
 #include <millrace/millrace.hpp>
-#include <millrace/item/ragged.hpp>
+#include <millrace/item/tensor/ragged.hpp>
 struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
 void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b, mr::tensor_view<const float, 4> numbers,
           const mr::normalize_options& options, mr::log& out, std::uint64_t n) {

@@ -1,17 +1,5 @@
-// ---- arena_executor.hpp
-void show(std::shared_ptr<mr::detail::worker_task> task) {
-EXAMPLE
-}
-
-// ---- batch_borders.hpp
-#include <millrace/read/planned_run.hpp>
-
-void show(mr::detail::batch_ring& ring, const mr::detail::planned_run* order) {
-EXAMPLE
-}
-
 // ---- batch_rows.hpp
-// block 1 is part of a class: work/batch_segment.hpp
+// block 1 is part of a class: work/batch/batch_segment.hpp
 
 // ---- batch_segment.hpp
 #include <millrace/pictures.hpp>
@@ -32,6 +20,32 @@ EXAMPLE
   return from != 17;
 }
 
+// ---- no_mixer.hpp
+#include <cstdio>
+struct columns {};
+void show() {
+EXAMPLE
+}
+
+// ---- row_mixer.hpp
+#include <millrace/item/sample.hpp>
+
+struct example {
+  mr::tensor<std::uint8_t, 3> pixels;
+  std::int32_t label;
+};
+using columns = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
+
+void show(const mr::detail::pair_rule& rule, const mr::detail::batch_numbers& numbers, const columns& layout,
+          mr::detail::batch_ring& ring, std::uint64_t batch, std::byte* base, mr::detail::sample<int> sample) {
+EXAMPLE
+}
+
+// ---- arena_executor.hpp
+void show(std::shared_ptr<mr::detail::worker_task> task) {
+EXAMPLE
+}
+
 // ---- dispatcher.hpp
 void show(mr::detail::dispatcher_work& segment, mr::detail::executor& executor, std::uint64_t n, std::uint64_t m) {
 EXAMPLE
@@ -39,6 +53,23 @@ EXAMPLE
 
 // ---- executor.hpp
 void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
+EXAMPLE
+}
+
+// ---- segment.hpp
+// block 1 is a picture of the connections
+
+// ---- worker_segment.hpp
+#include <millrace/work/schedule/executor.hpp>
+
+mr::detail::thread_executor pool(1);
+
+EXAMPLE
+
+// ---- batch_borders.hpp
+#include <millrace/read/run/planned_run.hpp>
+
+void show(mr::detail::batch_ring& ring, const mr::detail::planned_run* order) {
 EXAMPLE
 }
 
@@ -58,13 +89,6 @@ example decode(const mr::record&);
 example crop(example, mr::rng&);
 
 void show(mr::record r, std::uint64_t id, mr::scratch& memory, std::size_t& map_at_work) {
-EXAMPLE
-}
-
-// ---- no_mixer.hpp
-#include <cstdio>
-struct columns {};
-void show() {
 EXAMPLE
 }
 
@@ -90,28 +114,11 @@ void show(const mr::detail::shard_order& order) {
 EXAMPLE
 }
 
-// ---- row_mixer.hpp
-#include <millrace/item/sample.hpp>
-
-struct example {
-  mr::tensor<std::uint8_t, 3> pixels;
-  std::int32_t label;
-};
-using columns = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
-
-void show(const mr::detail::pair_rule& rule, const mr::detail::batch_numbers& numbers, const columns& layout,
-          mr::detail::batch_ring& ring, std::uint64_t batch, std::byte* base, mr::detail::sample<int> sample) {
-EXAMPLE
-}
-
 // ---- sample_names.hpp
 // block 1 is a table of the names
 
-// ---- segment.hpp
-// block 1 is a picture of the connections
-
 // ---- serial_segment.hpp
-#include <millrace/work/serial_stages.hpp>
+#include <millrace/work/segment/serial_stages.hpp>
 
 struct clip {};
 using next_segment = mr::detail::parallel_segment<mr::detail::fused_maps<clip>, mr::detail::no_expanding_stage>;
@@ -129,16 +136,9 @@ EXAMPLE
 }
 
 // ---- ticket_input.hpp
-#include <millrace/work/dispatcher.hpp>
+#include <millrace/work/schedule/dispatcher.hpp>
 
 void show(mr::detail::batch_ring& ring, std::shared_ptr<mr::detail::dispatcher> dispatcher,
           mr::detail::sample<mr::record> s, std::uint64_t ticket, std::size_t bytes) {
 EXAMPLE
 }
-
-// ---- worker_segment.hpp
-#include <millrace/work/executor.hpp>
-
-mr::detail::thread_executor pool(1);
-
-EXAMPLE

@@ -2,7 +2,7 @@
 #include <millrace/image/color/box_blur_avx2.hpp>
 #include <millrace/image/color/gaussian_blur.hpp>
 #include <millrace/image/color/gaussian_blur_avx2.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include "../../../thorough.hpp"
 #include "slow_operations.hpp"

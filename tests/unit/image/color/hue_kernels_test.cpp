@@ -1,6 +1,6 @@
 #include <millrace/image/color/hue_kernels.hpp>
 #include <millrace/image/color/hue_kernels_avx2.hpp>
-#include <millrace/image/simd/cpu_features.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include "../../../thorough.hpp"
 #include "slow_colors.hpp"

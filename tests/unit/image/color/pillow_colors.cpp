@@ -3,7 +3,7 @@
 //   pillow_colors COUNT SEED       # so many random ones
 //   pillow_colors frozen           # those of frozen_colors.hpp; fails where a digest is another one
 #include <millrace/base/digest.hpp>
-#include <millrace/image/color/photometric_runner.hpp>
+#include <millrace/image/augment/photometric_runner.hpp>
 
 #include "frozen_colors.hpp"
 #include "slow_operations.hpp"

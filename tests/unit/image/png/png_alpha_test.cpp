@@ -1,8 +1,8 @@
-#include <millrace/image/photometric_plan.hpp>
-#include <millrace/image/png.hpp>
-#include <millrace/image/rgba_picture.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/measure/event_names.hpp>
+#include <millrace/image/augment/photometric_plan.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/picture/rgba_picture.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
 #include "../planned_pictures.hpp"
 #include "../slow_pictures.hpp"

@@ -1,8 +1,8 @@
 #include <millrace/image/any_picture.hpp>
-#include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/image/label_map.hpp>
-#include <millrace/image/png.hpp>
-#include <millrace/image/png_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/png/png.hpp>
+#include <millrace/image/png/png_encoder.hpp>
 #include <millrace/item/record_builder.hpp>
 
 #include "../planned_pictures.hpp"

@@ -1,5 +1,5 @@
 #include <millrace/base/digest.hpp>
-#include <millrace/image/picture.hpp>
+#include <millrace/image/picture/picture.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 
 #include "../../../thorough.hpp"

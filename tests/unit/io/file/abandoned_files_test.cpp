@@ -1,5 +1,5 @@
 // What killed writers leave is removed by later ones, and nobody else's file is.
-#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
 
 #include "../tar_bytes.hpp"
 

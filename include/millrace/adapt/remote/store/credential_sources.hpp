@@ -14,7 +14,7 @@
 #include <millrace/adapt/remote/store/signature_v4.hpp>
 #include <millrace/adapt/remote/store/surroundings.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
-#include <millrace/sources/json_objects.hpp>
+#include <millrace/base/json_objects.hpp>
 
 #include <optional>
 #include <string>

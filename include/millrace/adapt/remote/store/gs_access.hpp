@@ -10,7 +10,7 @@
 
 #include <millrace/adapt/remote/store/google_key_file.hpp>
 #include <millrace/adapt/remote/store/s3_access.hpp>
-#include <millrace/sources/json_objects.hpp>
+#include <millrace/base/json_objects.hpp>
 
 #include <optional>
 #include <string>

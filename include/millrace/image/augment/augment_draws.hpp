@@ -1,0 +1,47 @@
+// Draws the operations of automatic augmentations.
+//
+//   std::vector<mr::detail::photometric_op> ops;
+//   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to two
+//
+// Magnitudes have the bits that the libraries compute: torchvision's are those of torch.linspace in float.
+// Errors: setup_error if an option is outside its range. Threads: pure; one rng is used by one at a time.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
+#include <millrace/image/augment/photometric_options.hpp>
+#include <millrace/image/color/photometric_op.hpp>
+#include <millrace/image/plan/random_crop.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns whether something with this probability happens. Takes a number from the stream unless it is certain.
+inline bool happens(rng& random, double probability) noexcept {
+  return probability >= 1 || random.chance(probability);
+}
+
+/// Throws setup_error unless the number lies in the range. `what` is, for example, "the factor of brightness()".
+inline void check_range(const char* what, double got, double least, double highest) {
+  if (!(got >= least && got <= highest))
+    throw setup_error(std::string(what) + " is wrong: got " + std::to_string(got) + ", expected " +
+                          std::to_string(least) + " to " + std::to_string(highest),
+                      "Give a number in that range");
+}
+
+using photometric_ops = std::vector<photometric_op>;
+
+void draw_rand_augment(picture_size size, rng& random, const rand_augment_options& options, photometric_ops& ops);
+void draw_trivial_augment(picture_size size, rng& random, const trivial_augment_options& options,
+                          photometric_ops& ops);
+void draw_auto_augment(picture_size size, rng& random, const auto_augment_options& options, photometric_ops& ops);
+void draw_aug_mix(picture_size size, rng& random, const aug_mix_options& options, photometric_ops& ops);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/augment/augment_draws.ipp>
+#endif

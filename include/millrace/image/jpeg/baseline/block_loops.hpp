@@ -1,0 +1,75 @@
+// Builds the loops of block_stream.hpp for several processors, and picks those for the one that runs the program.
+//
+//   const auto loops = mr::detail::block_loops::best();
+//   loops.run(stream);                           // until its segment ends
+//   loops.run(stream, other);                    // or: until the segment of one of them ends
+//
+// Each pair of modes (store or skip) has a loop of its own. Each member function names its target. So a build for any
+// x86-64 contains all of them.
+// Threads: no shared state.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/block_stream.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct portable_loops {
+  static void store(block_stream& a) { run_loop<portable_steps, true>(a); }
+  static void skip(block_stream& a) { run_loop<portable_steps, false>(a); }
+  static void store_store(block_stream& a, block_stream& b) { run_loop<portable_steps, true, true>(a, b); }
+  static void skip_store(block_stream& a, block_stream& b) { run_loop<portable_steps, false, true>(a, b); }
+  static void skip_skip(block_stream& a, block_stream& b) { run_loop<portable_steps, false, false>(a, b); }
+};
+
+#ifdef __x86_64__
+struct bmi2_loops {
+  [[gnu::target("bmi,bmi2")]] static void store(block_stream& a) { run_loop<x86_steps, true>(a); }
+  [[gnu::target("bmi,bmi2")]] static void skip(block_stream& a) { run_loop<x86_steps, false>(a); }
+  [[gnu::target("bmi,bmi2")]] static void store_store(block_stream& a, block_stream& b) {
+    run_loop<x86_steps, true, true>(a, b);
+  }
+  [[gnu::target("bmi,bmi2")]] static void skip_store(block_stream& a, block_stream& b) {
+    run_loop<x86_steps, false, true>(a, b);
+  }
+  [[gnu::target("bmi,bmi2")]] static void skip_skip(block_stream& a, block_stream& b) {
+    run_loop<x86_steps, false, false>(a, b);
+  }
+};
+#endif
+
+class block_loops {
+ public:
+  static block_loops portable() noexcept { return of<portable_loops>(); }
+  static block_loops best() noexcept {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) return of<bmi2_loops>();
+#endif
+    return portable();
+  }
+
+  void run(block_stream& a) const { (a.store ? store_ : skip_)(a); }
+  void run(block_stream& a, block_stream& b) const {
+    if (a.store == b.store) return (a.store ? store_store_ : skip_skip_)(a, b);
+    a.store ? skip_store_(b, a) : skip_store_(a, b);
+  }
+
+ private:
+  using one = void (*)(block_stream&);
+  using two = void (*)(block_stream&, block_stream&);
+
+  template <class Loops>
+  static block_loops of() noexcept {
+    block_loops made;
+    made.store_ = Loops::store;
+    made.skip_ = Loops::skip;
+    made.store_store_ = Loops::store_store;
+    made.skip_store_ = Loops::skip_store;
+    made.skip_skip_ = Loops::skip_skip;
+    return made;
+  }
+
+  one store_ = nullptr, skip_ = nullptr;
+  two store_store_ = nullptr, skip_store_ = nullptr, skip_skip_ = nullptr;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,313 @@
+// Decodes the blocks of one JPEG, or of two at once: the loops in which a picture spends most of its time.
+//
+//   mr::detail::block_stream s;
+//   s.bit = first_bit;
+//   s.begin_segment(slots, count, stored, stop);   // slots[count] exists, too
+//   loops.run(s, other);                           // block_loops.hpp; until one of them reaches its segment's end
+//   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
+//   if (s.odd) return damaged;                     // a code was impossible
+//
+// A step is one look-up. No branch depends on its result: whether a block ends is data. So a single stream waits for
+// its own look-ups, and two streams fill each other's waits.
+// Rare cases leave the loop: a long code, or an entry that runs into the next block. They are decoded one by one, and
+// the loop is entered again. A segment's end is such a case as well: a table with slow entries only.
+// Any bits at all can be decoded. Only the slots' coefficients and the spare space behind them are written.
+// Units: positions are bit addresses, 8 * address + bit. This saves a register for the base.
+// Source of the codes: ITU-T T.81 F.2.2. Threads: no shared state.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/component_tables.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Two blocks side by side. Row i of the left block is at 16 * i, row i of the right block at 16 * i + 8.
+/// Spare space follows, for stores that are not needed.
+constexpr std::size_t pair_coefficients = 144;
+constexpr std::size_t right_block = 8;
+
+/// Gives the offset of coefficient k of a block. All numbers beyond the last one share one offset behind the pair.
+/// The array is aligned so that the low byte of an element's address is its number k. Bit 6 of it shows that k lies
+/// beyond a block.
+constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
+  std::array<std::uint8_t, 256> order{};
+  order.fill(128);
+  unsigned row = 0, column = 0;
+  for (std::size_t k = 0; k < 64; ++k) {
+    order[k] = static_cast<std::uint8_t>(16 * row + column);
+    const bool up = (row + column) % 2 == 0;
+    if (up) {
+      if (column == 7) ++row;
+      else if (row == 0) ++column;
+      else --row, ++column;
+    } else {
+      if (row == 7) ++column;
+      else if (column == 0) ++row;
+      else ++row, --column;
+    }
+  }
+  return order;
+}
+alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
+
+/// One block of a segment. The tables are those for stored blocks, or those for skipped blocks.
+struct block_slot {
+  const void* ac;                    // for the rest of this block
+  const void* next_dc;               // for the block after it
+  std::int16_t* coefficients;        // written for a stored block; never null
+  const component_tables* tables;
+  std::uintptr_t begin_bit;          // where a skipped block's DC difference lies
+};
+
+/// A table with slow entries only, whether it is read as a coefficient_table or as a skip_table.
+class stop_table {
+ public:
+  stop_table() noexcept {
+    constexpr std::uint8_t entry[2] = {0, slow_advance};
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = entry[i % 2];
+  }
+  const void* data() const noexcept { return bytes_.data(); }
+
+ private:
+  alignas(64) std::array<std::uint8_t, sizeof(coefficient_table)> bytes_;
+};
+static_assert(sizeof(skip_table) <= sizeof(coefficient_table));
+
+inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
+  std::uint64_t bytes;
+  std::memcpy(&bytes, reinterpret_cast<const void*>(bit >> 3), 8);
+  return __builtin_bswap64(bytes) << (bit & 7);
+}
+
+struct block_stream {
+  std::uintptr_t bit = 0;         // position of the next symbol
+  unsigned k = 0;                 // number of the next coefficient; 0: the block's DC difference
+  bool store = false;             // false: blocks are skipped
+  bool odd = false;               // an impossible code was met; the data behind it has no meaning
+  const void* table = nullptr;
+  block_slot* slot = nullptr;
+  block_slot* end = nullptr;
+  const void* next_segments_dc = nullptr;
+
+  void begin_segment(block_slot* slots, std::size_t count, bool stored, const stop_table& stop) noexcept {
+    store = stored;
+    k = 0;
+    slot = slots;
+    end = slots + count;
+    slots->begin_bit = bit;
+    const component_tables& first = *slots->tables;
+    table = stored ? static_cast<const void*>(first.dc.data()) : first.dc_skip.data();
+    next_segments_dc = end[-1].next_dc;
+    end[-1].next_dc = stop.data();
+  }
+  void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
+  bool at_end() const noexcept { return slot == end; }
+
+  /// Called where a loop stopped. Returns false at the segment's end, else decodes the next symbol of any kind.
+  [[gnu::noinline]] bool goes_on() noexcept {
+    if (at_end()) return false;
+    decode_symbol();
+    return true;
+  }
+
+  /// Decodes the next symbol of any kind.
+  void decode_symbol() noexcept {
+    const std::uint64_t window = window_at(bit);
+    if (k == 0) decode_difference(window);
+    else decode_ac(window);
+    if (!store) slot[1].begin_bit = bit;
+    if (k < 64) return;
+    odd = odd || k > 64;
+    table = slot->next_dc;
+    ++slot;
+    k = 0;
+  }
+
+ private:
+  void decode_difference(std::uint64_t window) noexcept {
+    auto [length, size] = slot->tables->dc_code.find(window);
+    if (length == 0 || size > largest_dc_size) {
+      odd = true;
+      length = 1;
+      size = 0;
+    }
+    if (store) slot->coefficients[0] = magnitude(window, length, size);
+    bit += length + size;
+    k = 1;
+    table = slot->ac;
+  }
+  void decode_ac(std::uint64_t window) noexcept {
+    auto [length, byte] = slot->tables->ac_code.find(window);
+    ac_symbol s(byte);
+    if (length == 0 || !s.usual()) {
+      odd = true;
+      length = 1;
+      s = ac_symbol(0);
+    }
+    bit += length + s.size;
+    if (s.ends()) {
+      k = 64;
+      return;
+    }
+    k += s.run + 1;
+    if (store && s.size > 0) slot->coefficients[coefficient_order[k - 1]] = magnitude(window, length, s.size);
+  }
+  static std::int16_t magnitude(std::uint64_t window, unsigned length, unsigned size) noexcept {
+    if (size == 0) return 0;
+    return static_cast<std::int16_t>(extended(static_cast<unsigned>(window << length >> (64 - size)), size));
+  }
+};
+
+/// Returns the number of the coefficient whose element of coefficient_order this is. The alignment makes that possible.
+[[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
+  return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
+}
+
+/// The part of a stream that a loop holds in registers.
+struct live_stream {
+  std::uint64_t window;
+  std::uintptr_t bit;
+  const void* table;
+  block_slot* slot;
+  const std::uint8_t* place;   // coefficient k's element of coefficient_order: number and offset in one register
+
+  [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
+      : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
+  [[gnu::always_inline]] void save(block_stream& s) const noexcept {
+    s.bit = bit;
+    s.k = number_of(place);
+    s.table = table;
+    s.slot = slot;
+  }
+};
+
+/// Takes bits out of a window, and goes on to the next block without a branch.
+struct portable_steps {
+  /// Returns the number that the last symbol's magnitude bits stand for.
+  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
+    const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
+    return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
+  }
+  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
+    const std::uint64_t ends = advance >> 7;
+    const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
+    s.table = tables[ends];
+    s.slot += ends;
+    s.place = coefficient_order.data() + (number_of(next) & (ends - 1));
+  }
+};
+
+#ifdef __x86_64__
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are taken
+
+/// Inline assembly, because compilers turn the selections into branches. It also needs no compiler flag.
+struct x86_steps {
+  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
+    std::uint16_t control;
+    std::memcpy(&control, &e.shift, 2);
+    std::uint64_t bits;
+    asm("bextr %q2, %1, %0\n\tadd %3, %w0"
+        : "=&r"(bits) : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias) : "cc");
+    return static_cast<std::int16_t>(bits);
+  }
+  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
+    const void* table = s.slot->ac;
+    block_slot* const next_slot = s.slot + 1;
+    asm("test $0x80, %b[advance]\n\tcmovne %[dc], %[table]\n\tcmovne %[after], %[slot]\n\tcmovne %[first], %[place]"
+        : [table] "+r"(table), [slot] "+r"(s.slot), [place] "+r"(next)
+        : [advance] "q"(advance), [dc] "m"(s.slot->next_dc), [after] "r"(next_slot), [first] "m"(first_place)
+        : "cc");
+    s.table = table;
+    s.place = next;
+  }
+};
+#endif
+
+[[gnu::always_inline]] inline bool is_beyond(const std::uint8_t* place) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
+}
+
+/// Does one look-up. Returns true if the entry is slow. Then it has changed coefficients only, which are written again.
+template <class Steps, bool refill>
+[[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
+  const coefficient_entry& e =
+      static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
+  if constexpr (refill) s.window = window_at(s.bit);   // after the look-up's address: it waits for nothing
+  const std::uint64_t advance = e.advance;
+  const std::uint8_t* const next = s.place + advance;
+  std::int16_t* const to = s.slot->coefficients;
+  to[s.place[e.run]] = e.value;
+  to[next[-1]] = Steps::value(s.window, e);
+  if (__builtin_expect(is_beyond(next), 0)) return true;
+  const unsigned bits = e.bits;
+  s.window <<= bits;
+  s.bit += bits;
+  Steps::go_on(s, advance, next);
+  return false;
+}
+
+template <class Steps, bool refill>
+[[gnu::always_inline]] inline bool skip_step(live_stream& s) noexcept {
+  const skip_entry& e = static_cast<const skip_entry*>(s.table)[s.window >> (64 - skip_index_bits)];
+  if constexpr (refill) s.window = window_at(s.bit);
+  const unsigned bits = e.bits;
+  const std::uint64_t advance = e.advance;
+  const std::uint8_t* const next = s.place + advance;
+  if (__builtin_expect(is_beyond(next), 0)) return true;
+  s.window <<= bits;
+  s.bit += bits;
+  s.slot[1].begin_bit = s.bit;   // the last value written before the next block is right
+  Steps::go_on(s, advance, next);
+  return false;
+}
+
+template <class Steps, bool store, bool refill>
+[[gnu::always_inline]] inline bool step(live_stream& s) noexcept {
+  if constexpr (store) return store_step<Steps, refill>(s);
+  else return skip_step<Steps, refill>(s);
+}
+
+/// Runs until the segment's end. Two look-ups take 44 bits at most; a refill gives at least 57.
+template <class Steps, bool store>
+[[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
+  do {
+    live_stream s(stream);
+    s.window = window_at(s.bit);
+    for (;;) {
+      if (step<Steps, store, true>(s)) break;
+      if (step<Steps, store, false>(s)) break;
+    }
+    s.save(stream);
+  } while (stream.goes_on());
+}
+
+/// Runs until one of the streams is at its segment's end. Rare symbols are decoded between two loops, when no stream is
+/// in registers.
+template <class Steps, bool store_a, bool store_b>
+[[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
+  block_stream* stuck;
+  do {
+    live_stream a(first), b(second);
+    a.window = window_at(a.bit);
+    b.window = window_at(b.bit);
+    for (;;) {
+      stuck = &first;
+      if (step<Steps, store_a, true>(a)) break;
+      stuck = &second;
+      if (step<Steps, store_b, true>(b)) break;
+      stuck = &first;
+      if (step<Steps, store_a, false>(a)) break;
+      stuck = &second;
+      if (step<Steps, store_b, false>(b)) break;
+    }
+    a.save(first);
+    b.save(second);
+  } while (stuck->goes_on());
+}
+
+}}}  // namespace millrace::detail

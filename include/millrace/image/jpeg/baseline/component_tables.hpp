@@ -1,0 +1,108 @@
+// Holds all tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
+//
+//   mr::detail::component_table_store store;                               // in a worker's scratch
+//   auto tables = store.get(component.dc, component.ac);
+//   if (!tables) return mr::detail::jpeg_refusal::tables;                  // an impossible code
+//   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
+//
+// Most files share the codes of T.81 annex K. The store finds known codes by comparing their bytes. It builds others in
+// some microseconds.
+// Lifetime: a job shares ownership of its tables. So tables that leave the store stay whole while a job uses them. The
+// store reuses the memory of tables that no job uses.
+// Threads: one store per worker.
+#pragma once
+
+#include <millrace/base/aligned_allocator.hpp>
+#include <millrace/image/jpeg/baseline/skip_table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+constexpr unsigned difference_index_bits = 9;
+
+struct component_tables {
+  alignas(64) coefficient_table dc, ac;
+  alignas(64) skip_table dc_skip, ac_skip;
+  alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC alone
+  huffman_code dc_code, ac_code;
+
+  bool build(code_bytes dc_bytes, code_bytes ac_bytes) {
+    if (!dc_code.assign(dc_bytes) || !ac_code.assign(ac_bytes)) return false;
+    bool possible = true;
+    dc_code.for_each([&](unsigned, unsigned size) { possible = possible && size <= 15; });
+    if (!possible) return false;
+    const second_symbols second(ac_code);
+    build_ac_table(ac, ac_code, second);
+    build_dc_table(dc, dc_code, second);
+    const skippable_symbols words(ac_code);
+    build_ac_skip_table(ac_skip, words);
+    build_dc_skip_table(dc_skip, dc_code, words);
+    build_differences();
+    return true;
+  }
+
+ private:
+  void build_differences() {
+    coefficient_entry* at = difference.data();
+    dc_code.for_each([&](unsigned length, unsigned size) {
+      if (length > difference_index_bits) return;
+      const std::size_t count = std::size_t{1} << (difference_index_bits - length);
+      const unsigned total = length + size;
+      const bool fits = size <= largest_dc_size && (size == 0 || length < difference_index_bits);
+      entry_fields f{.bits = total, .advance = 1, .shift = 64 - total, .magnitude = size};
+      std::fill_n(at, count, unpacked(fits ? packed_entry(f) : slow_entry));
+      f.bias = 1 - (1 << size);
+      if (fits && size > 0) std::fill_n(at, count / 2, unpacked(packed_entry(f)));
+      at += count;
+    });
+    std::fill(at, difference.data() + difference.size(), unpacked(slow_entry));
+  }
+};
+
+class component_table_store {
+ public:
+  std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
+    const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
+    if (known != kept_.end()) {
+      std::rotate(kept_.begin(), known, known + 1);   // most recently used first
+      return kept_.front().tables;
+    }
+    if (kept_.size() < most_) kept_.emplace_back();
+    kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each picture
+    oldest.key.clear();
+    if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
+    if (!oldest.tables->build(dc, ac)) return nullptr;
+    oldest.dc_bytes = dc.size();
+    oldest.key.assign(dc.begin(), dc.end());
+    oldest.key.insert(oldest.key.end(), ac.begin(), ac.end());
+    std::rotate(kept_.begin(), kept_.end() - 1, kept_.end());
+    return kept_.front().tables;
+  }
+
+  std::size_t size() const noexcept { return kept_.size(); }
+
+ private:
+  static constexpr std::size_t most_ = 16;   // 52 KiB each
+
+  struct kept {
+    std::vector<std::uint8_t> key{};   // empty: holds no tables
+    std::size_t dc_bytes = 0;
+    std::shared_ptr<component_tables> tables{};
+
+    bool is(code_bytes dc, code_bytes ac) const {
+      return dc_bytes == dc.size() && key.size() == dc.size() + ac.size() &&
+             std::equal(dc.begin(), dc.end(), key.begin()) &&
+             std::equal(ac.begin(), ac.end(), key.begin() + static_cast<std::ptrdiff_t>(dc.size()));
+    }
+  };
+
+  std::vector<kept> kept_;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,91 @@
+// A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
+//
+//   mr::detail::huffman_code code;
+//   if (!code.assign(component.dc)) return mr::detail::jpeg_refusal::tables;   // more words than fit
+//   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; length 0: no code
+//   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
+//
+// Threads: const members may run in several threads at once. Source: ITU-T T.81 annex C and F.2.2.3.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/scan_header.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class huffman_code {
+ public:
+  /// Returns false for a code with more words of some length than are available; libjpeg refuses such a code, too.
+  /// The word of all ones is not available: T.81 reserves it.
+  bool assign(code_bytes bytes) noexcept {
+    counts_.fill(0);
+    symbols_.fill(0);
+    std::uint32_t code = 0, symbol = 0;
+    for (std::size_t i = 0; i < 16; ++i) {
+      counts_[i] = bytes[i];
+      offsets_[i] = symbol - code;
+      code += bytes[i];
+      symbol += bytes[i];
+      if (code >= std::uint32_t{2} << i) return false;
+      limits_[i] = static_cast<std::int32_t>(code << (15 - i));
+      code <<= 1;
+    }
+    for (std::size_t i = 0; i < symbol; ++i) symbols_[i] = bytes[16 + i];
+    return true;
+  }
+
+  struct word {
+    unsigned length, symbol;
+  };
+
+  /// Returns the first word in `window`, which holds the stream's next bits from the topmost bit down.
+  word find(std::uint64_t window) const noexcept {
+    const auto next = static_cast<std::uint32_t>(window >> 48);
+    const unsigned shorter = lengths_below(next);
+    if (shorter == 16) return {0, 0};
+    return {shorter + 1, symbols_[((next >> (15 - shorter)) + offsets_[shorter]) & 255]};
+  }
+
+  template <class Use>
+  void for_each(const Use& use) const {
+    std::size_t at = 0;
+    for (unsigned length = 1; length <= 16; ++length)
+      for (unsigned i = 0; i < counts_[length - 1]; ++i) use(length, static_cast<unsigned>(symbols_[at++]));
+  }
+
+ private:
+  /// Returns how many lengths have all their words below `next`. Limits never decrease with the length.
+  unsigned lengths_below(std::uint32_t next) const noexcept {
+#ifdef __SSE2__
+    const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
+    const auto above = [&](std::size_t i) {
+      return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(limits_.data() + i)), bits);
+    };
+    const __m128i all = _mm_packs_epi16(_mm_packs_epi32(above(0), above(4)), _mm_packs_epi32(above(8), above(12)));
+    return static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(_mm_movemask_epi8(all)) | 1u << 16));
+#else
+    unsigned shorter = 0;
+    for (const std::int32_t limit : limits_) shorter += static_cast<std::int32_t>(next) >= limit;
+    return shorter;
+#endif
+  }
+
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // first word beyond those of a length, as 16 bits
+  std::array<std::uint32_t, 16> offsets_{};
+  std::array<std::uint8_t, 16> counts_{};
+  std::array<std::uint8_t, 256> symbols_{};
+};
+
+/// Returns the number that `size` magnitude bits stand for: T.81, figure F.12.
+constexpr int extended(unsigned bits, unsigned size) noexcept {
+  return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,119 @@
+// Computes the inverse DCT of two neighboring blocks in plain integers, with the same results as libjpeg's "islow".
+//
+//   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
+//   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
+//
+// `pair` is laid out as block_stream.hpp says. The function leaves zeros there for the next blocks, while the pair is
+// in the L1 cache.
+// It returns false if a value is "wild": so large that implementations differ. The samples then have no meaning.
+// There are two cases. Pictures of 8-bit samples stay far below both:
+// - A column's dequantized coefficients add up (as magnitudes) to more than `max_in_column`. From there on 16 bits do
+//   not hold the results of the first pass.
+// - A sample is beyond -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
+// Threads: pure. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. The fixed point is that of libjpeg's
+// accurate integer method: 13 bits of fraction, and 2 between the passes.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/block_stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, max_sample = 511 };
+
+/// A quantizer's numbers, each row twice, in the layout of a pair's coefficients.
+struct dequantiser {
+  alignas(32) std::array<std::int16_t, 128> step{};
+  int largest_dc = 0;    // |DC| up to this value is tame (not wild)
+  bool may_overflow = false;     // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
+
+  dequantiser() = default;
+  explicit dequantiser(const std::uint8_t* zigzag) noexcept {
+    int largest = 0;
+    for (std::size_t k = 0; k < 64; ++k) {
+      const std::size_t at = coefficient_order[k];
+      step[at] = step[at + right_block] = zigzag[k];
+      largest = std::max<int>(largest, zigzag[k]);
+    }
+    largest_dc = largest_dc_term / std::max<int>(1, zigzag[0]);
+    may_overflow = largest * ((1 << largest_ac_size) - 1) > 32'767;
+  }
+};
+
+struct sample_target {
+  std::uint8_t* samples;
+  std::size_t stride_bytes;
+};
+
+/// Products of sums and cosines, in 13 bits of fraction. All terms of the same input and output are folded into one
+/// factor.
+struct dct_factors {
+  static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
+                       odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,
+                       odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
+};
+
+/// Does one pass over eight numbers. Returns sums in 13 bits of fraction, not yet rounded.
+[[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
+  using f = dct_factors;
+  const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;
+  const int a = x[2] * f::even_2_2 + x[6] * f::even_2_6, b = x[2] * f::even_2_6 + x[6] * f::even_6_6;
+  const int even[4] = {sum + a, difference + b, difference - b, sum - a};
+  const int odd[4] = {x[1] * f::odd_1_1 + x[3] * f::odd_1_3 + x[5] * f::odd_1_5 + x[7] * f::odd_1_7,
+                      x[1] * f::odd_1_3 + x[3] * f::odd_3_3 + x[5] * f::odd_3_5 + x[7] * f::odd_3_7,
+                      x[1] * f::odd_1_5 + x[3] * f::odd_3_5 + x[5] * f::odd_5_5 + x[7] * f::odd_1_3,
+                      x[1] * f::odd_1_7 + x[3] * f::odd_3_7 + x[5] * f::odd_1_3 + x[7] * f::odd_7_7};
+  return {even[0] + odd[0], even[1] + odd[1], even[2] + odd[2], even[3] + odd[3],
+          even[3] - odd[3], even[2] - odd[2], even[1] - odd[1], even[0] - odd[0]};
+}
+
+/// Transforms one block of a pair. Returns false if it is wild; then it writes nothing.
+inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, sample_target to) noexcept {
+  std::array<std::array<int, 8>, 8> columns;   // results of the first pass, for each column
+  for (std::size_t c = 0; c < 8; ++c) {
+    std::array<int, 8> x;
+    int sum = 0;
+    for (std::size_t r = 0; r < 8; ++r) {
+      x[r] = block[16 * r + c] * steps[16 * r + c];
+      sum += std::abs(x[r]);
+    }
+    if (sum > max_in_column) return false;
+    if (sum == std::abs(x[0])) {
+      columns[c].fill(x[0] * 4);
+      continue;
+    }
+    columns[c] = inverse_dct_1d(x);
+    for (int& value : columns[c]) value = (value + (1 << 10)) >> 11;
+  }
+  std::array<std::array<int, 8>, 8> rows;
+  for (std::size_t r = 0; r < 8; ++r) {
+    std::array<int, 8> x;
+    for (std::size_t c = 0; c < 8; ++c) x[c] = columns[c][r];
+    rows[r] = inverse_dct_1d(x);
+    for (int& value : rows[r]) {
+      value = (value + (1 << 17)) >> 18;
+      if (value < least_sample || value > max_sample) return false;
+    }
+  }
+  for (std::size_t r = 0; r < 8; ++r)
+    for (std::size_t c = 0; c < 8; ++c)
+      to.samples[r * to.stride_bytes + c] = static_cast<std::uint8_t>(std::clamp(rows[r][c] + 128, 0, 255));
+  return true;
+}
+
+inline void clear_pair(std::int16_t* pair) noexcept { std::fill_n(pair, 2 * 64, std::int16_t{0}); }
+
+inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  const bool tame =
+      inverse_dct_block(pair, q.step.data(), to) &&
+      inverse_dct_block(pair + right_block, q.step.data() + right_block, {to.samples + 8, to.stride_bytes});
+  clear_pair(pair);
+  return tame;
+}
+
+}}}  // namespace millrace::detail

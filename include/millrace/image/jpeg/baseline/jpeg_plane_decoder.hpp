@@ -1,0 +1,115 @@
+// Decodes baseline JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
+//
+//   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
+//   auto [a, b] = decoder.decode(first, second);                 // two pictures at once on one core
+//   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
+//
+// Two pictures decoded together fill each other's waits for memory look-ups. A picture's planes, and whether it is
+// refused, never depend on the other picture. decode_each() keeps two pictures in progress over a longer list.
+// Restart intervals without a wanted MCU are left out: they are neither decoded nor checked. Their markers are.
+// Lifetime: planes are valid until the decoder's next call.
+// Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
+// warning and an error. Threads: one decoder per worker. The method is described in baseline/plane_job.hpp.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/plane_job.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Decodes baseline JPEGs to planes, one at a time or two at once.
+class jpeg_plane_decoder {
+ public:
+  enum class code { best, portable };
+
+  /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
+  explicit jpeg_plane_decoder(code choice = code::best) {
+    if (choice == code::best) tools_.take_best();
+  }
+
+  /// Returns whether this processor has the instructions of the fast code (BMI2 and AVX2).
+  /// The portable code is right, but slower than libjpeg-turbo.
+  static bool has_fast_code() noexcept {
+#ifdef __x86_64__
+    return __builtin_cpu_supports("bmi2") != 0 && detail::avx2_inverse_dct::usable();
+#else
+    return false;
+#endif
+  }
+
+  /// Decodes one picture. The planes are valid until the next call.
+  jpeg_planes_result decode(const jpeg_planes_request& ask) {
+    jpeg_planes_result result;
+    decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
+    return result;
+  }
+
+  /// Decodes two pictures at once. The planes of both are valid until the next call.
+  std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
+    const std::array<jpeg_planes_request, 2> both{a, b};
+    std::array<jpeg_planes_result, 2> results;
+    // Each request has a job to itself, unless the other one was refused at once. So the planes of both stay valid.
+    decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
+    return results;
+  }
+
+  /// Calls use(index, result) for each request, in the order in which the results become ready.
+  /// A result's planes are valid within that call only; those of the last two, until the decoder's next call.
+  template <class Use>
+  void decode_each(std::span<const jpeg_planes_request> asked, const Use& use) {
+    if constexpr (std::endian::native != std::endian::little) {
+      for (std::size_t i = 0; i < asked.size(); ++i) use(i, jpeg_planes_result{jpeg_refusal::machine, {}});
+      return;
+    }
+    std::size_t next = 0, index[2] = {};
+    bool active[2] = {};
+    const auto start = [&](std::size_t j) {
+      for (active[j] = false; next < asked.size() && !active[j];) {
+        index[j] = next++;
+        jobs_[j].begin(asked[index[j]], store_, tools_);
+        if (jobs_[j].finished()) use(index[j], jobs_[j].result());
+        else active[j] = true;
+      }
+    };
+    const auto attend = [&](std::size_t j) {
+      jobs_[j].attend(tools_);
+      if (!jobs_[j].finished()) return;
+      use(index[j], jobs_[j].result());
+      start(j);
+    };
+    start(0);
+    start(1);
+    while (active[0] && active[1]) {
+      tools_.loops.run(jobs_[0].stream(), jobs_[1].stream());
+      attend(0);
+      attend(1);
+    }
+    for (std::size_t j = 0; j < 2; ++j)
+      while (active[j]) {
+        tools_.loops.run(jobs_[j].stream());
+        attend(j);
+      }
+  }
+
+ private:
+  plane_tools tools_;
+  component_table_store store_;
+  std::array<detail::plane_job, 2> jobs_;
+};
+
+/// Decodes one picture with the decoder in the scratch memory. The planes are valid until that decoder's next call.
+inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
+  return s.get<jpeg_plane_decoder>().decode(ask);
+}
+/// Decodes two pictures at once, in the same way.
+inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
+                                                       scratch& s) {
+  return s.get<jpeg_plane_decoder>().decode(a, b);
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,51 @@
+// Defines a request to the built-in JPEG decoder, and its result.
+//
+//   mr::detail::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
+//   mr::detail::jpeg_planes_result got = decoder.decode(ask);             // see jpeg_plane_decoder.hpp
+//   if (!got) by_libjpeg(ask, got.refusal);                               // a refusal says why
+//
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the picture. A caller that
+// upsamples chroma ("fancy" upsampling), or filters with neighbors, asks for a larger rectangle.
+// With `eighths` < 8 the picture is decoded at eighths / 8 of its size, rounded up. All pixels are then those of the
+// smaller picture. Its planes are those of libjpeg with scale_num = eighths.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
+#include <millrace/image/jpeg/baseline/scan_header.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the length of a picture's side at `eighths` / 8 of its size, rounded up as libjpeg does.
+template <class Length>
+constexpr Length at_eighths(Length length, Length eighths) noexcept {
+  return (length * eighths + 7) / 8;
+}
+
+/// A JPEG file, and the rectangle of it to decode. The default is the whole picture at full size.
+struct jpeg_planes_request {
+  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+  std::span<const std::byte> bytes{};
+  std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
+  int eighths = 8;   ///< of 8, the size to decode at: 1, 2, 4 or 8; others are refused
+  std::span<const std::byte> entries{};   ///< those that jpeg_entries() gives for these bytes, or none
+  int max_scans = 100;                                    ///< of a progressive JPEG; others are refused
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< for a progressive JPEG, as libjpeg would count it
+};
+
+/// The planes, or why they were refused.
+struct jpeg_planes_result {
+  jpeg_refusal refusal = jpeg_refusal::none;
+  jpeg_planes planes{};   ///< empty unless refusal is none
+  entry_origin entries = entry_origin::none;   ///< those that left MCUs out
+  bool entries_refused = false;                ///< entries were given that are not this file's
+
+  explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
+};
+
+}}}  // namespace millrace::detail

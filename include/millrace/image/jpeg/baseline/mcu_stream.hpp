@@ -1,0 +1,187 @@
+// Goes through the MCUs of a JPEG's scan, segment by segment: intervals, markers, DC predictors, the end of the data.
+//
+//   mr::detail::mcu_stream m;
+//   if (const auto why = m.read_header(bytes, store); why != mr::detail::jpeg_refusal::none) return why;
+//   m.begin_scan();
+//   if (m.interval_has_ended() && !m.begin_next_interval()) return damaged;
+//   const std::size_t mcus = m.begin_segment(16, false, stop);    // to skip; true: to store
+//   loops.run(m.blocks());                                        // block_loops.hpp
+//   if (!m.end_segment()) return damaged;
+//   if (!m.add_skipped_differences()) return wild;
+//
+// A stream may go on at an entry (jpeg_entry.hpp). Nothing before it is looked at. If an entry is wrong, then the
+// samples are wrong, or the stream ends as for a damaged file. Memory stays safe. The time stays bounded by the MCUs.
+// Lifetime: the file outlives its use. Threads: one at a time.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
+#include <millrace/image/jpeg/baseline/marker_search.hpp>
+#include <millrace/image/jpeg/baseline/scan_header.hpp>
+#include <millrace/image/jpeg/baseline/segment_slots.hpp>
+#include <millrace/image/jpeg/baseline/unstuffer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class mcu_stream {
+ public:
+  /// Reads a file's header, and prepares its tables.
+  jpeg_refusal read_header(std::span<const std::byte> bytes, component_table_store& store) {
+    file_ = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+    if (const auto why = read_scan_header(bytes, header_); why != jpeg_refusal::none) return why;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
+      tables_[c] = store.get(header_.component[c].dc, header_.component[c].ac);
+      if (!tables_[c]) return jpeg_refusal::tables;
+    }
+    if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
+    orderly_ = false;
+    return jpeg_refusal::none;
+  }
+
+  /// Begins at the first MCU.
+  void begin_scan() {
+    unstuff_.begin(file_, header_.data_offset_bytes, memory_);
+    intervals_ = 0;
+    begin_interval();
+  }
+
+  /// Says that the file's last segment has been taken, so that all coefficients are zeros again.
+  void end_scan() noexcept { orderly_ = true; }
+
+  const scan_header& header() const noexcept { return header_; }
+  const segment_slots& slots() const noexcept { return slots_; }
+  block_stream& blocks() noexcept { return stream_; }
+  std::array<int, 3>& predictors() noexcept { return predictor_; }
+  /// Returns the file's bytes behind the headers.
+  std::size_t coded_bytes() const noexcept { return file_.size() - header_.data_offset_bytes; }
+
+  /// Returns whether the next MCU lies behind a restart marker.
+  bool interval_has_ended() const noexcept { return header_.restart_interval > 0 && left_in_interval_ == 0; }
+
+  /// Goes over the marker that ends the interval. Returns false unless nothing but padding and that marker is there.
+  bool begin_next_interval() noexcept {
+    if (!at_marker() || !unstuff_.next_interval(intervals_ % 8)) return false;
+    ++intervals_;
+    begin_interval();
+    return true;
+  }
+
+  /// Returns the number of the restart interval, from 0 on.
+  unsigned interval() const noexcept { return intervals_; }
+
+  /// Returns whether only padding lies between the stream's position and a marker.
+  bool at_marker() noexcept {
+    unstuff_.reach(stream_byte(), 64);
+    return unstuff_.ended() && unstuff_.at_marker() &&
+           reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
+  }
+
+  /// Returns the entry at which a later restart interval begins. Finds the markers until there. Returns false if one of
+  /// them is missing, has another number, or comes before the end of an interval whose MCUs have all been decoded.
+  bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
+    if (interval_has_ended() && !at_marker()) return false;
+    const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
+    entry = jpeg_entry{.mcu = std::int64_t{number} * header_.restart_interval};
+    if (begin != nullptr) entry.offset_bytes = static_cast<std::size_t>(begin - file_.data());
+    return begin != nullptr;
+  }
+
+  /// Goes on at an entry. Returns false if it does not lie in the file.
+  bool enter(const jpeg_entry& e) noexcept {
+    if (e.offset_bytes < header_.data_offset_bytes || e.offset_bytes >= file_.size()) return false;
+    unstuff_.seek(file_.data() + e.offset_bytes);
+    begin_interval();
+    stream_.bit += e.bit;
+    predictor_ = e.dc;
+    if (header_.restart_interval > 0) {
+      intervals_ = static_cast<unsigned>(e.mcu / header_.restart_interval);
+      left_in_interval_ -= static_cast<unsigned>(e.mcu % header_.restart_interval);
+    }
+    return true;
+  }
+
+  /// Says that no MCU is decoded that begins at this offset of the file or behind it, until the next call. So fewer
+  /// bytes are copied.
+  void limit(std::size_t offset_bytes) noexcept {
+    constexpr std::size_t looked_ahead_bytes = 8;
+    unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - looked_ahead_bytes) + looked_ahead_bytes);
+  }
+
+  /// Begins a segment of at most so many MCUs of a row. Returns how many it has.
+  std::size_t begin_segment(std::size_t mcus, bool stored, const stop_table& stop) noexcept {
+    mcus = std::min(mcus, stored ? slots_.stored_mcus() : slots_.skipped_mcus());
+    if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
+    mcus_ = mcus;
+    left_in_interval_ -= static_cast<unsigned>(mcus);
+    const std::size_t blocks = mcus * slots_.blocks_of_mcu();
+    unstuff_.reach(stream_byte(), blocks * max_block_bytes + 16);
+    stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, stop);
+    return mcus;
+  }
+
+  /// Ends a segment that a loop has decoded. Returns false if its codes were impossible, or went on beyond the data.
+  bool end_segment() noexcept {
+    stream_.end_segment();
+    return !stream_.odd && !overran();
+  }
+
+  /// Adds the DC differences of a skipped segment to the predictors. Returns false if no picture has such values.
+  bool add_skipped_differences() noexcept {
+    const block_slot* slot = slots_.skipped();
+    const std::size_t blocks = slots_.blocks_of_mcu();
+    std::array<int, max_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
+    for (std::size_t m = 0; m < mcus_; ++m)
+      for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
+    for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
+    return std::all_of(predictor_.begin(), predictor_.end(), [](int p) { return std::abs(p) <= 32'767; });
+  }
+
+  /// Returns the place of the next MCU among the copied bytes, and what they are a copy of.
+  const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
+  const unstuffer& copied() const noexcept { return unstuff_; }
+  std::span<const std::uint8_t> file() const noexcept { return file_; }
+
+ private:
+  void begin_interval() noexcept {
+    predictor_ = {};
+    stream_ = {};
+    stream_.bit = reinterpret_cast<std::uintptr_t>(unstuff_.begin_of_interval()) * 8;
+    left_in_interval_ = header_.restart_interval;
+  }
+
+  /// Returns whether blocks took bits beyond the end of the data, or beyond the limit. Without a marker the last 16
+  /// bytes of a file do not count: libjpeg may read some bytes more than it needs.
+  bool overran() const noexcept {
+    constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
+    const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());
+    return stream_.bit > (end - (unstuff_.ended() && !unstuff_.at_marker() ? libjpeg_reads_ahead_bytes : 0)) * 8;
+  }
+
+  static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
+    const std::uint64_t window = window_at(bit);
+    const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
+    if (__builtin_expect(e.bits != 0, 1)) return portable_steps::value(window, e);
+    const auto [length, size] = tables.dc_code.find(window);
+    return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
+  }
+
+  std::span<const std::uint8_t> file_{};
+  scan_header header_;
+  segment_slots::tables_of_components tables_;
+  segment_slots slots_;
+  unstuffer unstuff_;
+  block_stream stream_;
+  byte_memory memory_;
+  std::array<int, 3> predictor_{};
+  unsigned left_in_interval_ = 0, intervals_ = 0;
+  std::size_t mcus_ = 0;          // MCUs of the segment
+  bool orderly_ = false;          // the last picture was decoded to its end, and the slots are as lay_out() left them
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,254 @@
+// Decodes one JPEG to planes, segment by segment, so that two JPEGs can share a core.
+//
+//   mr::detail::plane_tools tools;
+//   tools.take_best();                                   // for this processor
+//   mr::detail::plane_job job;
+//   job.begin(request, store, tools);
+//   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
+//   const mr::detail::jpeg_planes_result& got = job.result();
+//
+// The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
+// stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not
+// look at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
+// The job refuses a picture where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
+// impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
+// marker, are such cases, too. Damage below the last wanted row of MCUs, and damage that is not looked at, is not
+// detected.
+// Lifetime: the request's bytes outlive the job. The result is valid until the next begin(). Threads: one at a time.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/block_loops.hpp>
+#include <millrace/image/jpeg/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/jpeg/baseline/inverse_dct_avx512.hpp>
+#include <millrace/image/jpeg/baseline/mcu_stream.hpp>
+#include <millrace/image/jpeg/baseline/packed_entries.hpp>
+#include <millrace/image/jpeg/baseline/plane_region.hpp>
+#include <millrace/image/jpeg/baseline/reduced_dct_avx2.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The functions that suit the processor. All choices give the same planes.
+struct plane_tools {
+  block_loops loops = block_loops::portable();
+  using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
+  std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
+                                                 inverse_dct_pair};
+  /// Does two pairs of full-size blocks at once; null where that does not pay.
+  using inverse_dct_of_quad = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  inverse_dct_of_quad quad = nullptr;
+  stop_table stop{};
+
+  void take_best() noexcept {
+    loops = block_loops::best();
+#ifdef __x86_64__
+    if (!avx2_inverse_dct::usable()) return;
+    inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
+    if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
+    if (avx2_inverse_dct::has_vnni()) inverse_dct[3] = avx2_inverse_dct::pair_by_vnni;
+    if (avx512_inverse_dct::usable()) quad = avx512_inverse_dct::quad;
+#endif
+  }
+};
+
+class plane_job {
+ public:
+  void begin(const jpeg_planes_request& ask, component_table_store& store, const plane_tools& tools) {
+    result_ = {};
+    finished_ = false;
+    if (const auto why = open(ask, store); why != jpeg_refusal::none) return refuse(why);
+    next_segment(tools);
+  }
+
+  bool finished() const noexcept { return finished_; }
+  const jpeg_planes_result& result() const noexcept { return result_; }
+  block_stream& stream() noexcept { return stream_.blocks(); }
+
+  /// Called when a loop has returned: takes this stream's segment if it has ended, and begins the next one.
+  void attend(const plane_tools& tools) {
+    if (stream_.blocks().at_end()) take_segment(tools);
+  }
+
+ private:
+  void take_segment(const plane_tools& tools) {
+    if (!stream_.end_segment()) return refuse(jpeg_refusal::damaged);
+    const bool tame = stream_.blocks().store ? store(tools) : stream_.add_skipped_differences();
+    if (!tame) return refuse(jpeg_refusal::wild_values);
+    column_ += static_cast<int>(mcus_);
+    row_ += column_ / region_.columns;
+    column_ %= region_.columns;
+    next_segment(tools);
+  }
+
+  jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
+    if (const auto why = stream_.read_header(ask.bytes, store); why != jpeg_refusal::none) return why;
+    if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
+    const scan_header& header = stream_.header();
+    region_ = mcu_region(header, ask);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+      quantiser_[c] = dequantiser(header.component[c].quantiser);
+      block_side_[c] = static_cast<std::size_t>(block_side(header, c, ask.eighths));
+    }
+    // Checked before memory is allocated for the pixels that a header promises. Each block takes at least two bits.
+    const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
+                               stream_.slots().blocks_of_mcu();
+    if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
+    result_.planes = lay_out_planes(header, region_, ask.eighths, plane_memory_);
+    stream_.begin_scan();
+    row_ = column_ = 0;
+    has_entries_ = !ask.entries.empty() &&
+                   entries_.open(ask.entries, {.file_bytes = ask.bytes.size(),
+                                               .data_offset_bytes = header.data_offset_bytes,
+                                               .mcus = std::int64_t{region_.columns} * region_.rows});
+    result_.entries_refused = !ask.entries.empty() && !has_entries_;
+    may_leave_out_ = has_entries_ || header.restart_interval > 0;
+    return jpeg_refusal::none;
+  }
+
+  void refuse(jpeg_refusal why) noexcept {
+    result_.refusal = why;
+    result_.planes = {};
+    result_.entries = entry_origin::none;
+    finished_ = true;
+  }
+
+  void finish() noexcept {
+    finished_ = true;
+    stream_.end_scan();
+  }
+
+  void next_segment(const plane_tools& tools) {
+    if (row_ == region_.end_row) {
+      finish();
+      if (row_ == region_.rows && !stream_.at_marker()) refuse(jpeg_refusal::damaged);
+      return;
+    }
+    if (may_leave_out_ && !is_wanted() && !leave_out()) return;
+    if (stream_.interval_has_ended() && !stream_.begin_next_interval()) return refuse(jpeg_refusal::damaged);
+    const bool within = row_ >= region_.first_row, stored = is_wanted();
+    // MCUs until the next one that is treated in another way. All rows above the region are skipped together.
+    std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
+    if (!stored && within && column_ >= region_.end_column) until += region_.columns;
+    if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
+    if (!stored && within && row_ + 1 == region_.end_row && column_ >= region_.end_column)
+      until = region_.columns - column_;
+    mcus_ = stream_.begin_segment(static_cast<std::size_t>(until), stored, tools.stop);
+  }
+
+  /// Returns whether the next MCU lies within the region.
+  bool is_wanted() const noexcept {
+    return row_ >= region_.first_row && column_ >= region_.first_column && column_ < region_.end_column;
+  }
+
+  /// Goes to the last entry at or before the next wanted MCU, if it lies ahead. Returns false if the job has ended: no
+  /// MCU is wanted any more, or the file is damaged.
+  [[gnu::noinline]] bool leave_out() noexcept {
+    const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
+    if (row == region_.end_row) {
+      // Where nothing was left out, damage is seen as in a file without entries.
+      if (!has_entries_ && result_.entries == entry_origin::none) return true;
+      if (has_entries_) result_.entries = entry_origin::packed;
+      finish();
+      return false;
+    }
+    const bool whole = has_entries_ ? enter_packed(row) : enter_interval(row);
+    if (!whole) refuse(jpeg_refusal::damaged);
+    return whole;
+  }
+
+  /// Goes to the last packed entry before the wanted MCUs of a row, if it lies ahead.
+  bool enter_packed(int row) noexcept {
+    const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
+    const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
+    // Rows that are wanted as a whole follow each other without a call.
+    const bool whole_rows = region_.width() == region_.columns;
+    const std::int64_t end = whole_rows ? std::int64_t{region_.end_row} * region_.columns
+                                        : begin_of_row + region_.end_column;
+    const std::int64_t behind = (end + every - 1) / every;
+    jpeg_entry entry;
+    const bool ahead = number * every > std::int64_t{row_} * region_.columns + column_;
+    if (ahead) entry = entries_.at(number);
+    const bool is_last = behind > entries_.last();
+    stream_.limit(is_last ? stream_.file().size() : static_cast<std::size_t>(entries_.position_bits(behind) / 8));
+    return !ahead || enter(entry, entry_origin::packed);
+  }
+
+  /// Goes to the restart interval of the first wanted MCU of a row, if it is a later one.
+  bool enter_interval(int row) noexcept {
+    const std::int64_t wanted = std::int64_t{row} * region_.columns + region_.first_column;
+    const auto number = static_cast<unsigned>(wanted / stream_.header().restart_interval);
+    if (number == stream_.interval()) return true;
+    jpeg_entry entry;
+    return stream_.find_interval(number, entry) && enter(entry, entry_origin::restart_markers);
+  }
+
+  bool enter(const jpeg_entry& entry, entry_origin origin) noexcept {
+    row_ = static_cast<int>(entry.mcu / region_.columns);
+    column_ = static_cast<int>(entry.mcu % region_.columns);
+    result_.entries = origin;
+    return stream_.enter(entry);
+  }
+
+  /// Stores the samples of a segment.
+  bool store(const plane_tools& tools) noexcept {
+    bool tame = true;
+    const scan_header& header = stream_.header();
+    const segment_slots& slots = stream_.slots();
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+      const int largest = quantiser_[c].largest_dc;
+      int dc = stream_.predictors()[c];
+      unsigned highest = 0;
+      for (std::int16_t* const coefficients : slots.stored_of(c, mcus_)) {
+        dc += coefficients[0];
+        coefficients[0] = static_cast<std::int16_t>(dc);
+        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // a negative sum becomes a huge number
+      }
+      stream_.predictors()[c] = dc;
+      tame = tame && highest <= 2 * static_cast<unsigned>(largest);
+    }
+    if (!tame) return false;
+    slots.for_each_row(mcus_, [&](const row_of_pairs& r) {
+      const scan_component& k = header.component[r.component];
+      const plane_view& plane = result_.planes.component[r.component];
+      const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
+      const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
+      const std::size_t side = block_side_[r.component];
+      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
+                       plane.stride_bytes};
+      // Sides are 1, 2, 4 and 8; & 3 tells the compiler that the index is in range.
+      const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side)) & 3];
+      std::int16_t* coefficients = r.coefficients;
+      const auto quad = side == 8 ? tools.quad : nullptr;
+      const dequantiser& q = quantiser_[r.component];
+      for (std::size_t i = 0, done = 1; i < r.count; i += done) {
+        const quad_result two = quad && i + 1 < r.count ? quad(coefficients, q, to) : quad_result::untouched;
+        done = two == quad_result::untouched ? 1 : 2;
+        tame = (done == 2 ? two == quad_result::tame : transform(coefficients, q, to)) && tame;
+        coefficients += done * pair_coefficients;
+        to.samples += done * 2 * side;
+      }
+    });
+    return tame;
+  }
+
+  mcu_stream stream_;
+  mcu_region region_;
+  std::array<dequantiser, 3> quantiser_;
+  std::array<std::size_t, 3> block_side_{};
+  byte_memory plane_memory_;
+  int row_ = 0, column_ = 0;      // position of the segment's first MCU
+  std::size_t mcus_ = 0;          // MCUs of the segment
+  packed_entries entries_;
+  bool has_entries_ = false;      // packed ones
+  bool may_leave_out_ = false;    // there are entries of any kind
+  bool finished_ = true;
+  jpeg_planes_result result_;
+};
+
+}}}  // namespace millrace::detail

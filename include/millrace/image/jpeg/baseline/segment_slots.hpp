@@ -1,0 +1,133 @@
+// Lists the blocks of a segment (some MCUs of one row) in stream order, and says where their coefficients lie.
+//
+//   mr::detail::segment_slots slots;
+//   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
+//   stream.begin_segment(slots.stored(), mcus * slots.blocks_of_mcu(), true, stop);   // or slots.skipped(), ..., false
+//   // ... decode the segment
+//   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
+//
+// A segment has up to 24 blocks that are stored, or up to 96 that are skipped. An MCU has 1, 3, 4 or 6 blocks.
+// Coefficients are zeros after lay_out(). They are zeros before each segment if the caller leaves zeros in each row
+// that it uses, as the inverse DCTs do. A caller that stops in the middle of a segment calls lay_out() again.
+// Threads: one job's own.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/block_stream.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 6;
+/// A block takes at most 27 bits of DC and 63 times 26 bits of AC.
+constexpr std::size_t max_block_bytes = 209;
+
+/// Pairs of one component's blocks that lie side by side in a segment.
+struct row_of_pairs {
+  std::size_t component;
+  int block_row;                        // within the component's blocks of the segment
+  std::size_t count;
+  std::int16_t* coefficients;           // the first pair's; those of the next pairs follow
+};
+
+class segment_slots {
+ public:
+  using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
+
+  /// Returns whether the slots were laid out for such a picture, and in this object. After a move they still point into
+  /// the object that they came from.
+  bool are_of(const scan_header& h, const tables_of_components& tables) const noexcept {
+    bool same = components_ == static_cast<std::size_t>(h.components) && row_[0][0] == coefficients_.data();
+    for (std::size_t c = 0; same && c < components_; ++c)
+      same = tables_[c] == tables[c].get() && sampling_[c].horizontal == h.component[c].horizontal &&
+             sampling_[c].vertical == h.component[c].vertical;
+    return same;
+  }
+
+  void lay_out(const scan_header& h, const tables_of_components& tables) {
+    coefficients_.fill(0);
+    blocks_ = 0;
+    const auto count = static_cast<std::size_t>(h.components);
+    for (std::size_t c = 0; c < count; ++c) {
+      sampling_[c] = {h.component[c].horizontal, h.component[c].vertical};
+      tables_[c] = tables[c].get();
+      blocks_ += static_cast<std::size_t>(sampling_[c].horizontal * sampling_[c].vertical);
+    }
+    components_ = count;
+    std::size_t slot = 0, pairs = 0;
+    for (std::size_t c = 0; c < count; ++c)
+      for (std::size_t y = 0; y < static_cast<std::size_t>(sampling_[c].vertical); ++y) {
+        row_[c][y] = coefficients_.data() + pairs * pair_coefficients;
+        pairs += row_pairs(c, stored_mcus());
+      }
+    std::array<std::size_t, 3> listed{};
+    for (std::size_t m = 0; m < skipped_mcus(); ++m)
+      for (std::size_t c = 0; c < count; ++c)
+        for (int y = 0; y < sampling_[c].vertical; ++y)
+          for (int x = 0; x < sampling_[c].horizontal; ++x, ++slot) {
+            component_of_[slot] = static_cast<std::uint8_t>(c);
+            skipped_[slot] = {tables[c]->ac_skip.data(), nullptr, coefficients_.data(), tables[c].get(), 0};
+            if (slot >= stored_mcus() * blocks_) continue;
+            const std::size_t column = m * static_cast<std::size_t>(sampling_[c].horizontal) +
+                                       static_cast<std::size_t>(x);
+            std::int16_t* const block = row_[c][static_cast<std::size_t>(y)] + column / 2 * pair_coefficients +
+                                        column % 2 * right_block;
+            stored_[slot] = {tables[c]->ac.data(), nullptr, block, tables[c].get(), 0};
+            blocks_of_[c][listed[c]++] = block;
+          }
+    for (std::size_t i = 0; i < skipped_mcus() * blocks_; ++i)
+      skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
+    for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
+      stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
+    // A stream that has ended does one more look-up. Its stores have no effect on the result.
+    stored_[stored_mcus() * blocks_] = stored_[0];
+    skipped_[skipped_mcus() * blocks_] = skipped_[0];
+  }
+
+  std::size_t blocks_of_mcu() const noexcept { return blocks_; }
+  std::size_t stored_mcus() const noexcept { return stored_blocks / blocks_; }
+  std::size_t skipped_mcus() const noexcept { return skipped_blocks / blocks_; }
+  block_slot* stored() noexcept { return stored_.data(); }
+  block_slot* skipped() noexcept { return skipped_.data(); }
+  std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
+
+  /// Returns a component's blocks in the first `mcus` MCUs that were stored, in stream order.
+  std::span<std::int16_t* const> stored_of(std::size_t component, std::size_t mcus) const noexcept {
+    const sampling s = sampling_[component];
+    return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
+  }
+
+  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` MCUs that were stored. A last block without a
+  /// neighbor has a block of zeros beside it.
+  template <class Use>
+  void for_each_row(std::size_t mcus, const Use& use) const {
+    for (std::size_t c = 0; c < components_; ++c)
+      for (int y = 0; y < sampling_[c].vertical; ++y)
+        use(row_of_pairs{c, y, row_pairs(c, mcus), row_[c][static_cast<std::size_t>(y)]});
+  }
+
+ private:
+  struct sampling {
+    int horizontal, vertical;
+  };
+
+  std::size_t row_pairs(std::size_t component, std::size_t mcus) const noexcept {
+    return (mcus * static_cast<std::size_t>(sampling_[component].horizontal) + 1) / 2;
+  }
+
+  std::size_t components_ = 0, blocks_ = 1;
+  std::array<sampling, 3> sampling_{};
+  std::array<const component_tables*, 3> tables_{};
+  std::array<std::array<std::int16_t*, 2>, 3> row_{};                    // the first pair of each row of blocks
+  std::array<std::array<std::int16_t*, stored_blocks>, 3> blocks_of_{};
+  std::array<std::uint8_t, skipped_blocks> component_of_{};
+  std::array<block_slot, stored_blocks + 1> stored_{};
+  std::array<block_slot, skipped_blocks + 1> skipped_{};
+  alignas(64) std::array<std::int16_t, stored_blocks / 2 * pair_coefficients> coefficients_{};
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,110 @@
+// Tables that skip all symbols of a JPEG's stream that the next 12 bits hold, for blocks whose samples are not wanted.
+//
+//   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
+//   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
+//   const mr::detail::skip_entry e = table[window >> 52];
+//   bits += e.bits;
+//   k += e.advance;                                                 // + ends_block at the block's end
+//
+// Only the last symbol's code has to lie in the index, not its magnitude bits. So an entry takes 22 bits at most.
+// Without the block's end an entry advances by 64 or less. So bit 6 of the sum shows every step beyond the end.
+// Threads: pure.
+// Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/coefficient_table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct skip_entry {
+  std::uint8_t bits, advance;
+};
+
+constexpr unsigned skip_index_bits = 12;
+constexpr std::size_t skip_entries = std::size_t{1} << skip_index_bits;
+using skip_table = std::array<skip_entry, skip_entries>;
+
+/// Returns an entry as a word, bits + 256 * advance, so that entries can be added.
+constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
+  return static_cast<std::uint16_t>(bits | advance << 8);
+}
+
+/// Writes `first` plus each of `count` followers, or `first` alone where the sum would advance too far.
+/// `followers` are the entries for the rest of the index.
+inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
+                            const std::uint16_t* followers) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto both = static_cast<std::uint16_t>(first + followers[i]);
+    // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, shows that it is 64 or
+    // more. This holds whether or not the block ends there.
+    const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
+    to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
+  }
+}
+
+/// Holds the symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
+/// An entry is 0 if the window does not hold a whole code word.
+class skippable_symbols {
+ public:
+  explicit skippable_symbols(const huffman_code& ac) {
+    words_.fill(0);
+    for (unsigned window = 1; window <= skip_index_bits; ++window) fill(window, ac);
+  }
+  const std::uint16_t* of(unsigned window) const noexcept { return words_.data() + (std::size_t{1} << window); }
+
+ private:
+  void fill(unsigned window, const huffman_code& ac) {
+    std::uint16_t* at = words_.data() + (std::size_t{1} << window);
+    ac.for_each([&](unsigned length, unsigned byte) {
+      if (length > window) return;
+      const ac_symbol s(byte);
+      const std::size_t count = std::size_t{1} << (window - length);
+      const std::uint16_t first = packed_skip(length + s.size, s.advance());
+      if (!s.usual()) std::fill_n(at, count, std::uint16_t{0});
+      else if (s.ends() || length + s.size >= window) std::fill_n(at, count, first);
+      else
+        for (std::size_t i = 0, rest = window - length - s.size; i < count; i += std::size_t{1} << rest)
+          append_followed(at + i, std::size_t{1} << rest, first, of(static_cast<unsigned>(rest)));
+      at += count;
+    });
+  }
+
+  std::array<std::uint16_t, 2 * skip_entries> words_;
+};
+
+constexpr skip_entry unpacked_skip(std::uint16_t word) noexcept {
+  if ((word & 255) == 0) return {0, slow_advance};
+  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8)};
+}
+
+inline void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
+  std::transform(ac_words.of(skip_index_bits), ac_words.of(skip_index_bits) + skip_entries, table.begin(),
+                 unpacked_skip);
+}
+
+inline void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
+  std::array<std::uint16_t, skip_entries> words{};
+  std::uint16_t* at = words.data();
+  dc.for_each([&](unsigned length, unsigned size) {
+    if (length > skip_index_bits) return;
+    const std::size_t count = std::size_t{1} << (skip_index_bits - length);
+    const unsigned total = length + size;
+    constexpr unsigned longest = 22;
+    if (size <= largest_dc_size && total <= longest) {
+      const std::uint16_t first = packed_skip(total, 1);
+      if (total >= skip_index_bits) std::fill_n(at, count, first);
+      else
+        for (std::size_t i = 0, rest = skip_index_bits - total; i < count; i += std::size_t{1} << rest)
+          append_followed(at + i, std::size_t{1} << rest, first, ac_words.of(static_cast<unsigned>(rest)));
+    }
+    at += count;
+  });
+  std::transform(words.begin(), words.end(), table.begin(), unpacked_skip);
+}
+
+}}}  // namespace millrace::detail

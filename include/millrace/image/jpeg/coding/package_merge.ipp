@@ -1,0 +1,53 @@
+// Defines what package_merge.hpp declares.
+#pragma once
+
+#include <millrace/image/jpeg/coding/package_merge.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A level is a length of words; levels begin with the longest. The list of a level holds the symbols that may have
+/// words so long, and the pairs of the list before it. It is in ascending order of weights. Only the places that hold
+/// symbols are kept of a list: the symbols in any part at its front are the lightest ones.
+MILLRACE_INLINE void package_merge(std::span<const std::uint64_t> weights, std::span<const std::uint8_t> longest,
+                                   std::span<std::uint8_t> lengths) {
+  std::vector<std::size_t> lightest(weights.size());
+  std::iota(lightest.begin(), lightest.end(), std::size_t{0});
+  std::sort(lightest.begin(), lightest.end(), [&](std::size_t a, std::size_t b) {
+    if (weights[a] != weights[b]) return weights[a] < weights[b];
+    return longest[a] != longest[b] ? longest[a] > longest[b] : a > b;
+  });
+
+  std::vector<std::vector<bool>> levels;
+  std::vector<std::uint64_t> list, merged;
+  for (unsigned length = *std::max_element(longest.begin(), longest.end()); length > 0; --length) {
+    auto& is_symbol = levels.emplace_back();
+    const auto end = std::find_if(lightest.begin(), lightest.end(), [&](auto s) { return longest[s] < length; });
+    const auto symbols = static_cast<std::size_t>(end - lightest.begin()), pairs = list.size() / 2;
+    merged.clear();
+    for (std::size_t symbol = 0, pair = 0; symbol < symbols || pair < pairs;) {
+      const auto weight_of_pair = [&] { return list[2 * pair] + list[2 * pair + 1]; };
+      const bool takes_symbol =
+          pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());
+      merged.push_back(takes_symbol ? weights[lightest[symbol]] : weight_of_pair());
+      ++(takes_symbol ? symbol : pair);
+      is_symbol.push_back(takes_symbol);
+    }
+    list.swap(merged);
+  }
+
+  std::fill(lengths.begin(), lengths.end(), std::uint8_t{0});
+  std::size_t taken = 2 * weights.size() - 2;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    const auto symbols =
+        static_cast<std::size_t>(std::count(level->begin(), level->begin() + static_cast<std::ptrdiff_t>(taken), true));
+    for (std::size_t i = 0; i < symbols; ++i) ++lengths[lightest[i]];
+    taken = 2 * (taken - symbols);
+  }
+}
+
+}}}  // namespace millrace::detail

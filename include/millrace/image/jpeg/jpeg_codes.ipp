@@ -1,0 +1,139 @@
+// Defines what jpeg_codes.hpp declares.
+#pragma once
+
+#include <millrace/image/jpeg/jpeg_codes.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/image/jpeg/coding/package_merge.hpp>
+
+#include <algorithm>
+#include <bitset>
+#include <numeric>
+#include <vector>
+
+#include <millrace/base/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Returns true for the symbols of 8-bit baseline JPEGs: sizes of 1 to 10, the block's end, and 16 zeros.
+constexpr bool is_baseline_ac_symbol(unsigned symbol) noexcept {
+  const unsigned size = symbol & 15;
+  return (size >= 1 && size <= 10) || symbol == 0x00 || symbol == 0xf0;
+}
+constexpr bool is_baseline_dc_symbol(unsigned symbol) noexcept { return symbol < jpeg_symbol_counts::dc_symbols; }
+
+struct code_limits {
+  unsigned longest = 16;
+  double rare = 0;
+};
+
+/// Writes a code as in DHT. A further symbol that never comes gets the last one of the longest words, all ones.
+MILLRACE_INLINE void write_limited_code(std::span<const std::uint64_t> counts, bool (*is_symbol)(unsigned),
+                                        const code_limits& limits, std::span<std::uint8_t> to) {
+  constexpr unsigned longest_of_all = 16;
+  const double all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  std::vector<std::uint8_t> symbols, longest;
+  std::vector<std::uint64_t> weights;
+  for (unsigned s = 0; s < counts.size(); ++s)
+    if (is_symbol(s)) {
+      symbols.push_back(static_cast<std::uint8_t>(s));
+      weights.push_back(counts[s]);
+      const bool is_rare = static_cast<double>(counts[s]) < limits.rare * all;
+      longest.push_back(static_cast<std::uint8_t>(is_rare ? longest_of_all : limits.longest));
+    }
+  weights.push_back(0);
+  longest.push_back(*std::max_element(longest.begin(), longest.end()));
+  std::vector<std::uint8_t> lengths(weights.size());
+  package_merge(weights, longest, lengths);
+  std::fill(to.begin(), to.end(), std::uint8_t{0});
+  auto next = to.begin() + 16;
+  for (unsigned length = 1; length <= longest_of_all; ++length)
+    for (std::size_t i = 0; i < symbols.size(); ++i)
+      if (lengths[i] == length) {
+        ++to[length - 1];
+        *next++ = symbols[i];
+      }
+}
+
+/// Returns true if the code has a word for each symbol, and none that is all ones.
+MILLRACE_INLINE bool is_whole_code(std::span<const std::uint8_t> code, bool (*is_symbol)(unsigned)) {
+  std::uint32_t words = 0, used = 0;   // used: of 2^16
+  for (unsigned length = 1; length <= 16; ++length) {
+    words += code[length - 1];
+    used += std::uint32_t{code[length - 1]} << (16 - length);
+  }
+  std::bitset<256> found;
+  for (const std::uint8_t symbol : code.subspan(16)) {
+    if (!is_symbol(symbol)) return false;
+    found.set(symbol);
+  }
+  const std::size_t symbols = code.size() - 16;
+  return words == symbols && found.count() == symbols && used < std::uint32_t{1} << 16;
+}
+
+MILLRACE_INLINE void append_hex(std::string& text, std::span<const std::uint8_t> code) {
+  for (const unsigned byte : code) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+}
+
+/// Returns false if the text ends too early or holds no digits.
+MILLRACE_INLINE bool take_hex(std::string_view& text, std::span<std::uint8_t> code) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  if (text.size() < 2 * code.size()) return false;
+  for (auto& byte : code) {
+    const int high = digit(text[0]), low = digit(text[1]);
+    if (high < 0 || low < 0) return false;
+    byte = static_cast<std::uint8_t>(high * 16 + low);
+    text.remove_prefix(2);
+  }
+  return true;
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE jpeg_codes::jpeg_codes(const jpeg_symbol_counts& counts, const jpeg_codes_options& options) {
+  if (options.longest_dc < 4 || options.longest_dc > 16 || options.longest_ac < 8 || options.longest_ac > 16 ||
+      !(options.rare >= 0 && options.rare <= 1))
+    throw setup_error("codes of a JPEG with words of at most " + std::to_string(options.longest_dc) + " (DC) and " +
+                          std::to_string(options.longest_ac) + " (AC) bits, but for symbols with a share of " +
+                          std::to_string(options.rare) + ", are not possible",
+                      "Give 4 to 16, 8 to 16 and 0 to 1", {.stage = "jpeg"});
+  for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t) {
+    detail::write_limited_code(counts.dc[t], detail::is_baseline_dc_symbol,
+                               {.longest = options.longest_dc, .rare = 0}, dc_[t]);
+    detail::write_limited_code(counts.ac[t], detail::is_baseline_ac_symbol,
+                               {.longest = options.longest_ac, .rare = options.rare}, ac_[t]);
+  }
+}
+
+MILLRACE_INLINE std::string jpeg_codes::text() const {
+  std::string text;
+  for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t) {
+    detail::append_hex(text, dc_[t]);
+    detail::append_hex(text, ac_[t]);
+  }
+  return text;
+}
+
+MILLRACE_INLINE jpeg_codes jpeg_codes::from_text(std::string_view text) {
+  jpeg_codes made;
+  bool good = true;
+  std::string_view rest = text;
+  for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t)
+    good = good && detail::take_hex(rest, made.dc_[t]) && detail::take_hex(rest, made.ac_[t]) &&
+           detail::is_whole_code(made.dc_[t], detail::is_baseline_dc_symbol) &&
+           detail::is_whole_code(made.ac_[t], detail::is_baseline_ac_symbol);
+  if (!good || !rest.empty())
+    throw setup_error("a text does not hold the codes of JPEGs: got '" + printable(text.substr(0, 40)) +
+                          "', expected hexadecimal digits of codes that have a word for every symbol",
+                      "Give what jpeg_codes::text() returned", {.stage = "jpeg"});
+  return made;
+}
+
+}}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -1,0 +1,86 @@
+// Reads a JPEG's markers before any pixel is decoded: size, components, coding process, EXIF orientation.
+//
+//   mr::jpeg_header h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
+//   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
+//
+// Errors: data_error if the bytes are not a JPEG, are cut short, or use a coding process that is not supported. If the
+// bytes look like another format, the message names it. Threads: any; pure functions.
+// Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/plan/exif_orientation.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+using detail::jpeg_refusal;        // why the built-in decoder leaves a file to libjpeg-turbo
+using detail::refusal_name;
+
+/// The facts that a JPEG's headers state about the picture.
+struct jpeg_header {
+  std::size_t width = 0;     ///< pixels, as stored (before any orientation)
+  std::size_t height = 0;    ///< pixels, as stored (before any orientation)
+  int components = 0;        ///< 1 (gray), 3 (color) or 4 (CMYK)
+  bool progressive = false;
+  bool arithmetic = false;   ///< arithmetic instead of Huffman coding
+  int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 if there is no tag
+};
+
+namespace detail {
+
+/// Returns the name of the format whose files begin like `data`; empty if it is unknown.
+std::string_view sniff_format(std::span<const std::byte> data) noexcept;
+
+/// A format of which a file looks like: its name with an article, and what to do. Both are empty if it is unknown.
+struct picture_format_hint {
+  std::string_view name{};
+  std::string advice{};
+};
+
+/// Returns what a file is that the caller cannot read, and how to read it.
+picture_format_hint hint_on_format(std::span<const std::byte> data);
+
+/// Returns the message for bytes of another format than `expected`, such as "a JPEG".
+std::string other_format_message(std::span<const std::byte> data, const std::string& expected);
+
+[[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
+
+std::string first_bytes(std::span<const std::byte> data);
+
+[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data);
+
+void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
+                       jpeg_header& header);
+
+}  // namespace detail
+
+/// Returns the facts in the JPEG's frame header. The orientation comes from an EXIF segment before the frame header.
+/// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
+/// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
+jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
+
+/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it. The
+/// headers of all scans of a progressive file are looked for. Damage in the file's data may still leave it to libjpeg.
+jpeg_refusal refusal_of_header(std::span<const std::byte> file);
+
+/// Options of jpeg_metadata().
+struct jpeg_metadata_options {
+  bool color_profile = true;   ///< keeps the ICC profile, which describes the pixels of this file
+};
+
+/// Returns the segments that say what the picture is (EXIF, comments, ICC profile), complete and in their order. It
+/// leaves out the segments that say how the file is coded (JFIF, Adobe): another encoder writes its own.
+std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/jpeg/jpeg_header.ipp>
+#endif

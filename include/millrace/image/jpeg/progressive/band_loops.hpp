@@ -1,0 +1,78 @@
+// Builds the loops of band_stream.hpp for several processors, and picks those for the one that runs the program.
+//
+//   const auto loops = mr::detail::band_loops::best();
+//   bool whole = loops.run(scan.refines, stored, stream, blocks);   // false: the data are damaged
+//
+// Each member function names its target. So a build for any x86-64 contains all of them.
+// Threads: no shared state.
+#pragma once
+
+#include <millrace/image/jpeg/progressive/band_stream.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct portable_bands {
+  template <bool store>
+  static bool first(band_stream& s, const block_run& run) {
+    return decode_first<portable_sets, store>(s, run);
+  }
+  template <bool store>
+  static bool refinement(band_stream& s, const block_run& run) {
+    return decode_refinement<portable_sets, store>(s, run);
+  }
+};
+
+#ifdef __x86_64__
+struct bmi2_bands {
+  template <bool store>
+  [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool first(band_stream& s, const block_run& run) {
+    return decode_first<bmi2_sets, store>(s, run);
+  }
+  template <bool store>
+  [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool refinement(band_stream& s, const block_run& run) {
+    return decode_refinement<bmi2_sets, store>(s, run);
+  }
+};
+#endif
+
+class band_loops {
+ public:
+  static band_loops portable() noexcept { return of<portable_bands>(); }
+  static band_loops best() noexcept {
+#ifdef __x86_64__
+    if (has_fast_code()) return of<bmi2_bands>();
+#endif
+    return portable();
+  }
+
+  /// Returns whether this processor spreads bits by one fast instruction. On Zen 1 and 2 it takes hundreds of cycles.
+  static bool has_fast_code() noexcept {
+#ifdef __x86_64__
+    return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
+           __builtin_cpu_supports("popcnt") != 0 && __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
+#else
+    return false;
+#endif
+  }
+
+  bool run(bool refines, bool stored, band_stream& s, const block_run& blocks) const {
+    return loops_[2 * refines + stored](s, blocks);
+  }
+
+ private:
+  using loop = bool (*)(band_stream&, const block_run&);
+
+  template <class Bands>
+  static band_loops of() noexcept {
+    band_loops all;
+    all.loops_[0] = Bands::template first<false>;
+    all.loops_[1] = Bands::template first<true>;
+    all.loops_[2] = Bands::template refinement<false>;
+    all.loops_[3] = Bands::template refinement<true>;
+    return all;
+  }
+
+  loop loops_[4] = {};
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,108 @@
+// Tables that turn the next 10 bits of a progressive scan into one symbol with its sign.
+//
+//   mr::detail::band_table table;
+//   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
+//   mr::detail::band_entry e = table[window];             // the stream's next bits, from the topmost down
+//   if (e.kind == mr::detail::band_entry::long_word) e = table.find(window);
+//   k += e.run;
+//   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
+//
+// An entry takes 26 bits at most. Threads: const members may run in several threads at once.
+// Source: ITU-T T.81 F.1.2.1 and G.1.2.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/coefficient_table.hpp>
+#include <millrace/image/jpeg/baseline/huffman_code.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
+
+struct alignas(8) band_entry {
+  /// The kind of an entry: a run of zeros alone, or with the coefficient behind it; the end of this block and of
+  /// others; a word that is longer than the index; a word that is impossible, or a coefficient beyond those of pixels.
+  enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, odd = 4 };
+
+  std::uint8_t bits;        // taken from the stream, without those of a run of blocks
+  std::uint8_t run;         // zeros before the coefficient; at an end: the bits of the run of blocks
+  std::uint8_t shift;       // of the window to the magnitude: 64 - bits
+  std::uint8_t magnitude;   // its size in bits
+  std::int16_t bias;        // added to the magnitude bits
+  std::uint8_t kind;
+};
+
+class band_table {
+ public:
+  static constexpr unsigned index_bits = 10;
+
+  struct use {
+    band_kind kind;
+    unsigned low;   // place of the scan's lowest bit
+  };
+
+  /// Returns false for an impossible code.
+  bool build(code_bytes bytes, use for_what) {
+    use_ = for_what;
+    if (!code_.assign(bytes)) return false;
+    bool possible = true;
+    band_entry* at = entries_.data();
+    code_.for_each([&](unsigned length, unsigned byte) {
+      possible = possible && (use_.kind != band_kind::dc || byte <= largest_dc_symbol);
+      const band_entry e = entry_of(length, byte, false);
+      if (length > index_bits || (length == index_bits && e.magnitude > 0)) {
+        if (length > index_bits) return;
+        *at++ = rare(band_entry::long_word);
+        return;
+      }
+      const std::size_t count = std::size_t{1} << (index_bits - length);
+      std::fill_n(at, count, entry_of(length, byte, true));
+      if (e.magnitude > 0) std::fill_n(at, count / 2, e);
+      at += count;
+    });
+    std::fill(at, entries_.data() + entries_.size(), rare(band_entry::long_word));
+    return possible;
+  }
+
+  const band_entry& operator[](std::uint64_t window) const noexcept { return entries_[window >> (64 - index_bits)]; }
+
+  /// Decodes a word of any length.
+  [[gnu::noinline]] band_entry find(std::uint64_t window) const noexcept {
+    const auto [length, byte] = code_.find(window);
+    if (length == 0) return rare(band_entry::odd);
+    return entry_of(length, byte, (window << length >> 63) != 0);
+  }
+
+ private:
+  static constexpr unsigned largest_dc_symbol = 15;   // libjpeg has an error for others
+
+  static constexpr band_entry rare(std::uint8_t kind) noexcept { return {1, 0, 63, 0, 0, kind}; }
+
+  /// `positive` is the magnitude's first bit.
+  band_entry entry_of(unsigned length, unsigned byte, bool positive) const noexcept {
+    if (use_.kind == band_kind::dc && byte > largest_dc_symbol) return rare(band_entry::odd);
+    const unsigned run = use_.kind == band_kind::dc ? 0 : byte >> 4;
+    const unsigned size = use_.kind == band_kind::dc ? byte : byte & 15;
+    const auto made = [&](unsigned zeros, unsigned magnitude, int bias, std::uint8_t kind) {
+      return band_entry{static_cast<std::uint8_t>(length + magnitude), static_cast<std::uint8_t>(zeros),
+                        static_cast<std::uint8_t>(64 - length - magnitude), static_cast<std::uint8_t>(magnitude),
+                        static_cast<std::int16_t>(bias), kind};
+    };
+    const int below = positive ? 0 : 1 - (1 << size);
+    if (use_.kind == band_kind::dc) return made(0, size, size == 0 ? 0 : below, band_entry::coefficient);
+    if (size == 0) return made(run, 0, 0, run == 15 ? band_entry::zeros : band_entry::end_of_band);
+    if (size + use_.low > largest_ac_size || (use_.kind == band_kind::refining_ac && size != 1))
+      return rare(band_entry::odd);
+    return made(run, size, below, band_entry::coefficient);
+  }
+
+  std::array<band_entry, std::size_t{1} << index_bits> entries_;
+  huffman_code code_;
+  use use_{};
+};
+
+}}}  // namespace millrace::detail

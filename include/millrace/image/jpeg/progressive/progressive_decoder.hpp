@@ -1,0 +1,197 @@
+// Decodes progressive JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
+//
+//   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
+//   mr::detail::jpeg_planes_result got = decoder.decode(request);      // see jpeg_planes_request.hpp
+//   if (got) use(got.planes); else by_libjpeg(request, got.refusal);   // a refusal says why
+//
+// All scans of the whole picture are gone through, as libjpeg does before it gives the first row. So both see the same
+// damage. Coefficients are kept, and transformed, for the region only.
+// Refused as by plane_job.hpp: whatever libjpeg might warn of or give another value for. In addition: files whose scans
+// leave bits of coefficients out, because libjpeg smooths over those, and files beyond the request's limits of scans
+// and memory. The limit of memory is that of libjpeg, which keeps the coefficients of the whole picture.
+// Lifetime: planes are valid until the decoder's next call. Errors: throws std::bad_alloc only.
+// Threads: one decoder per worker. Source: ITU-T T.81 annex G.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/plane_job.hpp>
+#include <millrace/image/jpeg/progressive/band_loops.hpp>
+#include <millrace/image/jpeg/progressive/dc_scans.hpp>
+#include <millrace/image/jpeg/progressive/scan_data.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class progressive_decoder {
+ public:
+  enum class code { best, portable };
+
+  /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
+  explicit progressive_decoder(code choice = code::best) {
+    if (choice == code::portable) return;
+    tools_.take_best();
+    loops_ = band_loops::best();
+  }
+
+  /// Returns whether this processor has the instructions of the fast code. The portable code is right, but slower than
+  /// libjpeg-turbo.
+  static bool has_fast_code() noexcept { return band_loops::has_fast_code(); }
+
+  /// Decodes one picture. The planes are valid until the next call.
+  jpeg_planes_result decode(const jpeg_planes_request& ask) {
+    if constexpr (std::endian::native != std::endian::little) return {jpeg_refusal::machine, {}};
+    jpeg_planes_result result;
+    result.refusal = decode_to(ask, result.planes);
+    if (!result) result.planes = {};
+    return result;
+  }
+
+ private:
+  jpeg_refusal decode_to(const jpeg_planes_request& ask, jpeg_planes& planes) {
+    const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
+    header_ = {};
+    progressive_reader reader(file, header_);
+    progressive_scan scan;
+    bool laid_out = false;
+    for (std::size_t at = 2;; at = data_.end_offset()) {
+      const auto [what, why] = reader.next(at, scan);
+      if (what == progressive_reader::refused) return why;
+      if (what == progressive_reader::found_end) break;
+      if (reader.scans() > ask.max_scans) return jpeg_refusal::limits;
+      if (!laid_out)
+        if (const auto not_so = lay_out(ask); not_so != jpeg_refusal::none) return not_so;
+      laid_out = true;
+      data_.begin(file, scan.data_offset_bytes, stream_memory_);
+      if (const auto not_so = decode_scan(scan); not_so != jpeg_refusal::none) return not_so;
+    }
+    if (!reader.refined()) return jpeg_refusal::unrefined;
+    return transform(ask, planes) ? jpeg_refusal::none : jpeg_refusal::wild_values;
+  }
+
+  /// Everything is checked before memory is allocated for the pixels that a header promises.
+  jpeg_refusal lay_out(const jpeg_planes_request& ask) {
+    if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
+    region_ = mcu_region(header_, ask);
+    std::size_t blocks = 0;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
+      blocks += static_cast<std::size_t>(header_.component[c].horizontal * header_.component[c].vertical);
+    blocks *= static_cast<std::size_t>(region_.columns) * static_cast<std::size_t>(region_.rows);
+    if (ask.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has a bit or more for each
+    constexpr std::size_t libjpegs_block_bytes = 128, around_bytes = std::size_t{1} << 20, column_bytes = 256;
+    const std::size_t libjpegs_bytes =
+        blocks * libjpegs_block_bytes + static_cast<std::size_t>(header_.width) * column_bytes + around_bytes;
+    if (libjpegs_bytes > ask.max_memory_bytes) return jpeg_refusal::limits;
+    store_.lay_out(header_, region_);
+    return jpeg_refusal::none;
+  }
+
+  jpeg_refusal decode_scan(const progressive_scan& scan) {
+    const scan_grid grid(header_, scan);
+    return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
+  }
+
+  /// Calls part(row, from, to) for the MCUs of a row that lie in one interval, and begin() where an interval begins.
+  template <class Begin, class Part>
+  jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
+                             const Begin& begin, const Part& part) {
+    bit = data_.begin_bit();
+    begin();
+    std::size_t left = scan.restart_interval;
+    for (std::size_t row = 0; row < grid.rows; ++row)
+      for (std::size_t from = 0; from < grid.columns;) {
+        std::size_t to = grid.columns;
+        if (scan.restart_interval > 0) {
+          if (left == 0) {
+            if (!data_.next_interval(bit)) return jpeg_refusal::damaged;
+            bit = data_.begin_bit();
+            begin();
+            left = scan.restart_interval;
+          }
+          to = std::min(to, from + left);
+          left -= to - from;
+        }
+        if (const auto why = part(row, from, to); why != jpeg_refusal::none) return why;
+        from = to;
+      }
+    return data_.ends_at(bit) ? jpeg_refusal::none : jpeg_refusal::damaged;
+  }
+
+  jpeg_refusal decode_dc(const progressive_scan& scan, const scan_grid& grid) {
+    for (std::size_t i = 0; !scan.refines && i < scan.components; ++i)
+      if (!dc_tables_[i].build(scan.dc[i], {band_kind::dc, scan.low})) return jpeg_refusal::tables;
+    dc_scan dc(scan, grid, dc_tables_, store_);
+    std::uintptr_t bit = 0;
+    return for_each_part(scan, grid, bit, [&] { dc.begin_interval(); },
+                         [&](std::size_t row, std::size_t from, std::size_t to) {
+                           return dc.decode(bit, data_.end_bit(), row, from, to);
+                         });
+  }
+
+  jpeg_refusal decode_band(const progressive_scan& scan, const scan_grid& grid) {
+    const auto kind = scan.refines ? band_kind::refining_ac : band_kind::first_ac;
+    if (!ac_table_.build(scan.ac, {kind, scan.low})) return jpeg_refusal::tables;
+    const std::size_t c = scan.component[0];
+    band_stream stream{.table = &ac_table_, .first = scan.first, .last = scan.last, .low = scan.low};
+    const auto decode = [&](std::size_t row, std::size_t from, std::size_t to, bool stored) {
+      return from >= to || loops_.run(scan.refines, stored, stream, store_.run(c, row, from, to));
+    };
+    return for_each_part(
+        scan, grid, stream.bit,
+        [&] {
+          stream.blocks_passed = 0;
+          stream.end_bit = data_.end_bit();
+        },
+        [&](std::size_t row, std::size_t from, std::size_t to) {
+          std::size_t first = to, end = to;   // of the blocks within the region
+          if (store_.row_is_stored(c, row)) {
+            first = std::clamp(store_.first_stored_column(c), from, to);
+            end = std::clamp(store_.end_stored_column(c), from, to);
+          }
+          const bool whole = decode(row, from, first, false) && decode(row, first, end, true) &&
+                             decode(row, end, to, false);
+          return whole ? jpeg_refusal::none : jpeg_refusal::damaged;
+        });
+  }
+
+  /// Returns false if values are wild.
+  bool transform(const jpeg_planes_request& ask, jpeg_planes& planes) {
+    planes = lay_out_planes(header_, region_, ask.eighths, plane_memory_);
+    std::array<dequantiser, 3> quantiser;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
+      quantiser[c] = dequantiser(header_.component[c].quantiser);
+    bool tame = true;
+    store_.clear_filling(header_);
+    store_.for_each_row([&](const stored_row& r) {
+      const auto side = static_cast<std::size_t>(block_side(header_, r.component, ask.eighths));
+      const auto inverse_dct = tools_.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
+      const dequantiser& q = quantiser[r.component];
+      const plane_view& plane = planes.component[r.component];
+      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * r.row * plane.stride_bytes, plane.stride_bytes};
+      std::int16_t* pair = r.coefficients;
+      for (std::size_t i = 0; i < r.pairs && tame; ++i, pair += pair_coefficients, to.samples += 2 * side) {
+        const int left = pair[0], right = pair[right_block];
+        tame = left <= q.largest_dc && left >= -q.largest_dc && right <= q.largest_dc && right >= -q.largest_dc &&
+               inverse_dct(pair, q, to);
+      }
+    });
+    if (tame) store_.leave_zeros();
+    return tame;
+  }
+
+  plane_tools tools_;
+  band_loops loops_ = band_loops::portable();
+  scan_header header_;
+  mcu_region region_;
+  coefficient_store store_;
+  scan_data data_;
+  dc_scan::tables dc_tables_;
+  band_table ac_table_;
+  byte_memory stream_memory_, plane_memory_;
+};
+
+}}}  // namespace millrace::detail

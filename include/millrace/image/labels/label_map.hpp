@@ -1,0 +1,121 @@
+// A label map beside a picture (classes of pixels, instances): rendered by the picture's geometry, never blended.
+//
+//   struct example { mr::picture pixels; mr::label_map<> classes; };
+//   example prepare(const mr::record& r, mr::rng& rng) {
+//     mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
+//     return {p, mr::labels(r["seg.png"]).apply(p.geometry())};
+//   }
+//
+//   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
+//
+// Instances, with more than 256 numbers: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
+// Each output takes the sample of the source pixel that holds its center. It is computed in integers: source pixel
+// floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. So a map lies exactly
+// where the picture does, after any crops, resizes, flips and orientation. `fast` pictures have the maps of exact ones.
+// The map has to have the size of the stored picture, and is turned with it by the picture's EXIF orientation. A map
+// that was drawn on the turned picture takes p.geometry().upright().
+// Formats: label_source.hpp. Without apply() the whole map is rendered.
+// Errors: labels() throws data_error for a field that is no map or is damaged. apply() throws it for a map of another
+// size than the picture's. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
+// of its bytes alive; borrowed bytes as in picture.hpp.
+#pragma once
+
+#include <millrace/image/labels/label_source.hpp>
+#include <millrace/image/plan/geometry.hpp>
+#include <millrace/item/borrowed_guard.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Replaces samples that are no class.
+struct label_options {
+  std::uint32_t classes = 0;    ///< samples are classes if they are below this; 0: all are
+  std::uint32_t ignore = 255;   ///< replaces samples that are no class
+};
+
+namespace detail {
+
+/// A label map and the geometry to render it by, for either type of elements.
+class label_plan {
+ public:
+  label_plan(bytes field, std::size_t element_bytes, const label_options& options);
+
+  void apply(const geometry& g);
+  std::array<std::size_t, 2> shape() const noexcept { return {geometry_.height(), geometry_.width()}; }
+  picture_size stored() const noexcept { return {.width = source_.width, .height = source_.height}; }
+  const bytes& data() const noexcept { return source_.field; }
+
+  /// Writes the row. Throws setup_error for another size than that of the shape.
+  void render(std::span<std::uint8_t> row, scratch& s) const;
+  void render(std::span<std::uint16_t> row, scratch& s) const;
+
+ private:
+  void check_row(std::size_t count) const;
+
+  label_source source_;
+  borrowed_guard guard_;
+  geometry geometry_;
+  label_options options_;
+};
+
+}  // namespace detail
+
+/// A label map and its plan: renders `[height, width]` of T.
+template <class T = std::uint8_t>
+  requires std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t>
+class label_map {
+ public:
+  using element = T;
+
+  /// Reads the header and plans the whole map; see labels().
+  explicit label_map(bytes field, const label_options& options = {}) : plan_(std::move(field), sizeof(T), options) {}
+
+  /// Returns [height, width] of the result.
+  std::array<std::size_t, 2> shape() const noexcept { return plan_.shape(); }
+  /// Returns the size of the stored map in pixels.
+  picture_size stored() const noexcept { return plan_.stored(); }
+  /// Returns the bytes of the file.
+  const bytes& data() const noexcept { return plan_.data(); }
+
+  /// Renders by this geometry. Throws data_error if the map has not the size that the geometry is for.
+  label_map apply(const geometry& g) const& { return label_map(*this).apply(g); }
+  label_map apply(const geometry& g) && {
+    plan_.apply(g);
+    return std::move(*this);
+  }
+
+  /// Writes the labels into `row`, which has height * width elements. Throws setup_error if it has another size.
+  void render(std::span<T> row, scratch& s) const { plan_.render(row, s); }
+
+  /// Renders now and returns the labels, [height, width].
+  tensor<T, 2> values() const {
+    scratch own;
+    tensor<T, 2> made(shape());
+    render(made.span(), own);
+    return made;
+  }
+
+ private:
+  detail::label_plan plan_;
+};
+
+/// Returns a plan of the whole label map in `field`. Reads only the header.
+/// Throws data_error if the field is no label map, is damaged, or has samples that do not fit T.
+template <class T = std::uint8_t>
+label_map<T> labels(bytes field, const label_options& options = {}) {
+  return label_map<T>(std::move(field), options);
+}
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/labels/label_map.ipp>
+#endif

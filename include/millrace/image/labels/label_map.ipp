@@ -1,0 +1,124 @@
+// Defines what label_map.hpp declares.
+#pragma once
+
+#include <millrace/image/labels/label_map.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/record.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The source pixel of each row and column of a result; kept from map to map.
+struct label_pixels {
+  std::vector<std::uint32_t> rows, columns;
+};
+
+struct one_byte {
+  static unsigned sample(const std::byte* row, std::size_t x) noexcept { return std::to_integer<unsigned>(row[x]); }
+};
+
+template <bool BigEndian>
+struct two_bytes {
+  static unsigned sample(const std::byte* row, std::size_t x) noexcept {
+    const auto first = std::to_integer<unsigned>(row[2 * x]), second = std::to_integer<unsigned>(row[2 * x + 1]);
+    return BigEndian ? first << 8 | second : second << 8 | first;
+  }
+};
+
+template <class Sample, class T>
+void gather_labels(const label_rows& from, const label_pixels& pixels, bool transposed, T* to) noexcept {
+  const auto row_of = [&](std::uint32_t y) { return from.data + (y - from.first) * from.stride_bytes; };
+  const std::size_t rows = pixels.rows.size(), columns = pixels.columns.size();
+  if (transposed) {
+    for (std::size_t y = 0; y < rows; ++y) {
+      const std::byte* const row = row_of(pixels.rows[y]);
+      for (std::size_t x = 0; x < columns; ++x)
+        to[x * rows + y] = static_cast<T>(Sample::sample(row, pixels.columns[x]));
+    }
+    return;
+  }
+  for (std::size_t y = 0; y < rows; ++y, to += columns) {
+    if (y > 0 && pixels.rows[y] == pixels.rows[y - 1]) {
+      std::memcpy(to, to - columns, columns * sizeof(T));
+      continue;
+    }
+    const std::byte* const row = row_of(pixels.rows[y]);
+    for (std::size_t x = 0; x < columns; ++x) to[x] = static_cast<T>(Sample::sample(row, pixels.columns[x]));
+  }
+}
+
+template <class T>
+void render_labels(const label_source& source, const resize_plan& plan, const label_options& options,
+                   std::span<T> row, scratch& s) {
+  auto& pixels = s.get<label_pixels>();
+  nearest_pixels(plan.rows, pixels.rows);
+  nearest_pixels(plan.columns, pixels.columns);
+  const auto [top, bottom] = std::minmax(pixels.rows.front(), pixels.rows.back());
+  const label_rows from = source.rows_of(source, top, std::size_t{bottom} + 1, s);
+  if (source.sample_bytes == 1) gather_labels<one_byte>(from, pixels, plan.transposed, row.data());
+  else if (source.big_endian) gather_labels<two_bytes<true>>(from, pixels, plan.transposed, row.data());
+  else gather_labels<two_bytes<false>>(from, pixels, plan.transposed, row.data());
+  if (options.classes == 0) return;
+  const auto ignore = static_cast<T>(options.ignore);
+  for (T& label : row) label = label < options.classes ? label : ignore;
+}
+
+MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, const label_options& options)
+    : source_(open_labels(std::move(field), element_bytes)), guard_(source_.field), options_(options) {
+  const std::uint32_t most = element_bytes == 1 ? 255 : 65'535;
+  if (options.classes > 0 && options.ignore > most)
+    throw setup_error("label_options::ignore is " + std::to_string(options.ignore) + " (expected: at most " +
+                          std::to_string(most) + ")",
+                      "Choose a number that fits the map's elements", {.stage = "labels"});
+  geometry_ = geometry({.rows = plan_axis(static_cast<std::int64_t>(source_.height)),
+                        .columns = plan_axis(static_cast<std::int64_t>(source_.width))},
+                       stored(), 1);
+}
+
+MILLRACE_INLINE void label_plan::apply(const geometry& g) {
+  const picture_size own = stored(), wanted = g.source();
+  if (own.width == wanted.width && own.height == wanted.height) {
+    geometry_ = g;
+    return;
+  }
+  const auto text = [](const picture_size& size) {
+    return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
+  };
+  const bool turned = own.width == wanted.height && own.height == wanted.width;
+  std::string problem = "is a label map of " + text(own) + " (expected: " + text(wanted) + ", as its picture is stored";
+  if (g.orientation() != 1) problem += " before its EXIF orientation " + std::to_string(g.orientation());
+  throw_no_labels(data(), problem + ")",
+                  turned && g.orientation() >= 5
+                      ? "Use apply(p.geometry().upright()) if the map was drawn on the turned picture"
+                  : turned ? "Use jpeg(..., {.apply_orientation = true}), and apply(p.geometry().upright()), if the "
+                             "map was drawn on the picture that its EXIF orientation turns"
+                           : "Write maps of their pictures' sizes");
+}
+
+MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
+  if (data().block() && count == geometry_.height() * geometry_.width()) return;
+  error_location at{.stage = "labels"};
+  at.complete(location_of(data()));
+  guard_.check(data(), "a label map", at);
+  if (count == geometry_.height() * geometry_.width()) return;
+  throw setup_error("a label map of shape " + to_string(shape()) + " cannot be rendered into " +
+                        std::to_string(count) + " elements", "Give it height * width of them", at);
+}
+
+MILLRACE_INLINE void label_plan::render(std::span<std::uint8_t> row, scratch& s) const {
+  check_row(row.size());
+  render_labels(source_, geometry_.plan(), options_, row, s);
+}
+
+MILLRACE_INLINE void label_plan::render(std::span<std::uint16_t> row, scratch& s) const {
+  check_row(row.size());
+  render_labels(source_, geometry_.plan(), options_, row, s);
+}
+
+}}}  // namespace millrace::detail

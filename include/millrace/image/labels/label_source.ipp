@@ -1,0 +1,86 @@
+// Defines what label_source.hpp declares.
+#pragma once
+
+#include <millrace/image/labels/label_source.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/labels/png_labels.hpp>
+#include <millrace/image/pnm/pnm_header.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/tensor/array.hpp>
+
+#include <string_view>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void throw_no_labels(const bytes& field, const std::string& problem, std::string hint) {
+  error_location at{.stage = "labels"};
+  at.complete(location_of(field));
+  const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
+  throw data_error(name + " " + problem, std::move(hint), at);
+}
+
+MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t begin, std::size_t, scratch&) {
+  const std::size_t stride = from.width * from.sample_bytes;
+  return {.data = from.field.data() + from.data_at + begin * stride, .stride_bytes = stride, .first = begin};
+}
+
+MILLRACE_INLINE label_source open_pgm(bytes field) {
+  const auto found = read_pnm_header(field);
+  if (!found)
+    throw_no_labels(field, "is a PGM whose header is damaged", "Write it again: P5, width, height, largest value");
+  const pnm_header& h = *found;
+  label_source made{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
+                    .data_at = h.data_at, .rows_of = rows_in_place};
+  const std::size_t there = field.size() - h.data_at;
+  if (there != h.data_bytes())
+    throw_no_labels(field,
+                    "is a PGM with " + std::to_string(there) + " bytes of samples (expected for " +
+                        std::to_string(made.width) + " x " + std::to_string(made.height) +
+                        " pixels: " + std::to_string(h.data_bytes()) + ")",
+                    "The file is damaged, or holds several pictures: write one map to a file");
+  made.field = std::move(field);
+  return made;
+}
+
+MILLRACE_INLINE label_source open_npy(bytes field, std::size_t limit_bytes) {
+  const array_layout layout = limit_bytes == 1 ? layout_of<std::uint8_t>(field) : layout_of<std::uint16_t>(field);
+  if (layout.shape.size() != 2 || layout.count == 0)
+    throw_no_labels(field,
+                    "holds an array of " + std::to_string(layout.shape.size()) + " dimensions and " +
+                        std::to_string(layout.count) + " elements (expected: [height, width], and some elements)",
+                    "Save one map as an array of two dimensions");
+  label_source made{.width = layout.shape[1], .height = layout.shape[0], .sample_bytes = limit_bytes,
+                    .data_at = static_cast<std::size_t>(layout.payload.data() - field.data()),
+                    .rows_of = rows_in_place};
+  made.field = std::move(field);
+  return made;
+}
+
+MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
+  const std::string_view text = field.text();
+  label_source made;
+  if (text.starts_with("P5")) made = open_pgm(std::move(field));
+  else if (text.starts_with("\x93NUMPY")) made = open_npy(std::move(field), limit_bytes);
+  else if (text.starts_with("\x89PNG")) made = open_png_labels(std::move(field));
+  else {
+    const std::string_view format = text.starts_with("P2") ? "an ASCII PGM" : sniff_format(field);
+    throw_no_labels(field, "is " + (format.empty() ? "not a label map" : std::string(format)) +
+                               " (expected: a PNG, a binary PGM or a .npy array)",
+                    "Write the numbers of the classes as a PNG, as a binary PGM (P5), or with numpy.save()");
+  }
+  constexpr std::size_t most = 65'535;
+  if (made.width > most || made.height > most)
+    throw_no_labels(made.field,
+                    "is a label map of " + std::to_string(made.width) + " x " + std::to_string(made.height) +
+                        " pixels (expected: at most " + std::to_string(most) + " on each side)",
+                    "Cut it into tiles, as its picture has to be");
+  if (made.sample_bytes > limit_bytes)
+    throw_no_labels(made.field, "is a label map of 16 bits (expected: 8 bits)",
+                    "Use label_map<std::uint16_t>, and labels<std::uint16_t>()");
+  return made;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,112 @@
+// A picture whose row in a batch holds normalized numbers: f32, f16 or bf16, [3, height, width].
+//
+//   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
+//   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
+//   example prepare(const mr::record& r, mr::rng& rng) {
+//     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, mr::integer<std::int32_t>(r["cls"])};
+//   }
+//
+// The numbers equal normalize() of the u8 picture bit for bit, and are written straight into the row.
+// random_erase() fills a box of them, by the rule of timm and torchvision (random_erase.hpp):
+//
+//   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};
+//   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
+//                     .random_erase(rng, as_timm);
+//
+// This type is for training on the host. On a GPU, use a u8 picture and normalize.cuh: two to four times as many u8
+// pixels can be copied in a second.
+// Units: mean and std are relative to full scale (0..1), as in torchvision.
+// Errors: as picture; setup_error if a std is not positive or a number is not finite. Threads: a value.
+#pragma once
+
+#include <millrace/base/channel_scale.hpp>
+#include <millrace/base/half.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/plan/random_erase.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The mean and the standard deviation of each channel: a number is (pixel / 255 - mean) / std.
+struct pixel_normalization {
+  std::array<double, 3> mean{};              ///< per channel, relative to full scale (0..1)
+  std::array<double, 3> std = {1, 1, 1};     ///< per channel, relative to full scale; above 0
+};
+
+/// A picture's plan and the normalization of its pixels; renders [3, height, width] of T.
+template <detail::training_element T>
+class normalized_picture {
+ public:
+  using element = T;
+  static constexpr const char* rendering = picture::rendering;
+  static constexpr std::size_t together = picture::together;
+
+  /// Throws setup_error if a std is not positive or a number is not finite.
+  normalized_picture(picture plan, const pixel_normalization& by) : picture_(std::move(plan)) {
+    for (std::size_t c = 0; c < channels_.size(); ++c)
+      channels_[c] = detail::channel_scale_of(by.mean[c], by.std[c], c);
+  }
+
+  /// Returns [3, height, width].
+  std::array<std::size_t, 3> shape() const noexcept { return {3, picture_.height(), picture_.width()}; }
+  /// Returns the plan of the u8 picture.
+  const picture& plan() const noexcept { return picture_; }
+
+  /// Erases a random box of the numbers, with the probability of the options. The last call that erases counts. Throws
+  /// setup_error if an option is out of range.
+  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const& {
+    return normalized_picture(*this).random_erase(random, options);
+  }
+  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) && {
+    const picture_size size{.width = picture_.width(), .height = picture_.height()};
+    const detail::erased_box drawn = detail::random_erase_box(size, random, options);
+    if (drawn.box.width > 0) erased_ = drawn;
+    return std::move(*this);
+  }
+
+  /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.
+  void render(std::span<T> row, scratch& s) const {
+    picture::render_alone(job_for(row), s);
+    erase(row);
+  }
+
+  using group = picture::group;
+  /// Adds the picture to those that are rendered at once, each into its row.
+  void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
+  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
+  static void render_together(std::span<const normalized_picture* const> pictures,
+                              std::span<const std::span<T>> rows, scratch& s) {
+    std::array<detail::picture_job, together> jobs;
+    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i]);
+    detail::render_pictures(std::span(jobs).first(pictures.size()), s);
+    for (std::size_t i = 0; i < pictures.size(); ++i) pictures[i]->erase(rows[i]);
+  }
+
+ private:
+  detail::picture_job job_for(std::span<T> row) const {
+    detail::pixel_target target = picture_.target_of(row, true);
+    target.type = std::is_same_v<T, float> ? detail::pixel_type::f32
+                  : std::is_same_v<T, f16> ? detail::pixel_type::f16
+                                           : detail::pixel_type::bf16;
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      target.scale[c] = channels_[c].scale;
+      target.bias[c] = channels_[c].bias;
+    }
+    return picture_.job_for(target);
+  }
+
+  void erase(std::span<T> row) const noexcept {
+    erased_.erase(row, {.width = picture_.width(), .height = picture_.height()});
+  }
+
+  picture picture_;
+  detail::erased_box erased_{};
+  std::array<detail::channel_scale, 3> channels_{};
+};
+
+}}  // namespace millrace

@@ -1,0 +1,207 @@
+// A picture is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
+//
+//   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
+//   mr::picture q = mr::jpeg(r["jpg"]).filter(mr::resize_filter::bicubic).resize_shorter(256).center_crop(224);
+//   p.shape();                       // [224, 224, 3]
+//   mr::image pixels = p.pixels();   // decodes now; a batch renders straight into its row instead
+//
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it. The
+// calls have the same meaning as on pixels, in the order in which they are made.
+// No pixel is decoded before the picture is rendered. Rendering is one pass. It decodes only the rows and columns that
+// the result needs. One antialiased resize, bilinear or bicubic, then writes the result, flipped if asked, to its
+// destination. Several resizes become one resize from the source.
+// `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
+// read beyond a crop that came before it. It does read beyond a crop that comes after it. A bicubic resize is
+// clamped after its columns and after its rows, as in Pillow. Pillow 13 begins with the rows of tall pictures, which
+// changes clamped pixels. Here columns come first, and the stored columns if EXIF turns the picture.
+// `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
+// conversion to RGB. The accuracy is stated in jpeg_options.hpp.
+// Decoding stops below the crop, so damage below it is not seen.
+// A batch renders several pictures at once, because that decodes faster. No bit depends on it. No bit of an `exact`
+// picture depends on the decoder either (picture_renderer.hpp).
+// Several crops of one JPEG are a column of std::array<mr::picture, n>, or several columns. It is decoded once for all
+// crops of a row:
+//   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
+//
+// Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
+// data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
+// Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive. Bytes that own no memory
+// (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or changed.
+#pragma once
+
+#include <millrace/base/half.hpp>
+#include <millrace/image/plan/geometry.hpp>
+#include <millrace/image/plan/random_crop.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/render/picture_format.hpp>
+#include <millrace/image/render/picture_group.hpp>
+#include <millrace/image/render/picture_job.hpp>
+#include <millrace/item/borrowed_guard.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+using detail::resize_filter;   // bilinear, or bicubic
+
+/// mr::picture: a JPEG and its plan.
+class picture {
+ public:
+  using element = std::uint8_t;
+  static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
+
+  /// Reads the header and plans the whole picture; see jpeg().
+  explicit picture(bytes data, const jpeg_options& options = {});
+  /// Plans the whole picture of a file whose header was read; for the functions of the formats, such as png().
+  picture(bytes data, const detail::picture_file& file);
+
+  /// Returns the width of the result of the plan so far, in pixels; height() likewise.
+  std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
+  std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
+  /// Returns [height, width, 3].
+  std::array<std::size_t, 3> shape() const noexcept { return {height(), width(), 3}; }
+  /// Returns the facts in the file's header, before any plan.
+  const jpeg_header& header() const noexcept { return file_.header; }
+  /// Returns the bytes of the file.
+  const bytes& data() const noexcept { return data_; }
+  /// Returns where the plan so far puts positions of the stored picture: for label maps, boxes and points.
+  millrace::geometry geometry() const noexcept;
+
+  /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
+  picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
+  picture crop(const crop_box& box) &&;
+
+  /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
+  /// larger than the picture.
+  picture center_crop(std::size_t height, std::size_t width) const&;
+  picture center_crop(std::size_t height, std::size_t width) &&;
+  picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
+  picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
+
+  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
+  /// if so many crops and resizes alternate that the plan is no longer exact.
+  picture resize(std::size_t height, std::size_t width) const&;
+  picture resize(std::size_t height, std::size_t width) &&;
+
+  /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
+  /// Throws setup_error if a side of the result is outside 1..65535.
+  picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
+  picture resize_shorter(std::size_t side) &&;
+
+  /// Sets the filter of the plan's resize; default: bilinear. A plan has one resize, so the last filter is that of all.
+  picture filter(resize_filter with) const& { return picture(*this).filter(with); }
+  picture filter(resize_filter with) && {
+    rows_.filter = columns_.filter = with;
+    return std::move(*this);
+  }
+
+  /// Draws bilinear or bicubic, equally likely, as timm does where no interpolation is named.
+  picture random_filter(rng& random) const& { return picture(*this).random_filter(random); }
+  picture random_filter(rng& random) && {
+    return std::move(*this).filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
+  }
+
+  /// Resizes to the largest size that fits into this one and keeps the aspect ratio. The other side is rounded down.
+  /// Throws setup_error if a side of the result is outside 1..65535.
+  picture resize_within(const picture_size& size) const& { return picture(*this).resize_within(size); }
+  picture resize_within(const picture_size& size) &&;
+
+  /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
+  /// Throws setup_error if an option or the size is out of range.
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const&;
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) &&;
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const&;
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) &&;
+
+  /// Swaps left and right.
+  picture flip() const& { return picture(*this).flip(); }
+  picture flip() &&;
+  /// Swaps left and right with this probability; default 0.5.
+  picture random_flip(rng& random, double probability = 0.5) const&;
+  picture random_flip(rng& random, double probability = 0.5) &&;
+
+  /// Runs an operation on the finished pixels, such as a photometric_plan, after the operations of earlier calls. A
+  /// crop, resize or flip that is planned later still comes before it.
+  picture apply(std::shared_ptr<const detail::row_operation> operation) const&;
+  picture apply(std::shared_ptr<const detail::row_operation> operation) &&;
+
+  /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
+  /// Throws setup_error if the row has another size, data_error if the file is damaged.
+  void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
+
+  /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time. With eight
+  /// pictures, it decodes only 2 % of the coded symbols for one picture alone.
+  static constexpr std::size_t together = 8;
+  using group = detail::picture_group;
+  /// Adds the picture to those that are rendered at once, each into its row: see detail::picture_group.
+  void join(group& all, std::span<std::uint8_t> row) const { all.add(job_for(target_of(row, true))); }
+  /// Decodes up to `together` pictures, each into its row.
+  static void render_together(std::span<const picture* const> pictures,
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s);
+
+  /// Decodes now and returns the pixels, [height, width, 3] u8. Throws data_error if the file is damaged.
+  image pixels(scratch& s) const;
+  image pixels() const;
+
+ private:
+  template <detail::training_element T>
+  friend class normalized_picture;
+  friend class padded_picture;
+  friend class rgba_picture;
+
+  static std::string size_text(std::size_t width, std::size_t height);
+
+  /// Returns half of the margin. torchvision rounds an odd half to even.
+  static std::size_t middle(std::size_t whole, std::size_t part) noexcept;
+  error_location where() const;
+  void start_plan();
+
+  /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
+  detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
+  detail::plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
+  const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
+  const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
+
+  /// Source: CIPA DC-008, 4.6.4, which states the sides on which the stored row 0 and column 0 are seen.
+  void orient(int orientation) noexcept;
+
+  /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
+  unsigned eighths() const noexcept;
+
+  /// Throws setup_error if the row has another size.
+  template <class T>
+  detail::pixel_target target_of(std::span<T> row, bool cold) const {
+    if (row.size() != height() * width() * 3)
+      throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
+                            std::to_string(row.size()) + " elements", "Give it height * width * 3 of them", where());
+    return {.data = row.data(), .cold = cold};
+  }
+
+  detail::picture_job job_for(const detail::pixel_target& target) const;
+  static void render_alone(const detail::picture_job& job, scratch& s);
+
+  bytes data_;
+  detail::borrowed_guard guard_;
+  detail::picture_file file_;
+  detail::plan_axis columns_, rows_;   // as stored
+  std::shared_ptr<const detail::row_operation> operation_;   // null: none
+  bool transposed_ = false;    // true: stored rows are seen as columns
+};
+
+/// Returns a plan of the whole picture in `data`. Reads only the header, which takes well under 1.5 us.
+/// Throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels.
+inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/picture/picture.ipp>
+#endif

@@ -1,0 +1,234 @@
+// Defines what picture.hpp declares.
+#pragma once
+
+#include <millrace/image/picture/picture.hpp>
+
+#include <millrace/item/record.hpp>
+
+#include <millrace/base/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options)
+    : data_(std::move(data)), guard_(data_), file_{.format = &detail::jpeg_format, .header = {}, .options = options} {
+  try {
+    file_.header = read_jpeg_header(data_, options.accept_damaged);
+  } catch (error& e) {
+    e.locate(detail::location_of(data_));
+    throw;
+  }
+  start_plan();
+}
+
+MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file)
+    : data_(std::move(data)), guard_(data_), file_(file) {
+  start_plan();
+}
+
+MILLRACE_INLINE void picture::start_plan() {
+  const std::uint64_t pixels = std::uint64_t{file_.header.width} * file_.header.height;
+  if (pixels > file_.options.max_pixels)
+    throw data_error("the header of the picture says " + size_text(file_.header.width, file_.header.height) +
+                         ", more than max_pixels = " + std::to_string(file_.options.max_pixels),
+                     "Raise max_pixels if such pictures are meant to be there", where());
+  columns_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.width));
+  rows_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.height));
+  if (file_.options.apply_orientation) orient(file_.header.orientation);
+}
+
+MILLRACE_INLINE geometry picture::geometry() const noexcept {
+  return {{.rows = rows_, .columns = columns_, .transposed = transposed_},
+          {.width = file_.header.width, .height = file_.header.height},
+          file_.options.apply_orientation ? file_.header.orientation : 1};
+}
+
+MILLRACE_INLINE picture picture::crop(const crop_box& box) && {
+  const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
+                      box.top <= height() && box.height <= height() - box.top;
+  if (!inside)
+    throw data_error("a crop of " + size_text(box.width, box.height) + " at (" + std::to_string(box.left) + ", " +
+                         std::to_string(box.top) + ") does not lie in a picture of " + size_text(width(), height()),
+                     "Resize first, or crop by what width() and height() say", where());
+  across().crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
+  down().crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
+  return std::move(*this);
+}
+
+MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t width) const& {
+  return picture(*this).center_crop(height, width);
+}
+
+MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t width) && {
+  const auto now = shape();
+  return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
+                                .width = width, .height = height});
+}
+
+MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) const& {
+  return picture(*this).resize(height, width);
+}
+
+MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) && {
+  constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
+  if (height < 1 || width < 1 || height > most || width > most)
+    throw setup_error("a picture cannot be resized to " + size_text(width, height),
+                      "Each side has to be between 1 and " + std::to_string(most), where());
+  try {
+    across().resize(static_cast<std::int64_t>(width));
+    down().resize(static_cast<std::int64_t>(height));
+  } catch (error& e) {
+    e.locate(where());
+    throw;
+  }
+  return std::move(*this);
+}
+
+MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) && {
+  const std::size_t h = height(), w = width();
+  const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
+  return w <= h ? std::move(*this).resize(limited * h / w, limited)
+                : std::move(*this).resize(limited, limited * w / h);
+}
+
+MILLRACE_INLINE picture picture::resize_within(const picture_size& size) && {
+  constexpr std::size_t limit = 1'000'000;   // resize() refuses it; no product overflows
+  const std::size_t h = height(), w = width();
+  const std::size_t max_height = std::min(size.height, limit), max_width = std::min(size.width, limit);
+  return h * max_width <= w * max_height
+             ? std::move(*this).resize(std::max<std::size_t>(1, max_width * h / w), max_width)
+             : std::move(*this).resize(max_height, std::max<std::size_t>(1, max_height * w / h));
+}
+
+MILLRACE_INLINE picture picture::random_resized_crop(std::size_t side, rng& random,
+                                                     const random_crop_options& options) const& {
+  return picture(*this).random_resized_crop(side, random, options);
+}
+
+MILLRACE_INLINE picture picture::random_resized_crop(std::size_t side, rng& random,
+                                                     const random_crop_options& options) && {
+  return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
+}
+
+MILLRACE_INLINE picture picture::random_resized_crop(picture_size size, rng& random,
+                                                     const random_crop_options& options) const& {
+  return picture(*this).random_resized_crop(size, random, options);
+}
+
+MILLRACE_INLINE picture picture::random_resized_crop(picture_size size, rng& random,
+                                                     const random_crop_options& options) && {
+  const crop_box box = detail::random_crop_box({.width = width(), .height = height()}, random, options);
+  return std::move(*this).crop(box).resize(size.height, size.width);
+}
+
+MILLRACE_INLINE picture picture::flip() && {
+  across().flip();
+  return std::move(*this);
+}
+
+MILLRACE_INLINE picture picture::random_flip(rng& random, double probability) const& {
+  return picture(*this).random_flip(random, probability);
+}
+
+MILLRACE_INLINE picture picture::random_flip(rng& random, double probability) && {
+  return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
+}
+
+namespace detail {
+
+/// Two operations, one behind the other.
+class row_operations final : public row_operation {
+ public:
+  row_operations(std::shared_ptr<const row_operation> first, std::shared_ptr<const row_operation> then) noexcept
+      : first_(std::move(first)), then_(std::move(then)) {}
+
+  void run(const rgb_row& row, scratch& s) const override {
+    first_->run(row, s);
+    then_->run(row, s);
+  }
+
+ private:
+  const std::shared_ptr<const row_operation> first_, then_;
+};
+
+}  // namespace detail
+
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) const& {
+  return picture(*this).apply(std::move(operation));
+}
+
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) && {
+  if (!operation) return std::move(*this);
+  if (!operation_) operation_ = std::move(operation);
+  else operation_ = std::make_shared<detail::row_operations>(std::move(operation_), std::move(operation));
+  return std::move(*this);
+}
+
+MILLRACE_INLINE void picture::render_together(std::span<const picture* const> pictures,
+                                              std::span<const std::span<std::uint8_t>> rows, scratch& s) {
+  std::array<detail::picture_job, together> jobs;
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
+  detail::render_pictures(std::span(jobs).first(pictures.size()), s);
+}
+
+MILLRACE_INLINE image picture::pixels(scratch& s) const {
+  image made(shape());
+  render_alone(job_for(target_of(made.span(), false)), s);
+  return made;
+}
+
+MILLRACE_INLINE image picture::pixels() const {
+  scratch own;
+  return pixels(own);
+}
+
+MILLRACE_INLINE std::string picture::size_text(std::size_t width, std::size_t height) {
+  return std::to_string(width) + " x " + std::to_string(height) + " pixels";
+}
+
+MILLRACE_INLINE std::size_t picture::middle(std::size_t whole, std::size_t part) noexcept {
+  if (part > whole) return 0;
+  const std::size_t rest = whole - part;
+  return rest / 2 + (rest % 2 == 1 && rest / 2 % 2 == 1 ? 1 : 0);
+}
+
+MILLRACE_INLINE error_location picture::where() const {
+  error_location at{.stage = file_.format->name};
+  at.complete(detail::location_of(data_));
+  return at;
+}
+
+MILLRACE_INLINE void picture::orient(int orientation) noexcept {
+  transposed_ = orientation >= 5;
+  if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) columns_.flip();
+  if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) rows_.flip();
+}
+
+MILLRACE_INLINE unsigned picture::eighths() const noexcept {
+  if (file_.options.quality == picture_quality::exact || !file_.format->decodes_smaller) return 8;
+  for (const unsigned part : {1U, 2U, 4U}) {
+    const auto covers = [part](const detail::plan_axis& a) {
+      return a.length * part >= a.target * a.denominator * 8;
+    };
+    if (covers(columns_) && covers(rows_)) return part;
+  }
+  return 8;
+}
+
+MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
+  if (!data_.block()) guard_.check(data_, "a picture", where());
+  detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
+                          .format_options = file_.format_options, .eighths = eighths(), .target = target,
+                          .operation = operation_.get()};
+  job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
+  if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
+  return job;
+}
+
+MILLRACE_INLINE void picture::render_alone(const detail::picture_job& job, scratch& s) {
+  detail::render_pictures({&job, 1}, s);
+}
+
+}}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

@@ -1,0 +1,86 @@
+// A picture in a batch whose rows are as large as its largest picture: what detectors take.
+//
+//   struct example { mr::ragged_picture pixels; };
+//   example prepare(const mr::record& r) {
+//     constexpr mr::picture_size most{.width = 1333, .height = 800};
+//     return {mr::ragged_picture(mr::jpeg(r["jpg"]).resize_within(most), {.max = most})};
+//   }
+//
+//   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height and width
+//
+// Each picture lies at the upper left of its row; the rest of the row has one color. A slot has space for `max` in
+// every row, but only the used part is copied to a device. mr::bucket<&example::kind>() brings like pictures together:
+// `kind` is a number of yours, such as 1 for upright pictures and 2 for wide ones.
+// All samples of a run must have the options of the first sample.
+// Errors: setup_error if the picture is larger than `max` or an option is out of range; those of picture. Threads: a
+// value.
+#pragma once
+
+#include <millrace/image/picture/padded_picture.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The largest size, and the padding, of pictures of different sizes.
+struct ragged_picture_options {
+  picture_size max{};            ///< no picture is larger; required, because slots have space for it
+  std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, at most to those of `max`
+  rgb_color color{};             ///< of the padding
+
+  /// Compares all numbers.
+  friend bool operator==(const ragged_picture_options& a, const ragged_picture_options& b) noexcept {
+    return a.max.width == b.max.width && a.max.height == b.max.height && a.multiple_of == b.multiple_of &&
+           a.color == b.color;
+  }
+
+  /// Returns "max 1333 x 800, multiple_of 32, color 0 0 0", for messages.
+  std::string describe() const;
+  /// Returns height and width of the rows of a batch whose tallest and widest pictures have these.
+  std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept;
+  /// Gives the color to pixels of the padding.
+  void fill(std::span<std::uint8_t> pixels) const noexcept;
+};
+
+/// A picture's plan; renders at most [max.height, max.width, 3] u8.
+class ragged_picture {
+ public:
+  using element = std::uint8_t;
+  static constexpr const char* rendering = picture::rendering;
+  static constexpr std::size_t together = picture::together;
+
+  /// Throws setup_error if the picture is larger than `max`, or if an option is out of range.
+  ragged_picture(picture plan, const ragged_picture_options& options);
+
+  /// Returns [height, width, 3] of the largest possible row.
+  std::array<std::size_t, 3> shape() const noexcept { return padded_.shape(); }
+  /// Returns height and width of the picture.
+  std::array<std::int32_t, 2> size() const noexcept { return padded_.size(); }
+  /// Returns the options.
+  const ragged_picture_options& options() const noexcept { return options_; }
+  /// Returns the plan of the picture.
+  const picture& plan() const noexcept { return padded_.plan(); }
+
+  /// Decodes into the largest possible row, and pads it. Throws setup_error for another size, data_error for damage.
+  void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
+  using group = picture::group;
+  /// Adds the picture to those that are rendered at once, at the upper left of the largest possible row, which it does
+  /// not pad: the batch does that when it knows its largest picture.
+  void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
+
+ private:
+  static padding_options checked(const ragged_picture_options& o);
+
+  ragged_picture_options options_;
+  padded_picture padded_;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/picture/ragged_picture.ipp>
+#endif

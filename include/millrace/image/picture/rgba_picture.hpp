@@ -1,0 +1,64 @@
+// A picture that keeps its alpha: u8 RGBA, [height, width, 4].
+//
+//   struct example { mr::rgba_picture pixels; std::int32_t label; };
+//   example prepare(const mr::record& r, mr::rng& rng) {
+//     mr::picture p = mr::png(r["png"]).random_resized_crop(224, rng).random_flip(rng);
+//     return {mr::rgba_picture(std::move(p)), mr::integer<std::int32_t>(r["cls"])};
+//   }
+//
+// Colors are resized with alpha as their weight, as Pillow resizes RGBA pictures: colors of transparent pixels do not
+// show. They are multiplied by alpha before and divided by it behind, on bytes, and each resize is within one level of
+// Pillow's. Without a resize the stored colors stay. Photometric operations change the colors alone.
+// A picture without alpha has 255, and so has one with a background. Formats with alpha: PNG and WebP.
+// Errors: as picture. Threads: a value. Memory: two rows of RGB for each picture that is rendered at once.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// A picture's plan; renders [height, width, 4] u8.
+class rgba_picture {
+ public:
+  using element = std::uint8_t;
+  static constexpr const char* rendering = picture::rendering;
+  static constexpr std::size_t together = picture::together;
+
+  /// Takes over a plan.
+  explicit rgba_picture(picture plan) noexcept : picture_(std::move(plan)) {}
+
+  /// Returns [height, width, 4].
+  std::array<std::size_t, 3> shape() const noexcept { return {picture_.height(), picture_.width(), 4}; }
+  /// Returns the plan of the picture.
+  const picture& plan() const noexcept { return picture_; }
+
+  /// Decodes into `row`, height * width * 4 bytes. Throws setup_error for another size, data_error for damage.
+  void render(std::span<std::uint8_t> row, scratch& s) const;
+  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
+  static void render_together(std::span<const rgba_picture* const> pictures,
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s);
+
+  /// Decodes now and returns the pixels, [height, width, 4] u8. Throws data_error if the file is damaged.
+  image pixels(scratch& s) const;
+  image pixels() const;
+
+ private:
+  bool is_resized() const noexcept;
+
+  picture picture_;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/picture/rgba_picture.ipp>
+#endif

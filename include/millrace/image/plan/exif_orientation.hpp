@@ -1,0 +1,36 @@
+// Finds the orientation in a picture's EXIF data: how the stored rows and columns are seen.
+//
+//   int seen = mr::detail::exif_orientation(segment);           // of a JPEG's APP1 segment
+//   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the mark "Exif"
+//
+// Errors: none. Threads: pure. Format: CIPA DC-008, 4.6.4.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Reads 16- and 32-bit numbers in either byte order. The caller checks the bounds.
+struct byte_reader {
+  const std::byte* data;
+  bool little_endian;
+
+  std::uint32_t u8(std::size_t at) const noexcept { return std::to_integer<std::uint32_t>(data[at]); }
+  std::uint32_t u16(std::size_t at) const noexcept;
+  std::uint32_t u32(std::size_t at) const noexcept;
+};
+
+/// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
+int exif_orientation(std::span<const std::byte> segment) noexcept;
+/// Returns the orientation in EXIF data, which begin with a TIFF header; 0 if there is none or they are malformed.
+int tiff_orientation(std::span<const std::byte> tiff) noexcept;
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/plan/exif_orientation.ipp>
+#endif

@@ -1,0 +1,124 @@
+// Defines what geometry.hpp declares.
+#pragma once
+
+#include <millrace/image/plan/geometry.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <millrace/base/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
+  throw setup_error("box " + std::to_string(index) + " has no value: got " + std::to_string(values) + " values",
+                    "Give as many values as there were boxes, in their order");
+}
+
+MILLRACE_INLINE geometry geometry::upright() const noexcept {
+  geometry made = *this;
+  const int o = std::exchange(made.orientation_, 1);
+  auto& [rows, columns, transposed] = made.plan_;
+  if (o == 2 || o == 3 || o == 7 || o == 8)
+    columns = detail::mirrored_axis(columns, static_cast<std::int64_t>(source_.width));
+  if (o == 3 || o == 4 || o == 6 || o == 7)
+    rows = detail::mirrored_axis(rows, static_cast<std::int64_t>(source_.height));
+  if (o >= 5) {
+    std::swap(rows, columns);
+    std::swap(made.source_.width, made.source_.height);
+    transposed = !transposed;
+  }
+  return made;
+}
+
+MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_options& options) const {
+  if (!(options.min_size >= 0 && options.min_area >= 0))
+    throw setup_error("the least size of a box is " + std::to_string(options.min_size) + " and its least area " +
+                          std::to_string(options.min_area) + " (expected: 0 or more)",
+                      "Set box_options::min_size and min_area to pixels of the rendered picture");
+  struct side {
+    double begin, end;
+  };
+  const auto moved = [](const detail::plan_axis& axis, side s) {
+    const auto place = [&](double edge) {
+      const double at = detail::edge_on(axis, edge), end = static_cast<double>(axis.count);
+      return at < 0 ? 0.0 : at > end ? end : at;   // a number that is none stays so
+    };
+    return axis.flipped ? side{place(s.end), place(s.begin)} : side{place(s.begin), place(s.end)};
+  };
+  kept_boxes made;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const box& b = all[i];
+    side x = moved(plan_.columns, {b.left, b.right}), y = moved(plan_.rows, {b.top, b.bottom});
+    if (plan_.transposed) std::swap(x, y);
+    const double width = x.end - x.begin, height = y.end - y.begin;
+    // Negated comparisons would keep boxes whose coordinates are not numbers.
+    const bool keeps = width > 0 && height > 0 && width >= options.min_size && height >= options.min_size &&
+                       width * height >= options.min_area;
+    if (!keeps) continue;
+    made.boxes.push_back({.left = x.begin, .top = y.begin, .right = x.end, .bottom = y.end});
+    made.kept.push_back(i);
+  }
+  return made;
+}
+
+MILLRACE_INLINE moved_points geometry::points(std::span<const point> all, const point_options& options) const {
+  const double to_edges = options.pixel_centers ? 0.5 : 0;
+  moved_points made;
+  made.points.reserve(all.size());
+  made.inside.reserve(all.size());
+  for (const point& p : all) {
+    double x = detail::edge_on(plan_.columns, p.x + to_edges), y = detail::edge_on(plan_.rows, p.y + to_edges);
+    if (plan_.transposed) std::swap(x, y);
+    const bool inside =
+        x >= 0 && x < static_cast<double>(width()) && y >= 0 && y < static_cast<double>(height());
+    if (options.clamp) {
+      x = std::clamp(x, to_edges, static_cast<double>(width()) - to_edges);
+      y = std::clamp(y, to_edges, static_cast<double>(height()) - to_edges);
+    }
+    made.points.push_back({.x = x - to_edges, .y = y - to_edges});
+    made.inside.push_back(inside ? 1 : 0);
+  }
+  return made;
+}
+
+namespace detail {
+
+MILLRACE_INLINE plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept {
+  plan_axis made = axis;
+  made.begin = extent * axis.denominator - axis.begin - axis.length;
+  made.clip_begin = extent - axis.clip_end;
+  made.clip_end = extent - axis.clip_begin;
+  made.first = axis.target - axis.first - axis.count;
+  made.flipped = !axis.flipped;
+  return made;
+}
+
+MILLRACE_INLINE double edge_on(const plan_axis& axis, double edge) noexcept {
+  // Fused on every machine, for else some compilers would fuse it and others not.
+  const double in_box =
+      __builtin_fma(edge, static_cast<double>(axis.denominator), -static_cast<double>(axis.begin));
+  const double output = in_box * static_cast<double>(axis.target) / static_cast<double>(axis.length);
+  const double wanted = output - static_cast<double>(axis.first);
+  return axis.flipped ? static_cast<double>(axis.count) - wanted : wanted;
+}
+
+MILLRACE_INLINE void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels) {
+  pixels.resize(static_cast<std::size_t>(axis.count));
+  const std::int64_t divisor = 2 * axis.target * axis.denominator;
+  for (std::int64_t k = 0; k < axis.count; ++k) {
+    const std::int64_t o = axis.first + (axis.flipped ? axis.count - 1 - k : k);
+    const std::int64_t pixel = (2 * axis.begin * axis.target + (2 * o + 1) * axis.length) / divisor;
+    pixels[static_cast<std::size_t>(k)] =
+        static_cast<std::uint32_t>(std::clamp(pixel, axis.clip_begin, axis.clip_end - 1));
+  }
+}
+
+}  // namespace detail
+
+}}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>

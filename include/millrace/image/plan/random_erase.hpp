@@ -1,0 +1,84 @@
+// Erases a random box of a picture's numbers, as timm's and torchvision's RandomErasing do after normalization.
+//
+//   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};     // mode 'pixel'
+//   const mr::random_erase_options as_torchvision{.scale_max = 0.33, .ratio_max = 3.3};
+//   const mr::detail::erased_box box = mr::detail::random_erase_box({.width = 224, .height = 224}, random, as_timm);
+//   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
+//
+// The rule makes up to ten attempts; each one draws the share of the area, uniform, and the ratio height / width,
+// log-uniform. A box that is lower and narrower than the picture gets a uniform position. If none is, nothing is
+// erased. It computes with integers, as image/plan/random_crop.hpp does.
+// Noise is normal with variance 1, and drawn for each number. It is the count of ones among 48 random bits, and a
+// fraction of 16 more. This sum has an excess kurtosis of -0.04. It is made when the picture is rendered, of a key that
+// is drawn with the box. So the same random numbers give the same noise on every machine.
+// Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
+// Errors: setup_error if an option is outside its range. Threads: any; one rng is used by one at a time.
+#pragma once
+
+#include <millrace/base/half.hpp>
+#include <millrace/image/plan/random_crop.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <millrace/base/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The content of an erased box: zeros, which are the mean color, or normal noise.
+enum class erase_fill : std::uint8_t { zero, noise };
+
+/// Options of normalized_picture::random_erase(). The defaults are timm's.
+struct random_erase_options {
+  double probability = 0.5;       ///< of erasing
+  double scale_min = 0.02;        ///< least area, as a share of the picture's; 0 < scale_min <= scale_max
+  double scale_max = 1.0 / 3;     ///< largest area, as a share of the picture's; at most 1
+  double ratio_min = 0.3;         ///< least height / width; 1/1024 <= ratio_min <= ratio_max
+  double ratio_max = 1 / 0.3;     ///< largest height / width; at most 1024
+  erase_fill fill = erase_fill::zero;
+};
+
+namespace detail {
+
+/// Returns a number of the normal distribution of variance 1, number `index` of those of a key.
+inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
+  const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
+  const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
+  const auto fraction = static_cast<std::int32_t>(bits & 0xffff);
+  const std::int32_t twice = 2 * (ones * 65'536 + fraction) - (48 * 65'536 + 65'535);   // symmetric about 0
+  return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); one product: nothing to fuse
+}
+
+/// A box to erase in a picture's numbers.
+struct erased_box {
+  crop_box box{};   ///< empty: nothing is erased
+  erase_fill fill = erase_fill::zero;
+  std::uint64_t noise_key = 0;
+
+  /// Fills the box in each of three planes of this size.
+  template <training_element T>
+  void erase(std::span<T> numbers, picture_size size) const noexcept {
+    std::uint64_t index = 0;
+    for (std::size_t plane = 0; box.width > 0 && plane < 3; ++plane)
+      for (std::size_t y = 0; y < box.height; ++y) {
+        T* const line = numbers.data() + (plane * size.height + box.top + y) * size.width + box.left;
+        if (fill == erase_fill::zero) std::fill_n(line, box.width, T{});
+        else for (std::size_t x = 0; x < box.width; ++x) line[x] = to_element<T>(normal_noise(noise_key, index++));
+      }
+  }
+};
+
+/// Draws a box to erase. Throws setup_error if an option is outside its range.
+erased_box random_erase_box(picture_size size, rng& random, const random_erase_options& options);
+
+}  // namespace detail
+
+}}  // namespace millrace
+
+#include <millrace/base/precise_end.inc>
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/plan/random_erase.ipp>
+#endif

@@ -1,0 +1,111 @@
+// Defines what pnm.hpp declares.
+#pragma once
+
+#include <millrace/image/pnm/pnm.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/pnm/pnm_header.hpp>
+#include <millrace/image/render/pixel_rows.hpp>
+#include <millrace/item/record.hpp>
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+namespace pnm_files {
+
+[[noreturn]] MILLRACE_INLINE void fail(const bytes& file, const std::string& problem) {
+  error_location at{.stage = "pnm"};
+  at.complete(location_of(file));
+  throw data_error("the PNM " + problem, "Fetch the file again, or leave the sample out", at);
+}
+
+MILLRACE_INLINE pnm_header read_header(const bytes& file) {
+  const std::string_view format = sniff_format(file);
+  if (!file.text().starts_with('P') || (!format.empty() && !format.starts_with("a PNM"))) {
+    error_location at{.stage = "pnm"};
+    at.complete(location_of(file));
+    throw data_error(other_format_message(file, "a PNM"), hint_on_format(file).advice, at);
+  }
+  if (!is_pnm(file)) fail(file, "begins with other bytes than P5 or P6: plain text and bitmaps are not read");
+  const auto h = read_pnm_header(file);
+  if (!h) fail(file, "has a header without width, height and maxval, each from 1 to 65535, and one blank behind them");
+  if (file.size() - h->data_at < h->data_bytes())
+    fail(file, "is cut: got " + std::to_string(file.size()) + " bytes, expected " +
+                   std::to_string(h->data_at + h->data_bytes()));
+  return *h;
+}
+
+/// Gives rows from the file itself.
+class rows final : public pixel_rows {
+ public:
+  explicit rows(const bytes& file) : file_(file), header_(read_header(file)) {
+    for (std::size_t value = 0; value <= 255; ++value)
+      scaled_[value] = scaled(value < header_.largest ? value : header_.largest);
+  }
+
+  void start(const plane_box& box) override {
+    at_ = header_.data_at + box.top * header_.row_bytes() + box.left * header_.channels * header_.sample_bytes();
+  }
+
+  void next(std::span<std::uint8_t> rgbx) override {
+    std::size_t at = at_;
+    for (std::size_t x = 0; x < rgbx.size(); x += 4)
+      for (std::size_t c = 0; c < 3; ++c) {
+        if (c < header_.channels) rgbx[x + c] = sample(at);
+        else rgbx[x + c] = rgbx[x];
+      }
+    at_ += header_.row_bytes();
+  }
+
+ private:
+  std::uint8_t scaled(std::size_t value) const noexcept {
+    return static_cast<std::uint8_t>((2 * 255 * value + header_.largest) / (2 * header_.largest));
+  }
+
+  std::uint8_t sample(std::size_t& at) const noexcept {
+    const auto byte = [&] { return std::to_integer<std::size_t>(file_[at++]); };
+    if (header_.sample_bytes() == 1) return scaled_[byte()];
+    const std::size_t high = byte(), value = high << 8 | byte();
+    return scaled(value < header_.largest ? value : header_.largest);
+  }
+
+  const std::span<const std::byte> file_;
+  const pnm_header header_;
+  std::array<std::uint8_t, 256> scaled_{};
+  std::size_t at_ = 0;
+};
+
+MILLRACE_INLINE void render(std::span<const picture_job> jobs, scratch& s) {
+  for (const picture_job& job : jobs) {
+    rows from(*job.data);
+    render_rows(job, from, s);
+  }
+}
+
+inline constexpr picture_format format{.name = "pnm", .render = render};
+
+}  // namespace pnm_files
+
+MILLRACE_INLINE bool is_pnm(std::span<const std::byte> file) noexcept {
+  return file.size() > 2 && file[0] == std::byte{'P'} && (file[1] == std::byte{'5'} || file[1] == std::byte{'6'});
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE picture pnm(bytes data, const pnm_options& options) {
+  const detail::pnm_header found = detail::pnm_files::read_header(data);
+  detail::picture_file file{.format = &detail::pnm_files::format, .header = {},
+                            .options = {.max_pixels = options.max_pixels}};
+  file.header.width = found.width;
+  file.header.height = found.height;
+  file.header.components = static_cast<int>(found.channels);
+  return {std::move(data), file};
+}
+
+}}  // namespace millrace

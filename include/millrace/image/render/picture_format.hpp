@@ -1,0 +1,67 @@
+// A file format of pictures: its name, and the function that renders planned pictures of it.
+//
+//   static constexpr mr::detail::picture_format jpegs{.name = "jpeg", .render = mr::detail::render_jpegs};
+//   mr::picture p(file, mr::detail::picture_file{.format = &jpegs, .header = header, .options = options});
+//   jpegs.render({&job, 1}, memory);
+//
+// A batch may hold pictures of several formats. It renders those of each format together.
+// Errors: those of the format, with its name as their stage. Threads: constant; each thread has a scratch of its own.
+#pragma once
+
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/plan/rgb_color.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct picture_job;
+
+/// The values of a rendered pixel.
+enum class alpha_use : std::uint8_t {
+  ignored,         ///< of the colors
+  premultiplied,   ///< of the colors times alpha, as Pillow rounds the product
+  alone            ///< of alpha, three times
+};
+
+/// The renderer of one file format. It lives as long as the program.
+struct picture_format {
+  const char* name = "";   ///< the stage of its errors
+  /// Renders jobs of this format.
+  void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
+  bool has_alpha = false;        ///< whether it knows other uses of alpha than to ignore it
+  bool decodes_smaller = false;  ///< whether `fast` pictures are decoded at eighths of the size
+};
+
+/// A file of a picture, as its header describes it, and how to render it.
+struct picture_file {
+  const picture_format* format = nullptr;
+  jpeg_header header{};    ///< width, height and orientation are those of any format
+  jpeg_options options{};  ///< other formats use its orientation and its limit of pixels
+  std::uint32_t format_options = 0;   ///< of the format's own, in a number that it can read
+};
+
+/// Returns the color that transparent pixels are composited over, as the options of a format; 0 for none.
+constexpr std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
+  if (!background) return 0;
+  const auto& [red, green, blue] = *background;
+  return std::uint32_t{1} << 24 | std::uint32_t{red} << 16 | std::uint32_t{green} << 8 | blue;
+}
+
+/// Returns what number_of() was called with.
+constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept {
+  if (number == 0) return std::nullopt;
+  return rgb_color{static_cast<std::uint8_t>(number >> 16), static_cast<std::uint8_t>(number >> 8),
+                   static_cast<std::uint8_t>(number)};
+}
+
+/// Renders JPEGs.
+void render_jpegs(std::span<const picture_job> jobs, scratch& s);
+
+inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};
+
+}}}  // namespace millrace::detail

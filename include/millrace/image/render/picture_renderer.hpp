@@ -1,0 +1,217 @@
+// Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes.
+//
+//   auto& renderer = scratch.get<mr::detail::picture_renderer>();
+//   const mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &o,
+//                                    .header = &h, .plan = plan, .target = t};
+//   renderer.render({&job, 1}, scratch);                    // or several, which is faster
+//
+// Each worker keeps one renderer. The built-in decoder takes the files that it supports: baseline ones two at a time,
+// progressive ones alone. Its planes are resized as soon as they are complete. libjpeg decodes each refused file from
+// the start. It alone decides between pixels, warning and error. The built-in decoder is asked for every row of MCUs
+// that libjpeg would read for the crop. So both see the same damage, but for damage in restart intervals that the crop
+// leaves out: the built-in decoder does not look at them.
+// Pictures of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
+// Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
+// made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
+// never on the CPU.
+// Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, with its location; it is not stated which other
+// pictures have been rendered then. Threads: one at a time.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+#include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/jpeg/libjpeg/jpeg_decoder.hpp>
+#include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
+#include <millrace/image/render/picture_job.hpp>
+#include <millrace/image/render/row_finisher.hpp>
+#include <millrace/image/render/shared_requests.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/measure/values/event_names.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class picture_renderer {
+ public:
+  void render(std::span<const picture_job> jobs, scratch& s) {
+    done_.assign(jobs.size(), {});
+    const jpeg_counts before = libjpeg_.counts();
+    decode_own(jobs, s);
+    std::size_t own = 0, own_progressive = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (done_[i].refusal != jpeg_refusal::none) {
+        decode_other(jobs[i], done_[i].refusal, s);
+        continue;
+      }
+      ++own;
+      own_progressive += jobs[i].header->progressive ? 1U : 0U;
+    }
+    // Events are counted only after success, because the caller may render the same pictures again after an error.
+    own_pictures_ += own;
+    own_progressive_ += own_progressive;
+    s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
+    std::uint64_t smaller = 0, bytes = 0, pixels = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (done_[i].refusal != jpeg_refusal::none) s.count(count_name(done_[i].refusal));
+      by_entries += done_[i].entries == entry_origin::packed ? 1U : 0U;
+      by_restarts += done_[i].entries == entry_origin::restart_markers ? 1U : 0U;
+      entries_refused += done_[i].entries_refused ? 1U : 0U;
+      if (jobs[i].eighths != 8) ++smaller;
+      bytes += jobs[i].data->size();
+      pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
+    }
+    s.count(event_names::bytes, bytes);
+    s.count(event_names::pixels, pixels);
+    s.count(event_names::smaller, smaller);
+    s.count(event_names::by_entries, by_entries);
+    s.count(event_names::by_restarts, by_restarts);
+    s.count(event_names::entries_refused, entries_refused);
+    s.count(event_names::shared, shared_);
+    const jpeg_counts now = libjpeg_.counts();
+    s.count(event_names::progressive, own_progressive + now.progressive - before.progressive);
+    s.count(event_names::damaged, now.damaged - before.damaged);
+    s.count(event_names::warnings, now.warnings - before.warnings);
+  }
+
+  jpeg_counts counts() const noexcept {
+    jpeg_counts all = libjpeg_.counts();
+    all.pictures += own_pictures_;
+    all.progressive += own_progressive_;
+    return all;
+  }
+
+ private:
+  /// Says what the built-in decoder did with a job. It has been rendered if the refusal is `none`.
+  struct own_result {
+    jpeg_refusal refusal = jpeg_refusal::none;
+    entry_origin entries = entry_origin::none;
+    bool entries_refused = false;
+  };
+
+  /// Returns the reason for not asking the built-in decoder; `none` if it is asked.
+  jpeg_refusal unasked(const picture_job& job) const noexcept {
+    if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
+    // If the bits depend on the decoder, the choice of the decoder must not depend on the CPU.
+    const bool for_speed = job.options->decoder == picture_decoder::automatic && !resizes_planes(job);
+    const bool fast = jpeg_plane_decoder::has_fast_code() &&
+                      (!job.header->progressive || progressive_decoder::has_fast_code());
+    return for_speed && !fast ? jpeg_refusal::machine : jpeg_refusal::none;
+  }
+
+  static bool resizes_planes(const picture_job& job) noexcept {
+    return job.options->quality == picture_quality::fast && job.eighths == 8;
+  }
+
+  static plane_size decoded_size(const picture_job& job) noexcept {
+    return {.width = at_eighths<std::size_t>(job.header->width, job.eighths),
+            .height = at_eighths<std::size_t>(job.header->height, job.eighths)};
+  }
+
+  static jpeg_planes_request request_of(const picture_job& job) noexcept {
+    const plane_box box = source_box(job.plan, decoded_size(job));
+    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
+    // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
+    return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
+            .eighths = static_cast<int>(job.eighths), .entries = job.data->entries(),
+            .max_scans = job.options->max_scans, .max_memory_bytes = job.options->max_memory_bytes};
+  }
+
+  void start(const picture_job& job) {
+    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = finisher_.target_of(job)});
+  }
+
+  /// Returns what the built-in decoder makes of a file that its part for baseline files has looked at.
+  jpeg_planes_result progressive_too(const jpeg_planes_result& got, const jpeg_planes_request& ask) {
+    return got.refusal == jpeg_refusal::progressive ? progressive_.decode(ask) : got;
+  }
+
+  void decode_own(std::span<const picture_job> jobs, scratch& s) {
+    requests_.begin(jobs.size());
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      done_[i].refusal = unasked(jobs[i]);
+      if (done_[i].refusal != jpeg_refusal::none) continue;
+      requests_.add(i, request_of(jobs[i]), decoded_size(jobs[i]));
+    }
+    requests_.close();
+    shared_ = 0;
+    planes_.decode_each(requests_.asked(), [&](std::size_t n, const jpeg_planes_result& baseline) {
+      const jpeg_planes_result got = progressive_too(baseline, requests_.asked()[n]);
+      std::size_t taken = 0;
+      requests_.for_each_job(n, [&](std::size_t i) {
+        take(jobs[i], got, done_[i], s);
+        shared_ += got && taken++ > 0 ? 1U : 0U;
+      });
+    });
+    // Damage below a picture is not seen where that picture is decoded alone. A progressive file is read to its end.
+    for (std::size_t n = 0; n < requests_.asked().size(); ++n)
+      if (requests_.is_joined(n))
+        requests_.for_each_job(n, [&](std::size_t i) {
+          if (done_[i].refusal == jpeg_refusal::none || jobs[i].header->progressive) return;
+          take(jobs[i], planes_.decode(request_of(jobs[i])), done_[i], s);
+        });
+  }
+
+  void take(const picture_job& job, const jpeg_planes_result& got, own_result& done, scratch& s) {
+    done = own_result{.refusal = got.refusal, .entries = got.entries, .entries_refused = got.entries_refused};
+    if (!got) return;
+    start(job);
+    resizer_.render(got.planes);
+    finisher_.finish(job, s);
+  }
+
+  void decode_other(const picture_job& job, jpeg_refusal why, scratch& s) {
+    try {
+      if (job.options->decoder == picture_decoder::built_in)
+        throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
+                             refusal_name(why),
+                         "Leave the choice of the decoder to the library", {.stage = "jpeg"});
+      by_libjpeg(job);
+      finisher_.finish(job, s);
+    } catch (error& e) {
+      e.locate(location_of(*job.data));
+      throw;
+    }
+  }
+
+  void by_libjpeg(const picture_job& job) {
+    start(job);
+    libjpeg_.open(*job.data, {.max_scans = job.options->max_scans, .max_memory_bytes = job.options->max_memory_bytes,
+                              .accept_damaged = job.options->accept_damaged}, job.eighths);
+    if (libjpeg_.stored_width() != job.header->width || libjpeg_.stored_height() != job.header->height ||
+        libjpeg_.components() != job.header->components) {
+      libjpeg_.abandon();
+      throw data_error("the JPEG has two frame headers that differ", "Fetch the file again, or leave the sample out",
+                       {.stage = "jpeg"});
+    }
+    libjpeg_.decode({.left = resizer_.columns().source_begin(), .top = resizer_.rows().source_begin(),
+                     .right = resizer_.columns().source_end(), .bottom = resizer_.rows().source_end()}, resizer_);
+  }
+
+  jpeg_plane_decoder planes_;
+  progressive_decoder progressive_;
+  jpeg_decoder libjpeg_;
+  plane_resizer resizer_;
+  row_finisher finisher_;
+  shared_requests requests_;
+  std::vector<own_result> done_;   // of each job
+  std::uint64_t own_pictures_ = 0, own_progressive_ = 0, shared_ = 0;
+};
+
+/// Returns the event counts of the pictures rendered with this scratch so far.
+inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/render/picture_renderer.ipp>
+#endif

@@ -1,0 +1,60 @@
+// Renders a picture from rows of pixels that a decoder gives from top to bottom: the way of all formats but JPEG.
+//
+//   struct gray_rows final : mr::detail::pixel_rows {
+//     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
+//     void next(std::span<std::uint8_t> rgbx) override { fill(rgbx, row++, left); }
+//     std::size_t row = 0, left = 0;
+//   };
+//   gray_rows rows;
+//   mr::detail::render_rows(job, rows, memory);             // crops, resizes, flips, runs the job's operations
+//
+// The decoder is asked for the box of pixels that the plan needs, row by row from its top. It need not read what lies
+// below the box. Each row has four bytes a pixel: red, green, blue, and alpha, which is used where the job asks for it.
+// The result is within one level of Pillow's.
+//
+//   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
+//
+// Jobs of the same file share one decoding of the box around all of their boxes. No bit depends on it. Where that meets
+// damage, or would take more than 64 MiB, each of them is decoded by itself.
+// Errors: those of the rows; render_each() adds the location of the file. Threads: any; each has a scratch of its own.
+#pragma once
+
+#include <millrace/image/render/picture_job.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Gives the rows of a box of a picture.
+class pixel_rows {
+ public:
+  virtual ~pixel_rows() = default;
+  /// Called once, before the first row: columns [left, right) of rows [top, bottom) are wanted, of the stored picture.
+  virtual void start(const plane_box& box) = 0;
+  /// Writes the next row of the box.
+  virtual void next(std::span<std::uint8_t> rgbx) = 0;
+};
+
+/// Gives the rows of one file after the other.
+class row_decoder : public pixel_rows {
+ public:
+  /// Begins a file. The fourth byte of its pixels has to be alpha if `with_alpha`.
+  virtual void open(const picture_job& job, bool with_alpha) = 0;
+  /// Called after the last row of the box.
+  virtual void finish() {}
+};
+
+/// Renders a job from these rows.
+void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
+
+/// Renders each job from the rows of its file, and counts those that were made of another one's decoding.
+void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/render/pixel_rows.ipp>
+#endif

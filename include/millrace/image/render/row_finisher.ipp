@@ -1,0 +1,78 @@
+// Defines what row_finisher.hpp declares.
+#pragma once
+
+#include <millrace/image/render/row_finisher.hpp>
+
+#include <millrace/image/plan/row_operation.hpp>
+#include <millrace/image/render/picture_job.hpp>
+
+#include <cstring>
+
+#include <millrace/base/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+namespace row_finishing {
+
+MILLRACE_INLINE std::size_t height_of(const picture_job& job) noexcept {
+  return static_cast<std::size_t>(job.plan.transposed ? job.plan.columns.count : job.plan.rows.count);
+}
+
+MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
+  return static_cast<std::size_t>(job.plan.transposed ? job.plan.rows.count : job.plan.columns.count);
+}
+
+/// Returns whether operations can run on the target itself.
+MILLRACE_INLINE bool is_dense_u8(const picture_job& job) noexcept {
+  return job.target.type == pixel_type::u8 &&
+         (job.target.row_pixels == 0 || job.target.row_pixels == width_of(job));
+}
+
+MILLRACE_INLINE void copy_rows(const rgb_row& from, const pixel_target& to) noexcept {
+  for (std::size_t y = 0; y < from.height; ++y)
+    std::memcpy(static_cast<std::uint8_t*>(to.data) + 3 * y * to.row_pixels, &from.pixels[3 * y * from.width],
+                3 * from.width);
+}
+
+template <class T>
+void write_numbers(const rgb_row& from, const pixel_target& to) noexcept {
+  const std::size_t pixels = from.height * from.width;
+  auto* const numbers = static_cast<T*>(to.data);
+  for (std::size_t c = 0; c < 3; ++c) {
+    T of_byte[256];
+    for (unsigned value = 0; value < 256; ++value) {
+      const auto byte = static_cast<std::uint8_t>(value);
+      portable_numbers::write(&byte, 1, &of_byte[value], {.scale = to.scale[c], .bias = to.bias[c]});
+    }
+    for (std::size_t i = 0; i < pixels; ++i) numbers[c * pixels + i] = of_byte[from.pixels[3 * i + c]];
+  }
+}
+
+}  // namespace row_finishing
+
+MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
+  pixel_target target = job.target;
+  if (!job.operation) return target;
+  target.cold = false;   // the operation reads it at once
+  if (row_finishing::is_dense_u8(job)) return target;
+  bytes_.resize(3 * row_finishing::height_of(job) * row_finishing::width_of(job));
+  return {.data = bytes_.data()};
+}
+
+MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
+  if (!job.operation) return;
+  const std::size_t height = row_finishing::height_of(job), width = row_finishing::width_of(job);
+  const bool is_target = row_finishing::is_dense_u8(job);
+  auto* const pixels = is_target ? static_cast<std::uint8_t*>(job.target.data) : bytes_.data();
+  const rgb_row row{.pixels = {pixels, 3 * height * width}, .height = height, .width = width};
+  job.operation->run(row, s);
+  if (is_target) return;
+  if (job.target.type == pixel_type::u8) row_finishing::copy_rows(row, job.target);
+  else if (job.target.type == pixel_type::f32) row_finishing::write_numbers<float>(row, job.target);
+  else if (job.target.type == pixel_type::f16) row_finishing::write_numbers<f16>(row, job.target);
+  else row_finishing::write_numbers<bf16>(row, job.target);
+}
+
+}}}  // namespace millrace::detail
+
+#include <millrace/base/precise_end.inc>

@@ -1,0 +1,157 @@
+// Defines what sample_choice.hpp declares.
+#pragma once
+
+#include <millrace/io/index/choice/sample_choice.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE chosen_samples::chosen_samples(const std::vector<std::uint32_t>& times) {
+  if (std::all_of(times.begin(), times.end(), [](std::uint32_t t) { return t == 1; })) {
+    all_ = static_cast<std::uint32_t>(times.size());
+    return;
+  }
+  std::vector<std::uint32_t> left;   // samples that are wanted once more
+  for (std::uint32_t number = 0; number < times.size(); ++number)
+    if (times[number] > 0) left.push_back(number);
+  rounds_.push_back(static_cast<std::uint32_t>(left.size()));
+  for (std::uint32_t round = 1; !left.empty(); ++round) {
+    numbers_.insert(numbers_.end(), left.begin(), left.end());
+    rounds_.back() = static_cast<std::uint32_t>(numbers_.size());
+    std::erase_if(left, [&](std::uint32_t number) { return times[number] <= round; });
+    if (!left.empty()) rounds_.push_back(0);
+  }
+}
+
+MILLRACE_INLINE std::uint32_t chosen_samples::repeat(std::uint32_t position) const noexcept {
+  if (rounds_.size() <= 1) return 0;
+  return static_cast<std::uint32_t>(std::upper_bound(rounds_.begin(), rounds_.end(), position) - rounds_.begin());
+}
+
+MILLRACE_INLINE std::uint64_t chosen_samples::id_of(std::uint64_t shard, std::uint32_t position) const noexcept {
+  const std::uint64_t id = sample_id(shard, number(position));
+  const std::uint32_t earlier = repeat(position);
+  return earlier == 0 ? id : combine_keys(combine_keys(id, repeats_stream), earlier);
+}
+
+MILLRACE_INLINE choice_search::choice_search(const sample_choice& choice)
+    : choice_(&choice),
+      only_(seek(choice.only ? choice.only->keys() : nullptr)),
+      without_(seek(choice.without.keys())) {}
+
+MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, std::string_view shard) {
+  constexpr std::size_t shown_keys = 3;
+  for (std::uint32_t number = 0; number < index.samples() && keys_.size() < shown_keys; ++number)
+    keys_.emplace_back(index.sample(number).key);
+  std::vector<std::uint32_t> often(index.samples());
+  std::uint64_t all = 0;
+  look_up_fields(index);
+  for (std::uint32_t number = 0; number < index.samples(); ++number) {
+    const indexed_sample sample = index.sample(number);
+    const bool lacks = !has_fields(index, sample);
+    const std::size_t wanted = lacks ? 0 : times(sample.key, shard);
+    lacking_ += lacks;
+    all += wanted;
+    if (wanted > std::numeric_limits<std::uint32_t>::max() || all > std::numeric_limits<std::uint32_t>::max())
+      throw setup_error("the samples of " + printable(shard) + " are chosen 2^32 times or more together",
+                        "Let .repeats return smaller numbers");
+    often[number] = static_cast<std::uint32_t>(wanted);
+    if (wanted != 1) every_sample_once_ = false;
+    if (wanted > 0) checksum_ += mix_bits(combine_keys(combine_keys(shard_, number), wanted));
+  }
+  ++shard_;
+  return chosen_samples(often);
+}
+
+MILLRACE_INLINE std::string choice_search::text(std::uint64_t positions, std::uint64_t samples) const {
+  const std::string fields = choice_->having.text();
+  if (samples > 0 && lacking_ == samples)
+    throw setup_error("no sample is chosen: 0 of " + std::to_string(samples) + " samples have " + fields,
+                      "Compare .having with the fields that examples/inspect counts");
+  return std::to_string(positions) + " of " + std::to_string(samples) + " samples chosen" +
+         (fields.empty() ? "" : " (" + std::to_string(lacking_) + " lack " + fields + ")");
+}
+
+MILLRACE_INLINE void choice_search::look_up_fields(const shard_index& index) {
+  if (choice_->having.empty()) return;
+  bits_.assign(index.fields(), 0);
+  for (std::uint32_t field = 0; field < index.fields(); ++field)
+    bits_[field] = choice_->having.bits_of(index.field_name(field));
+}
+
+MILLRACE_INLINE bool choice_search::has_fields(const shard_index& index, const indexed_sample& sample) const noexcept {
+  if (choice_->having.empty()) return true;
+  std::uint64_t present = 0;
+  for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) present |= bits_[index.field_of(m)];
+  return present == choice_->having.all_bits();
+}
+
+MILLRACE_INLINE std::string choice_search::missing() const {
+  std::string text;
+  tell_missing(text, ".only", only_);
+  tell_missing(text, ".without", without_);
+  if (text.empty() || keys_.empty()) return text;
+  text += ". Keys of the shards are";
+  for (std::size_t i = 0; i < keys_.size(); ++i) text += (i == 0 ? " '" : ", '") + printable(keys_[i], 100) + "'";
+  return text + ", ...";
+}
+
+MILLRACE_INLINE std::string choice_search::advice() const {
+  const std::string_view lost = first_missing(only_).empty() ? first_missing(without_) : first_missing(only_);
+  const std::string_view of_shard = keys_.empty() ? std::string_view() : std::string_view(keys_.front());
+  const auto has = [&](std::string_view key) {   // among the keys that are shown
+    return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
+  };
+  if (lost.starts_with("\xef\xbb\xbf")) return "Write the list without a byte order mark (BOM)";
+  if (lost.ends_with('\r')) return "Write the list with line ends of Unix, not CRLF";
+  if (lost.find_first_of(",\t") != std::string_view::npos && of_shard.find_first_of(",\t") == std::string_view::npos)
+    return "Write one key in each line of the list, without other columns";
+  if (!lost.empty() && (lost.front() == ' ' || lost.back() == ' '))
+    return "Write the list without blanks around the keys";
+  if (of_shard.starts_with("./") && !lost.starts_with("./")) return "Write the keys with ./ as the shards have them";
+  if (!of_shard.starts_with("./") && lost.starts_with("./")) return "Write the keys without ./";
+  const std::size_t name = lost.rfind('/') + 1;   // without a slash, npos + 1 is 0
+  if (const std::size_t dot = lost.find('.', name);
+      dot != std::string_view::npos && (dot > name || has(lost.substr(0, dot))))
+    return "Write the keys without the extension: a key ends at the first dot of the file name";
+  return "Compare the lists with the keys that examples/inspect --keys shows";
+}
+
+MILLRACE_INLINE std::string_view choice_search::first_missing(const sought& of) noexcept {
+  const auto at = std::find(of.found.begin(), of.found.end(), false);
+  return at == of.found.end() ? std::string_view() : of.keys->key(static_cast<std::size_t>(at - of.found.begin()));
+}
+
+MILLRACE_INLINE choice_search::sought choice_search::seek(const std::shared_ptr<const key_table>& keys) {
+  return {keys.get(), std::vector<bool>(keys ? keys->size() : 0)};
+}
+
+MILLRACE_INLINE bool choice_search::finds(sought& in, std::string_view key, std::string_view shard) {
+  const std::size_t entry = in.keys ? in.keys->find(key, shard) : key_table::none;
+  if (entry == key_table::none) return false;
+  in.found[entry] = true;
+  return true;
+}
+
+MILLRACE_INLINE void choice_search::tell_missing(std::string& text, const char* option, const sought& of) {
+  const auto lost = static_cast<std::size_t>(std::count(of.found.begin(), of.found.end(), false));
+  if (lost == 0) return;
+  const auto first = static_cast<std::size_t>(std::find(of.found.begin(), of.found.end(), false) - of.found.begin());
+  text += (text.empty() ? "" : ". ") + std::string("no shard has ") + std::to_string(lost) + " of the " +
+          std::to_string(of.found.size()) + " keys of " + option + ": '" + printable(of.keys->key(first)) + "'" +
+          (lost > 1 ? ", ..." : "");
+}
+
+MILLRACE_INLINE std::size_t choice_search::times(std::string_view key, std::string_view shard) {
+  if (finds(without_, key, shard)) return 0;
+  if (choice_->only && !finds(only_, key, shard)) return 0;
+  if (choice_->where && !choice_->where(key, shard)) return 0;
+  return choice_->repeats ? choice_->repeats(key, shard) : 1;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,95 @@
+// The file of an index, opened for its entry points.
+//
+//   mr::detail::entry_cache cache({.limit_bytes = std::size_t{8} << 20});
+//   const std::string name = "train-000.tar.millrace-index";
+//   mr::detail::entry_file entries({.storage = place, .name = name, .shard = 7}, meter, cache);
+//   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
+//
+// A local file is read as it is: the system keeps what lies beside. A file in a storage is read in chunks of 256 KiB,
+// which are kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set
+// share one limit. Beyond it, the chunk that was used least recently is dropped.
+// Errors: io_error if the file cannot be opened or read. Threads: a file by one at a time; a cache by any number.
+// Lifetime: meter and cache outlive the file.
+#pragma once
+
+#include <millrace/io/file/metered_file.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Chunks of stored indexes, up to a limit.
+class entry_cache {
+ public:
+  struct options {
+    std::size_t limit_bytes = 0;
+  };
+  using chunk = std::shared_ptr<const std::vector<std::byte>>;
+  using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // the shard, and the chunk's number in its index
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+
+  explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
+
+  /// Returns the chunk; null if it is not there.
+  chunk find(const chunk_name& name);
+  /// Adds a chunk; others may have to go.
+  void add(const chunk_name& name, chunk added);
+  /// Sets the limit. It holds from the next add() on.
+  void limit(std::size_t bytes);
+  std::size_t held_bytes() const;
+
+ private:
+  struct kept {
+    chunk bytes{};
+    std::uint64_t used_at = 0;
+  };
+
+  mutable std::mutex mutex_;   // guards all members below
+  std::size_t limit_bytes_;
+  std::map<chunk_name, kept> chunks_;
+  std::size_t held_bytes_ = 0;
+  std::uint64_t used_ = 0;
+};
+
+/// Where an index is, and whose it is.
+struct entry_file_options {
+  const millrace::storage& storage;
+  std::string name{};
+  std::uint64_t shard = 0;
+};
+
+/// One open index.
+class entry_file final : public byte_source {
+ public:
+  /// Opens the file. Throws io_error if that fails.
+  entry_file(const entry_file_options& o, read_meter& meter, entry_cache& cache);
+
+  std::string_view name() const noexcept override { return file_.name(); }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  /// Tells a storage which chunks will be read.
+  void will_read(std::span<const byte_range> ranges) override;
+  void watch_in(read_meter& meter) noexcept { file_.watch_in(meter); }
+
+ private:
+  entry_cache::chunk chunk_at(std::uint64_t offset_bytes);
+
+  metered_file file_;
+  entry_cache& cache_;
+  const bool local_;
+  const std::uint64_t shard_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/entries/entry_file.ipp>
+#endif

@@ -1,0 +1,65 @@
+// The entry points of a data set: opens the files that hold them, and counts what came of it.
+//
+//   mr::detail::entry_files entries;
+//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // bytes that may be held of a storage
+//   auto file = entries.open({.files = options, .shard = name, .number = 7}, index, meter);
+//   entries.count(reader.counters(), told);
+//   entries.report(counts);
+//
+// Errors: none; without a file, payloads come without entry points. Threads: any. Lifetime: outlives the open files.
+#pragma once
+
+#include <millrace/io/index/entries/entry_file.hpp>
+#include <millrace/io/index/format/index_file.hpp>
+#include <millrace/io/index/read/indexed_reader.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The shard whose entry points are to be opened.
+struct entries_of_shard {
+  const index_file_options& files;
+  const std::string& shard;
+  std::uint64_t number = 0;   ///< in the data set
+};
+
+/// The counts of a reader at the last call of count().
+struct told_entries {
+  std::uint64_t with_entries = 0, refused = 0;
+};
+
+/// The entry points of all shards of a data set.
+class entry_files {
+ public:
+  struct limits {
+    std::uint64_t lanes = 1;          ///< lanes that are read at the same time
+    std::size_t max_held_bytes = 0;
+  };
+
+  /// Returns the file of the index; null if it has no entry points or cannot be opened.
+  std::unique_ptr<entry_file> open(const entries_of_shard& of, const shard_index& index, read_meter& meter);
+  /// Counts what a reader has read since `told`, and moves that on.
+  void count(const indexed_reader_counters& now, told_entries& told) noexcept;
+  /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
+  void report(event_counts& counts) noexcept;
+  /// Makes room for what lanes read of a storage. Returns the bytes that may be held.
+  std::size_t limit(const limits& l);
+
+ private:
+  static constexpr std::size_t least_bytes = std::size_t{8} << 20;
+
+  entry_cache cache_{{.limit_bytes = least_bytes}};
+  std::atomic<std::uint64_t> with_entries_{0}, refused_{0};   // since the last report()
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/entries/entry_files.ipp>
+#endif

@@ -1,0 +1,307 @@
+// Defines what index_file.hpp declares.
+#pragma once
+
+#include <millrace/io/index/format/index_file.hpp>
+
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/file/posix_files.hpp>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::string index_path(const std::string& shard, const index_file_options& options) {
+  const std::string_view ending = index_ending;
+  if (options.cache_folder.empty()) return shard + std::string(ending);
+  const std::unique_ptr<char, decltype(&std::free)> absolute(
+      options.storage.is_local() ? ::realpath(shard.c_str(), nullptr) : nullptr, &std::free);
+  const std::string whole = absolute ? absolute.get() : shard;
+  const std::string digits = hex(digest_bytes(bytes_of(whole)), 16);
+  const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
+  return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
+         std::string(ending);
+}
+
+MILLRACE_INLINE void fail_index(std::string_view what, int reason, const std::string& path) {
+  throw io_error(std::string(what) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
+                 "folder for indexes", {.stage = "index", .shard = path});
+}
+
+MILLRACE_INLINE unique_fd open_index(const std::string& path, int flags) noexcept {
+  int file = -1;
+  do file = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);
+  while (file == -1 && errno == EINTR);
+  return unique_fd(file);
+}
+
+MILLRACE_INLINE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
+                                std::span<std::byte> buffer) noexcept {
+  errno = 0;
+  while (!buffer.empty()) {
+    const ssize_t got = posix_files::read_at(file.get(), buffer.data(), std::min(buffer.size(), std::size_t{1} << 30),
+                                             static_cast<off_t>(offset_bytes));
+    if (got == -1 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset_bytes += static_cast<std::uint64_t>(got);
+    buffer = buffer.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
+    const shard_identity& shard, index_front& front) {
+  using enum index_file_state;
+  const index_head& head = front.head;
+  struct ::stat status {};
+  if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
+  if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
+  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  if (file_bytes == 0) return {missing, "it is being made"};
+  if (file_bytes < sizeof head) return {damaged, "it is cut"};
+  const auto front_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(file_bytes, sizeof front));
+  if (!read_index(file, 0, std::as_writable_bytes(std::span(&front, 1)).first(front_bytes))) {
+    if (errno != 0) fail_index("cannot read the index", errno, path);
+    return {damaged, "it is cut"};
+  }
+  if (head.mark != index_head::right_mark) return {damaged, "it does not begin as an index does"};
+  if (head.byte_order != index_head::right_order ||
+      (head.version != index_head::right_version && head.version != index_head::with_entries))
+    return {stale, "it is of another version or kind of machine"};
+  if (head.head_checksum != head.right_head_checksum()) return {damaged, "the checksum of its head is wrong"};
+  if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
+  if (front.has_entries() &&
+      (front_bytes < sizeof front || front.entries.checksum != front.entries.right_checksum(head)))
+    return {damaged, "the checksum of its second head is wrong"};
+  if (std::string wrong = unsound(front, file_bytes); !wrong.empty()) return {damaged, std::move(wrong)};
+  if (head.identity() != shard) return {touched, "the shard has another time"};
+  return {good, {}};
+}
+
+MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::string& path,
+                                             const shard_identity& shard) {
+  loaded_index result;
+  index_front front;
+  const index_head& head = front.head;
+  std::tie(result.state, result.reason) = read_index_head(file, path, shard, front);
+  if (result.state != index_file_state::good && result.state != index_file_state::touched) return result;
+  index_columns columns(head.counts);
+  const auto body = std::as_writable_bytes(
+      std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
+  if (!read_index(file, front.columns_at(), body) && errno != 0) fail_index("cannot read the index", errno, path);
+  std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
+                                                                       : "the checksum of its columns is wrong";
+  entry_table entries;
+  if (wrong.empty() && front.has_entries()) {
+    entries.made = true;
+    entries.begin_at = front.bytes_before_entries();
+    entries.ends.resize(head.counts.members);
+    const auto ends = std::as_writable_bytes(std::span(entries.ends));
+    if (!read_index(file, entries.begin_at - ends.size(), ends) && errno != 0)
+      fail_index("cannot read the index", errno, path);
+    wrong = errno == 0 && crc32c(ends) == front.entries.ends_checksum
+                ? unsound(front, columns, entries.ends) : "the checksum of its table of entry points is wrong";
+  }
+  if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
+  else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
+  result.index.set_entries(wrong.empty() ? std::move(entries) : entry_table());
+  return result;
+}
+
+MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const storage& at) {
+  if (!at.is_local()) {
+    const auto found = find_stamp(at, path);
+    if (!found)
+      throw io_error("the storage has no such file", "Check the name", {.stage = "index", .shard = path});
+    return {.size_bytes = found->size_bytes, .modified_ns = found->changed};
+  }
+  struct ::stat status {};
+  if (detail::posix_files::stat_path(path.c_str(), status) == -1)
+    throw io_error("cannot get the size of the file: " + detail::reason_of(errno),
+                   "Check the file, its permissions and its storage", {.stage = "index", .shard = path});
+  return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = detail::modified_ns(status)};
+}
+
+MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_identity& shard) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  if (file.get() != -1) return detail::load_open_index(file, path, shard);
+  if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+  return {.state = index_file_state::missing, .reason = "there is none"};
+}
+
+MILLRACE_INLINE loaded_index load_index_as_made(const std::string& path) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  detail::index_head head;
+  if (file.get() == -1 || !detail::read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
+    return {.state = index_file_state::missing, .reason = "there is none"};
+  return detail::load_open_index(file, path, head.identity());
+}
+
+MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
+                                                   const shard_identity& shard) {
+  index_front front;
+  const index_head& head = front.head;
+  const auto state = read_index_head(file, path, shard, front).first;
+  if (state != index_file_state::good) return {.state = state};
+  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
+          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
+          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .entries_made = front.has_entries(),
+          .entry_bytes = front.has_entries() ? front.entries.bytes : 0, .shard = head.identity(),
+          .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
+}
+
+MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  if (file.get() == -1) {
+    if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+    return {};
+  }
+  return summarize_open_index(file, path, shard);
+}
+
+/// Returns the bytes of a stored index that are not its entries, given its first bytes and its size.
+MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> first, std::uint64_t bytes) noexcept {
+  index_front front;
+  if (first.size() < sizeof front) return bytes;
+  std::memcpy(&front, first.data(), sizeof front);
+  const bool known = front.has_entries() && front.head.head_checksum == front.head.right_head_checksum() &&
+                     front.entries.checksum == front.entries.right_checksum(front.head);
+  return known ? std::min(bytes, front.bytes_before_entries()) : bytes;
+}
+
+/// Returns a file in memory that has the front of a stored index, and the size of all of it; none if there is no index.
+/// `front_bytes` are asked for at once. Its entries stay where they are.
+MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
+                                         bool heads_only) {
+  const auto file = at->open_front(name, front_bytes);
+  if (!file) return unique_fd(-1);
+  constexpr std::uint64_t largest = std::uint64_t{4} << 30;
+  const std::uint64_t bytes = file->identity().size_bytes;
+  std::vector<std::byte> front(static_cast<std::size_t>(std::min<std::uint64_t>(front_bytes, bytes)));
+  front.resize(read_fully(*file, 0, front));
+  if (!heads_only) {
+    const std::size_t got = front.size();
+    const std::uint64_t wanted = std::min(bytes_before_entries(front, bytes), largest);
+    front.resize(std::max(got, static_cast<std::size_t>(wanted)));
+    front.resize(got + read_fully(*file, got, std::span(front).subspan(got)));
+  }
+  unique_fd copy(::memfd_create("millrace-index", MFD_CLOEXEC));
+  if (copy.get() == -1 ||
+      ::ftruncate(copy.get(), static_cast<off_t>(std::min(bytes, largest + entry_table::largest_bytes))) == -1)
+    fail_index("cannot hold the index in memory", errno, name);
+  for (std::size_t at_byte = 0; at_byte < front.size();) {
+    const ssize_t put = ::pwrite(copy.get(), front.data() + at_byte, front.size() - at_byte,
+                                 static_cast<off_t>(at_byte));
+    if (put == -1 && errno != EINTR) fail_index("cannot hold the index in memory", errno, name);
+    at_byte += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+  }
+  return copy;
+}
+
+/// Returns the shard for which an index was made.
+MILLRACE_INLINE shard_identity as_made(const unique_fd& copy) {
+  index_head head;
+  return read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1))) ? head.identity() : shard_identity();
+}
+
+MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes) {
+  constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // of the memory for one request
+  const std::string name = shard + std::string(index_ending);
+  const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
+  const unique_fd copy = copy_of_stored(at, name, static_cast<std::size_t>(front), false);
+  if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "there is none"};
+  loaded_index found = load_open_index(copy, name, as_made(copy));
+  if (found.state != index_file_state::good) return found;
+  entry_table entries = found.index.entries();
+  entries.in_storage = true;
+  found.index.set_entries(std::move(entries));
+  return found;
+}
+
+MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
+  const std::string name = shard + std::string(index_ending);
+  const unique_fd copy = copy_of_stored(at, name, sizeof(index_front), true);
+  if (copy.get() == -1) return {};
+  index_summary found = summarize_open_index(copy, name, as_made(copy));
+  found.entries_in_storage = true;
+  found.identified = false;
+  return found;
+}
+
+/// Appends a range of a file.
+MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const std::string& path,
+                                 detail::atomic_file<>& to) {
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(range.size_bytes, 1 << 20)));
+  while (range.size_bytes > 0) {
+    const std::span<std::byte> now =
+        std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.size_bytes)));
+    if (!read_index(file, range.offset_bytes, now)) fail_index("cannot read the index", errno == 0 ? EIO : errno, path);
+    to.append(now);
+    range = {range.offset_bytes + now.size(), range.size_bytes - now.size()};
+  }
+}
+
+MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& index, const entry_pieces* made) {
+  kept_index result;
+  if (index.state() == shard_index::shard_state::compressed) return result;
+  for (;;) {
+    // A new file is never made behind a link: the data set's author could have set it anywhere.
+    detail::unique_fd file = detail::open_index(path, O_RDWR);
+    if (file.get() == -1 && errno == ENOENT) file = detail::open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
+    while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
+    struct ::stat locked {}, now {};
+    if (detail::posix_files::stat_open(file.get(), locked) == -1)
+      detail::fail_index("cannot get the size of the index", errno, path);
+    // The previous holder of the lock replaced the file, or another program removed it: open and lock the new file.
+    if (detail::posix_files::stat_path(path.c_str(), now) == -1 || now.st_ino != locked.st_ino ||
+        now.st_dev != locked.st_dev)
+      continue;
+    const loaded_index before = detail::load_open_index(file, path, index.identity());
+    bool news = true;
+    const bool alike = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
+    if (before.state == index_file_state::good && alike) {
+      news = made != nullptr;
+      for (std::uint32_t m = 0; m < index.members(); ++m) {
+        const std::uint32_t old = before.index.checksum(m), own = index.checksum(m);
+        news |= old == 0 && own != 0;
+        result.learned_checksums += old != 0 && own == 0;
+        result.conflicting_checksums += old != 0 && own != 0 && old != own;
+        if (old != 0 && own != old) index.set_checksum(m, old);
+      }
+    }
+    if (!made) index.set_entries(alike ? before.index.entries() : entry_table());
+    if (!news) return result;
+    try {
+      detail::atomic_file<> replacement(path);
+      replacement.append(detail::index_bytes(index));
+      if (made) for (const auto& piece : *made) replacement.append(piece);
+      else append_from(file, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
+      replacement.publish();
+    } catch (const io_error& trouble) {
+      throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
+    }
+    result.written = true;
+    return result;
+  }
+}
+
+MILLRACE_INLINE void remove_abandoned_indexes(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
+  remove_abandoned_files(folder, posix_files(), [](std::string_view name) { return name.ends_with(index_ending); });
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,222 @@
+// Records where everything lies in one plain shard: samples, keys, fields, and the known checksums.
+//
+//   // tar_index_scan.hpp; files: index_file.hpp
+//   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
+//   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
+//   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
+//   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: not known yet
+//
+// The index describes the samples of shard_reader in its order, with all fields, wanted or not. The index of a damaged
+// shard has the samples before the damage. The index of a compressed shard has none, and its state says so.
+// Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
+// Checksums: 0 means not known. An empty payload has the checksum 0, and so has about one other payload in 2^32.
+// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it lies in one piece of less
+// than 4 GiB. Sparse members are not described. shard_reader has to read such a sample, from the sample's offset.
+// Errors: none. Threads: any number of readers; checksums may be learned at the same time.
+#pragma once
+
+#include <millrace/io/index/format/entry_table.hpp>
+#include <millrace/io/tar/format/tar_header.hpp>
+#include <millrace/io/tar/read/shard_reader.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The size and time of a shard; an index is valid for a file with the same ones.
+struct shard_identity {
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;   ///< ns since 1970
+
+  bool operator==(const shard_identity&) const = default;
+};
+
+/// One sample, and the range of its members.
+struct indexed_sample {
+  std::string_view key{};
+  std::uint64_t offset_bytes = 0;       ///< first header block of the sample
+  std::uint32_t first_member = 0, end_member = 0;
+};
+
+/// One file of a sample.
+struct indexed_member {
+  std::string_view field{};             ///< field name, letters lowered
+  std::uint64_t offset_bytes = 0;       ///< offset of the payload
+  std::uint64_t size_bytes = 0;
+  bool in_one_piece = true;             ///< if false, offset and size have no meaning
+};
+
+/// The number of entries in each column, in the order of the columns.
+struct index_counts {
+  std::uint32_t samples = 0, members = 0, fields = 0;
+  std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
+
+  std::uint64_t text_at() const noexcept {   // offset in bytes
+    return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
+  }
+  std::uint64_t all_bytes() const noexcept;
+};
+
+/// All columns in one block of memory, in the layout of the index file.
+struct index_columns {
+  index_counts counts{};
+  std::unique_ptr<std::uint32_t[]> words{};
+
+  index_columns() = default;
+  explicit index_columns(const index_counts& c);
+
+  std::span<std::uint32_t> column(std::size_t number) const noexcept {
+    const std::size_t samples = counts.samples, members = counts.members;
+    if (number < 3) return {words.get() + number * samples, samples};
+    if (number < 7) return {words.get() + 3 * samples + (number - 3) * members, members};
+    return {words.get() + 3 * samples + 4 * members, counts.fields};
+  }
+  std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // in units of 512 bytes
+  std::span<std::uint32_t> key_ends() const noexcept { return column(1); }
+  std::span<std::uint32_t> member_ends() const noexcept { return column(2); }
+  std::span<std::uint32_t> payload_blocks() const noexcept { return column(3); }
+  std::span<std::uint32_t> payload_sizes() const noexcept { return column(4); }
+  std::span<std::uint32_t> member_fields() const noexcept { return column(5); }
+  std::span<std::uint32_t> checksums() const noexcept { return column(6); }
+  std::span<std::uint32_t> field_ends() const noexcept { return column(7); }
+
+  char* text() const noexcept { return reinterpret_cast<char*>(words.get()) + counts.text_at(); }
+  std::string_view keys() const noexcept { return {text(), counts.key_bytes}; }
+  std::string_view field_names() const noexcept { return {text() + counts.key_bytes, counts.field_bytes}; }
+  std::string_view damage() const noexcept;
+  std::span<const std::byte> bytes() const noexcept;
+
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // value of a payload block without an offset
+};
+
+/// The index of one shard.
+class shard_index {
+ public:
+  /// Which samples of the shard the index has.
+  enum class shard_state : std::uint32_t {
+    whole,        ///< every sample of the shard
+    damaged,      ///< the samples before the damage
+    compressed    ///< none: a sample is found only by reading all before it
+  };
+
+  /// Everything the index knows about the shard except its samples.
+  struct shard_facts {
+    shard_state state = shard_state::whole;
+    shard_identity identity{};
+    std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
+    std::uint64_t damage_offset_bytes = 0;    ///< where the damage is
+    std::uint64_t resume_offset_bytes = 0;    ///< behind the last sample: reading from here meets the damage
+    shard_counters counters{};                ///< counts of samples and of skipped members
+  };
+
+  /// Makes an empty index.
+  shard_index() = default;
+  /// Makes the index from its parts, which have to fit together.
+  shard_index(shard_facts facts, detail::index_columns columns) noexcept;
+
+  /// Returns the facts about the shard.
+  const shard_facts& facts() const noexcept { return facts_; }
+  /// Returns which samples of the shard the index has.
+  shard_state state() const noexcept { return facts_.state; }
+  /// Returns the size and time of the shard.
+  const shard_identity& identity() const noexcept { return facts_.identity; }
+  /// Sets the size and time of the shard.
+  void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
+  /// Returns a digest that is equal for shards with the same members at the same offsets. The shards' names, times and
+  /// payloads are not in it.
+  std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
+  /// Returns the text for the damage; empty if there is none.
+  std::string_view damage() const noexcept { return columns_.damage(); }
+
+  /// Returns the number of samples.
+  std::uint32_t samples() const noexcept { return columns_.counts.samples; }
+  /// Returns the number of members of all samples.
+  std::uint32_t members() const noexcept { return columns_.counts.members; }
+  /// Counts the samples whose key an earlier sample has, in facts().counters; an index file does not have the number.
+  /// Cost: a comparison of each key with the one before it; a sort of all if they are not in order.
+  void count_returning_keys();
+  /// Returns the number of different fields.
+  std::uint32_t fields() const noexcept { return columns_.counts.fields; }
+
+  /// Returns the sample with that number, from 0 on.
+  indexed_sample sample(std::uint32_t number) const noexcept;
+
+  /// Returns the member with that number, from 0 on.
+  indexed_member member(std::uint32_t number) const noexcept;
+  /// Returns the number of the member's field.
+  std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
+  /// Returns the name of the field with that number.
+  std::string_view field_name(std::uint32_t field) const noexcept;
+
+  /// Returns the CRC-32C of a member's payload; 0 if it is not known.
+  std::uint32_t checksum(std::uint32_t member) const noexcept;
+  /// Sets the checksum if none is known. Returns the known checksum after that.
+  std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
+  /// Sets the checksum, whether one is known or not.
+  void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
+  /// Takes over the checksums of an older index of the shard, for members that have not moved. Such a member has the
+  /// same key, field, offset and size. Call it before any thread uses this index.
+  void take_checksums_of(const shard_index& before) noexcept;
+  /// Returns whether the samples of `part` are the first ones of this index: the same keys at the same offsets.
+  bool begins_with(const shard_index& part) const noexcept;
+  /// Returns the number of known checksums.
+  std::uint64_t known_checksums() const noexcept;
+
+  /// Returns where the entry points of the payloads lie.
+  const entry_table& entries() const noexcept { return entries_; }
+  /// Sets that, for all members. Must not be called while other threads use the index.
+  void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
+
+  /// Returns the columns, for index_format.hpp.
+  const detail::index_columns& columns() const noexcept { return columns_; }
+
+ private:
+  static constexpr std::uint64_t block_bytes = tar_block_bytes;
+
+  /// Returns whether the member has not moved. For members in pieces, only the fingerprint can tell.
+  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
+
+  shard_facts facts_{};
+  detail::index_columns columns_{};
+  entry_table entries_{};
+};
+
+// Inline, because they are called for each sample.
+inline indexed_sample shard_index::sample(std::uint32_t number) const noexcept {
+  const auto keys = columns_.key_ends(), members = columns_.member_ends();
+  const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
+  return {.key = columns_.keys().substr(key_at, keys[number] - key_at),
+          .offset_bytes = block_bytes * columns_.sample_blocks()[number],
+          .first_member = number == 0 ? 0 : members[number - 1],
+          .end_member = members[number]};
+}
+
+inline indexed_member shard_index::member(std::uint32_t number) const noexcept {
+  const std::uint32_t block = columns_.payload_blocks()[number];
+  return {.field = field_name(columns_.member_fields()[number]),
+          .offset_bytes = block_bytes * block,
+          .size_bytes = columns_.payload_sizes()[number],
+          .in_one_piece = block != detail::index_columns::in_pieces};
+}
+
+inline std::string_view shard_index::field_name(std::uint32_t field) const noexcept {
+  const auto ends = columns_.field_ends();
+  const std::uint32_t at = field == 0 ? 0 : ends[field - 1];
+  return columns_.field_names().substr(at, ends[field] - at);
+}
+
+inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept {
+  // The built-ins instead of std::atomic_ref, which libc++ 14 lacks.
+  return __atomic_load_n(&columns_.checksums()[member], __ATOMIC_RELAXED);
+}
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/format/shard_index.ipp>
+#endif

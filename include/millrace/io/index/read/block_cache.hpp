@@ -1,0 +1,144 @@
+// Caches small samples: reads a block of neighbors at once and gives its records out one by one, in any order.
+//
+//   mr::detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
+//   const auto read = [&](std::vector<mr::record>& block) { block = records_of(3, 7); };
+//   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
+//   cache.held_bytes();
+//
+// The cache is for samples so small that reading each one separately would dominate its cost. `read` fills a vector
+// with the records of a whole block. A record that `read` leaves empty is given out empty; the caller finds out the
+// reason. Each record is given out once, and a block without records is forgotten. The next pass reads the block again.
+// Beyond the limit, the cache drops the least recently requested block. The drop costs another read, and never loses
+// a sample.
+// reserve() is for blocks that are fetched from far away, many at once. A thread that wants a reserved block waits
+// until its owner has filled it. A thread fills what it reserved before it takes anything, so no two wait for each
+// other.
+// Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
+#pragma once
+
+#include <millrace/item/record.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The name of a block: the `number`-th block of a shard.
+struct block_name {
+  std::uint64_t shard = 0;
+  std::uint32_t number = 0;
+
+  friend bool operator==(const block_name&, const block_name&) = default;
+};
+
+/// The blocks that still have records to give out.
+class block_cache {
+  struct block;
+
+ public:
+  struct options {
+    std::size_t limit_bytes = 0;
+  };
+
+  explicit block_cache(options o) : options_(o) {}
+  block_cache(const block_cache&) = delete;
+  block_cache& operator=(const block_cache&) = delete;
+
+  /// Moves the records at `offsets` in the block to `places`; each offset occurs once. Calls
+  /// `read(std::vector<record>&)` if the block is not in the cache.
+  template <class Read>
+  void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
+            const Read& read) {
+    const std::shared_ptr<block> s = find_or_add(name);
+    const std::lock_guard lock(s->mutex);
+    for (const std::uint32_t offset : offsets)
+      if (offset >= s->records.size() || s->records[offset].empty()) {
+        fill(*s, read);
+        break;
+      }
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      record& from = s->records[offsets[i]];
+      s->left -= !from.empty();
+      *places[i] = std::move(from);
+    }
+    if (s->left == 0) forget(name, *s);
+  }
+
+  /// A block that its owner alone may fill; until its end others wait for it.
+  class reservation {
+   public:
+    const block_name& name() const noexcept { return name_; }
+
+   private:
+    friend class block_cache;
+    block_name name_{};
+    std::shared_ptr<block> block_{};
+    std::unique_lock<std::mutex> lock_{};
+  };
+
+  /// Reserves a block. Returns nothing if it is in the cache, is being read, or is reserved.
+  std::optional<reservation> reserve(const block_name& name);
+
+  /// Reads a reserved block.
+  template <class Read>
+  void fill(reservation mine, const Read& read) {
+    fill(*mine.block_, read);
+  }
+
+  /// Returns the bytes of all blocks in the cache, as they were when each was read.
+  std::size_t held_bytes() const;
+
+ private:
+  struct block {
+    std::mutex mutex;   // guards the records
+    std::vector<record> records{};
+    std::size_t left = 0;   // records not yet given out
+    std::size_t bytes = 0;           // this and the members below are guarded by the cache's mutex
+    std::uint64_t asked_for_at = 0;
+    bool forgotten = false;
+  };
+  struct hash {
+    std::size_t operator()(const block_name& n) const noexcept;
+  };
+
+  std::shared_ptr<block> find_or_add(const block_name& name);
+
+  template <class Read>
+  void fill(block& s, const Read& read) {
+    s.records.clear();
+    s.left = 0;
+    read(s.records);
+    std::size_t bytes = 0;
+    for (const record& r : s.records) {
+      s.left += !r.empty();
+      bytes += r.held_bytes();
+    }
+    const std::lock_guard lock(mutex_);
+    if (s.forgotten) return;
+    held_bytes_ += bytes - std::exchange(s.bytes, bytes);
+    while (held_bytes_ > options_.limit_bytes && drop_oldest(s)) {
+    }
+  }
+
+  bool drop_oldest(const block& but);
+  void forget(const block_name& name, block& s);
+
+  const options options_;
+  mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
+  std::unordered_map<block_name, std::shared_ptr<block>, hash> blocks_;
+  std::size_t held_bytes_ = 0;
+  std::uint64_t asked_ = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/read/block_cache.ipp>
+#endif

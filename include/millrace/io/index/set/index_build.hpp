@@ -1,0 +1,154 @@
+// Loads the indexes of many shards, and makes and keeps the missing ones.
+//
+//   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}, .progress_file = 2});
+//   all.indexes[k]->samples();                       // samples of shards[k]; 0 for a compressed one: see state()
+//   all.counts.built;
+//   // after heads_only, where indexes[k] may be null
+//   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
+//
+// With heads_only, only the head of an index is read, if the head says that the index is good and the shard whole.
+// 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
+// turns out to be damaged.
+// With heads_only, one request is enough for each shard of a storage that has an index beside it. Whether the shard has
+// the size that its index tells is seen when it is opened: such a head is not `identified`.
+// If a shard has another time than its index but the same size, the index is made again with the known checksums.
+// Reading a sample that was changed in place is then an error.
+// Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
+// An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is not an error here:
+// its index records the damage. Such an index does not overwrite one that knows the samples behind the damage. A shard
+// without an end marker is whole, and its index records that.
+// With `entries`, shards whose index was made without entry points get them (entries_build.hpp), if the index can be
+// kept: the entries are used from its file. This reads all payloads.
+// Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
+// a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
+// an index (shard_index.hpp).
+// Threads: starts its own and waits for them.
+// Half-written indexes of killed processes are removed from folders in which an index is made.
+// Progress is written only to progress_file, and only after the first second. A terminal gets at most four lines a
+// second, anything else one line every ten seconds.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/io/index/entries/entries_build.hpp>
+#include <millrace/io/index/format/index_file.hpp>
+#include <millrace/sync/slow_step.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+inline constexpr unsigned stored_at_once = 64;   ///< indexes of a storage that are asked for at the same time
+
+/// Options of build_indexes().
+struct index_build_options {
+  index_file_options files{};
+  bool keep = true;              ///< writes new indexes to files; else they stay in memory
+  bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
+  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
+                                 ///< storage
+  int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
+  std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
+  bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
+  entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
+};
+
+/// How many shards had which outcome; the last three count other things.
+struct index_build_counts {
+  std::uint64_t loaded = 0;              ///< shards with a good index
+  std::uint64_t built = 0;               ///< shards without an index
+  std::uint64_t rebuilt_stale = 0;       ///< shards whose index was made for another size, time or version
+  std::uint64_t rebuilt_damaged = 0;     ///< shards whose index was damaged
+  std::uint64_t not_kept = 0;            ///< shards whose index could not be written
+  std::uint64_t compressed = 0;          ///< compressed shards, which can have no index
+  std::uint64_t damaged_shards = 0;
+  std::uint64_t samples = 0;             ///< samples of all shards
+  std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
+  std::uint64_t scanned_members = 0;     ///< members of the scanned shards
+  std::uint64_t entries_made = 0;        ///< shards that got entry points
+  std::uint64_t entries_looked_at = 0;   ///< samples that were read for entry points
+  std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
+  std::uint64_t entries_unreadable = 0;      ///< of these samples, those that are damaged
+};
+
+/// The result of build_indexes().
+struct shard_indexes {
+  std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
+  std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only its index may be null
+  index_build_counts counts{};
+  std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
+  std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
+  std::string why_not_kept{};                            ///< the reason for the first index that was not kept
+};
+
+/// One run of build_indexes().
+class index_builder {
+ public:
+  index_builder(std::span<const std::string> shards, const index_build_options& options);
+
+  shard_indexes run();
+
+ private:
+  void work() noexcept;
+  void look_at(std::size_t shard, block_pool& pool);
+  void add_head(std::size_t shard, const index_summary& head);
+  /// Removes what killed processes left in the folder of the index; once for each folder.
+  void clean_folder_of(const std::string& kept_at);
+  void keep(const std::string& kept_at, shard_index& index, const entry_pieces* made = nullptr);
+  /// Makes the entry points of an index that is to have some, and keeps it.
+  void add_entries(const std::string& path, const std::string& kept_at, shard_index& index);
+  bool wants_entries(bool made) const noexcept {
+    return options_.entries && !made && options_.keep && options_.files.keeps();
+  }
+  shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
+  /// Adds the head of the index beside a shard of a storage, if it is good. Does not ask for the shard.
+  bool add_stored_head(std::size_t shard);
+  /// Takes the index beside a shard of a storage, if it is good.
+  void take_stored(std::size_t shard, const shard_identity& identity, loaded_index& known) const;
+  /// Adds the index of a shard to the result, under the lock.
+  void add(std::size_t shard, shard_index&& loaded, index_file_state before);
+  void count(const shard_index& index, index_file_state before) noexcept;
+
+  /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.
+  void show_progress(bool last);
+
+  std::span<const std::string> shards_;
+  const index_build_options& options_;
+  slow_step* step_ = nullptr;   // of run()
+  bool terminal_;
+  unsigned threads_of_shard_ = 1;   // for its entry points
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard after this one is started
+  std::mutex mutex_;                                        // guards all members below
+  shard_indexes result_;
+  std::exception_ptr failure_;
+  std::set<std::string> cleaned_;   // folders
+  std::size_t done_ = 0;
+  const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+  std::int64_t shown_ns_ = start_ns_;
+  bool shown_once_ = false;
+};
+
+/// Loads or makes the index of each shard. Throws the errors described at the top of the file.
+shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
+
+/// Writes a line about indexes, and why; nothing if `progress_file` is negative.
+void tell_index_trouble(int progress_file, const std::string& what, std::string_view why);
+
+/// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
+std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
+                                      index_build_options options = {});
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/set/index_build.ipp>
+#endif

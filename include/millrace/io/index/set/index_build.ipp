@@ -1,0 +1,319 @@
+// Defines what index_build.hpp declares.
+#pragma once
+
+#include <millrace/io/index/set/index_build.hpp>
+
+#include <millrace/base/machine.hpp>
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/sync/started_thread.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns whether there is an index in its own place.
+MILLRACE_INLINE bool is_kept(const std::string& path, const index_file_options& files) noexcept {
+  struct ::stat status {};
+  return files.keeps() && posix_files::stat_path(path.c_str(), status) == 0;
+}
+
+MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
+    : shards_(shards), options_(options), terminal_(options.progress_file >= 0 && ::isatty(options.progress_file)) {
+  result_.indexes.resize(shards.size());
+  result_.heads.resize(shards.size());
+}
+
+MILLRACE_INLINE shard_indexes index_builder::run() {
+  if (options_.keep && !options_.files.cache_folder.empty())
+    posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
+  slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.progress_file >= 0,
+                                              .after_ns = options_.report_after_ns});
+  step_ = &step;
+  const unsigned cores = std::max(usable_cores(), 1U);
+  const unsigned usual =
+      !options_.files.storage.is_local() ? stored_at_once : options_.entries ? cores : std::min(cores, 8U);
+  std::size_t count = options_.threads > 0 ? options_.threads : usual;
+  const std::size_t wanted = count;
+  count = std::min(count, shards_.size());
+  if (count > 0) threads_of_shard_ = static_cast<unsigned>((wanted + count - 1) / count);
+  std::vector<std::thread> others;
+  const auto join = [&others] {
+    for (auto& other : others) other.join();
+  };
+  try {
+    start_threads(others, std::max<std::size_t>(count, 1) - 1, [this](std::size_t) { work(); });
+  } catch (...) {
+    failed_from_ = 0;
+    join();
+    throw;
+  }
+  work();
+  join();
+  if (failure_) std::rethrow_exception(failure_);
+  if (shown_once_) show_progress(true);
+  std::sort(result_.touched.begin(), result_.touched.end());
+  std::sort(result_.damaged.begin(), result_.damaged.end());
+  return std::move(result_);
+}
+
+MILLRACE_INLINE void index_builder::work() noexcept {
+  std::optional<block_pool> pool;
+  for (;;) {
+    const std::size_t shard = next_.fetch_add(1);
+    if (shard >= shards_.size() || shard > failed_from_) return;
+    try {
+      if (!pool) pool.emplace();
+      const slow_step::item here(*step_, shards_[shard]);
+      look_at(shard, *pool);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (failure_ && shard > failed_from_) continue;
+      failed_from_ = shard;
+      failure_ = std::current_exception();
+    }
+  }
+}
+
+MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
+  const std::string& path = shards_[shard];
+  const std::string kept_at = index_path(path, options_.files);
+  const bool stored = !options_.files.storage.is_local();
+  if (stored && options_.heads_only && !is_kept(kept_at, options_.files) && add_stored_head(shard)) return;
+  shard_identity identity;
+  try {
+    identity = identify_shard(path, options_.files.storage);
+  } catch (const io_error&) {
+    shard_index older;
+    if (options_.older_of_damaged && options_.files.keeps()) older = load_index_as_made(kept_at).index;
+    if (older.state() != shard_index::shard_state::whole || older.samples() == 0) throw;
+    const std::lock_guard lock(mutex_);
+    result_.damaged.push_back(shard);
+    return add(shard, std::move(older), index_file_state::good);
+  }
+  loaded_index known;
+  try {
+    if (options_.heads_only && options_.files.keeps()) {
+      const index_summary head = summarize_index(kept_at, identity);
+      if (head.state == index_file_state::good && head.shard_is_whole && !wants_entries(head.entries_made))
+        return add_head(shard, head);
+    }
+    if (options_.files.keeps()) known = load_index(kept_at, identity);
+  } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
+  }
+  if (known.state != index_file_state::good && stored) take_stored(shard, identity, known);
+  std::string why_not_kept;
+  bool kept = true, cut = false;   // cut: an older index knows more samples of the damaged shard
+  if (known.state != index_file_state::good) {
+    shard_index made = scan(path, identity, pool);
+    if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
+    shard_index older;
+    if (made.state() == shard_index::shard_state::damaged && options_.files.keeps())
+      older = load_index_as_made(kept_at).index;
+    cut = older.state() == shard_index::shard_state::whole && older.samples() > made.samples() &&
+          older.begins_with(made);
+    known.index = cut && options_.older_of_damaged ? std::move(older) : std::move(made);
+    try {
+      if (options_.keep && !cut) keep(kept_at, known.index);
+    } catch (const io_error& trouble) {
+      kept = false;
+      why_not_kept = trouble.what();
+    }
+  }
+  if (kept && !cut && wants_entries(known.index.entries().made)) try {
+      add_entries(path, kept_at, known.index);
+    } catch (const io_error& trouble) {
+      // An index that was kept without entry points is as good as before.
+      known.index.set_entries({});
+      kept = false;
+      why_not_kept = trouble.what();
+    }
+  const std::lock_guard lock(mutex_);
+  if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
+  result_.counts.not_kept += !kept;
+  if (known.state == index_file_state::touched && !cut) result_.touched.push_back(shard);
+  if (cut && options_.older_of_damaged) result_.damaged.push_back(shard);
+  add(shard, std::move(known.index), known.state);
+}
+
+MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& kept_at,
+                                                shard_index& index) {
+  if (index.state() == shard_index::shard_state::compressed) return;
+  { const atomic_file<> can_be_written(kept_at); }   // else all payloads would be read for nothing
+  const auto done = [this](std::uint64_t samples, std::uint64_t payload_bytes) {
+    const std::lock_guard lock(mutex_);
+    result_.counts.entries_looked_at += samples;
+    result_.counts.entries_payload_bytes += payload_bytes;
+    show_progress(false);
+  };
+  const made_entries made = make_entries({.storage = options_.files.storage, .shard = path, .make = options_.entries,
+                                          .threads = threads_of_shard_, .done = done}, index);
+  keep(kept_at, index, &made.pieces);
+  const std::lock_guard lock(mutex_);
+  ++result_.counts.entries_made;
+  result_.counts.entries_unreadable += made.unreadable;
+}
+
+MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
+  try {
+    const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
+    if (head.state != index_file_state::good || !head.shard_is_whole || wants_entries(head.entries_made))
+      return false;
+    add_head(shard, head);
+    return true;
+  } catch (const io_error&) {   // the shard itself tells as much
+    return false;
+  }
+}
+
+MILLRACE_INLINE void index_builder::take_stored(std::size_t shard, const shard_identity& identity,
+                                                loaded_index& known) const {
+  try {
+    loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
+    // A copy has another time than the shard for which the index was made.
+    if (stored.state != index_file_state::good || stored.index.identity().size_bytes != identity.size_bytes) return;
+    stored.index.identify(identity);
+    known = std::move(stored);
+  } catch (const io_error&) {   // the shard itself tells as much
+  }
+}
+
+MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded, index_file_state before) {
+  auto index = std::make_shared<shard_index>(std::move(loaded));
+  count(*index, before);
+  result_.heads[shard] = index_summary{
+      .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
+      .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
+      .shard_is_whole = index->state() == shard_index::shard_state::whole,
+      .without_end_marker = index->facts().counters.missing_end_markers > 0,
+      .entries_made = index->entries().made, .entries_in_storage = index->entries().in_storage,
+      .entry_bytes = index->entries().bytes(), .shard = index->identity(),
+      .index_bytes = index->entries().made ? entries_begin_at(index->columns().counts)
+                                           : sizeof(index_head) + index->columns().counts.all_bytes()};
+  result_.indexes[shard] = std::move(index);
+  ++done_;
+  show_progress(false);
+}
+
+MILLRACE_INLINE void index_builder::keep(const std::string& kept_at, shard_index& index, const entry_pieces* made) {
+  if (!options_.files.keeps()) return;   // there is no place for it
+  clean_folder_of(kept_at);
+  keep_index(kept_at, index, made);
+}
+
+MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& kept_at) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cleaned_.insert(kept_at.substr(0, kept_at.rfind('/') + 1)).second) return;   // npos + 1 is 0
+  }
+  remove_abandoned_indexes(kept_at);
+}
+
+MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summary& head) {
+  const std::lock_guard lock(mutex_);
+  result_.heads[shard] = head;
+  ++result_.counts.loaded;
+  result_.counts.samples += head.samples;
+  ++done_;
+}
+
+MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
+                                                block_pool& pool) const {
+  const storage& at = options_.files.storage;
+  const auto source = open_file(at, path);
+  shard_index index = scan_shard(*source, pool);
+  if (identify_shard(path, at) != identity)
+    throw io_error("the shard was changed while its index was made",
+                   "Wait until it is complete; write new shards under another name and rename them",
+                   {.stage = "index", .shard = path});
+  index.identify(identity);
+  if (index.facts().counters.missing_end_markers > 0)
+    if (const auto told = counted_beside(path, at); told.samples > index.samples())
+      throw fewer_than_counted(told, index.samples(), {.stage = "index", .shard = path});
+  return index;
+}
+
+MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_state before) noexcept {
+  index_build_counts& c = result_.counts;
+  using enum index_file_state;
+  if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
+  else ++(before == good ? c.loaded : before == stale || before == touched ? c.rebuilt_stale
+          : before == damaged ? c.rebuilt_damaged : c.built);
+  if (before != good) {
+    c.scanned_bytes += index.identity().size_bytes;
+    c.scanned_members += index.members();
+  }
+  c.damaged_shards += index.state() == shard_index::shard_state::damaged;
+  c.samples += index.samples();
+}
+
+MILLRACE_INLINE void index_builder::show_progress(bool last) {
+  if (options_.progress_file < 0) return;
+  const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t pause_ns = !shown_once_ ? 1'000'000'000 : terminal_ ? 250'000'000 : 10'000'000'000;
+  if (!last && now_ns - shown_ns_ < pause_ns) return;
+  const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
+  const index_build_counts& c = result_.counts;
+  char text[200];
+  int length;
+  if (c.entries_looked_at > 0)
+    length = std::snprintf(
+        text, sizeof text, "%smaking entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads%s",
+        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.entries_looked_at),
+        static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds, terminal_ && !last ? "" : "\n");
+  else
+    length = std::snprintf(
+        text, sizeof text, "%sindexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s%s",
+        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.samples),
+        static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
+        static_cast<double>(c.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
+  // A failure to show the progress is ignored.
+  [[maybe_unused]] const auto written =
+      posix_files::write(options_.progress_file, text, static_cast<std::size_t>(length));
+  shown_ns_ = now_ns;
+  shown_once_ = true;
+}
+
+MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
+  return detail::index_builder(shards, options).run();
+}
+
+MILLRACE_INLINE void tell_index_trouble(int progress_file, const std::string& what, std::string_view why) {
+  if (progress_file < 0) return;
+  const std::string_view who = "millrace: ";
+  if (why.starts_with(who)) why.remove_prefix(who.size());
+  const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
+  // A failure to write the line is ignored.
+  [[maybe_unused]] const auto written = posix_files::write(progress_file, line.data(), line.size());
+}
+
+MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
+                                                      index_build_options options) {
+  const auto is_same = [&head](const shard_index& index) {
+    return index.identity().size_bytes == head.shard.size_bytes && index.fingerprint() == head.fingerprint &&
+           index.samples() == head.samples;
+  };
+  const storage& at = options.files.storage;
+  if (!at.is_local() && !is_kept(index_path(shard, options.files), options.files)) try {
+      loaded_index stored = load_stored_index(at, shard, head.index_bytes);
+      if (stored.state == index_file_state::good && is_same(stored.index)) {
+        if (head.identified) stored.index.identify(head.shard);
+        return std::make_shared<shard_index>(std::move(stored.index));
+      }
+    } catch (const io_error&) {   // it is made again
+    }
+  options.heads_only = false;
+  options.threads = 1;
+  auto found = build_indexes({&shard, 1}, options).indexes.front();
+  if (is_same(*found) && (!head.identified || found->identity() == head.shard)) return found;
+  throw data_error("the shard was changed since this program has started: it has other samples, another size or time",
+                   "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,60 @@
+// Counts the samples of a data set whose keys came back later in their shard, as indexes are loaded.
+//
+//   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
+//   returning.report(counts, names);                             // what was counted since the last call
+//
+// Errors: none. Threads: any.
+#pragma once
+
+#include <millrace/io/index/set/known_shard.hpp>
+#include <millrace/io/tar/read/returning_keys.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The samples that were counted and not yet reported.
+class returning_samples {
+ public:
+  /// Counts those of a shard, once after its index was loaded. Returns the index.
+  shard_index& count(shard_index& index, known_shard& shard, std::size_t number) noexcept {
+    if (const std::uint64_t samples = shard.take_returning_keys(); samples > 0) [[unlikely]] {
+      first_shard_ = number;
+      samples_ += samples;
+    }
+    return index;
+  }
+
+  /// Counts them as events, with a notice that names a shard.
+  void report(event_counts& counts, std::span<const std::string> names) noexcept {
+    if (samples_.load(std::memory_order_relaxed) == 0) return;
+    if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
+      report_returning_keys(counts, samples, names[first_shard_]);
+  }
+
+ private:
+  std::atomic<std::uint64_t> samples_{0};
+  std::atomic<std::size_t> first_shard_{0};
+};
+
+/// Returns the first piece of the sample `key` that does not begin at `own_offset_bytes`; nothing if there is none.
+inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
+                                                   std::uint64_t own_offset_bytes) {
+  constexpr std::size_t max_text_bytes = 200;
+  for (std::uint32_t i = 0; i < index.samples(); ++i) {
+    const indexed_sample s = index.sample(i);
+    if (s.key != key || s.offset_bytes == own_offset_bytes) continue;
+    other_piece piece{.offset_bytes = s.offset_bytes};
+    for (std::uint32_t m = s.first_member; m < s.end_member && piece.fields.size() < max_text_bytes; ++m)
+      piece.fields += (piece.fields.empty() ? "'" : ", '") + printable(index.member(m).field, 60) + "'";
+    return piece;
+  }
+  return std::nullopt;
+}
+
+}}}  // namespace millrace::detail

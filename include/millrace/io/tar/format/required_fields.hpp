@@ -1,0 +1,57 @@
+// The fields that a sample must have to be used: .having of shards() and indexed_shards().
+//
+//   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
+//   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here a picture and a text
+//
+// Samples without them are counted, not read as damage. Names are in lower case, as those of a record.
+// Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
+// Threads: immutable.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Entries of which a sample must have all. An entry is a field, or alternatives such as "jpg;png".
+class required_fields {
+ public:
+  /// Requires nothing.
+  required_fields() = default;
+  /// Requires one of the alternatives in `names`.
+  required_fields(const char* names) : required_fields(std::vector<std::string>{names}) {}
+  required_fields(const std::string& names) : required_fields(std::vector<std::string>{names}) {}
+  /// Requires all entries.
+  required_fields(std::initializer_list<std::string> entries) : required_fields(std::vector<std::string>(entries)) {}
+  explicit required_fields(std::vector<std::string> entries);
+
+  /// Returns whether nothing is required.
+  bool empty() const noexcept { return entries_.empty(); }
+  /// Returns the entries.
+  const std::vector<std::string>& entries() const noexcept { return entries_; }
+  /// Returns the bits of the entries that `field` satisfies.
+  std::uint64_t bits_of(std::string_view field) const noexcept;
+  /// Returns the bits of all entries.
+  std::uint64_t all_bits() const noexcept {
+    return entries_.empty() ? 0 : ~std::uint64_t{0} >> (64 - entries_.size());
+  }
+  /// Returns "'jpg;png' and 'txt'".
+  std::string text() const;
+  /// Returns a digest of the entries; 0 if nothing is required.
+  std::uint64_t digest() const noexcept;
+
+ private:
+  std::vector<std::string> entries_;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/format/required_fields.ipp>
+#endif

@@ -1,0 +1,56 @@
+// Defines what required_fields.hpp declares.
+#pragma once
+
+#include <millrace/io/tar/format/required_fields.hpp>
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entries) : entries_(std::move(entries)) {
+  constexpr std::size_t most = 64;
+  if (entries_.size() > most)
+    throw setup_error(".having has " + std::to_string(entries_.size()) + " entries (expected: at most 64)",
+                      "Choose by .where, or write shards of complete samples");
+  for (const std::string& names : entries_) {
+    if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
+      throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, and no field of a "
+                        "record has any",
+                        "Write it in lower case; it stands for all spellings");
+    if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
+      throw setup_error(".having has an empty name: got '" + printable(names) + "'",
+                        "Write a field, or alternatives as \"jpg;png\"");
+  }
+}
+
+MILLRACE_INLINE std::uint64_t required_fields::bits_of(std::string_view field) const noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    for (std::string_view names = entries_[i];;) {
+      const std::size_t end = names.find(';');
+      if (names.substr(0, end) == field) bits |= std::uint64_t{1} << i;
+      if (end == std::string_view::npos) break;
+      names.remove_prefix(end + 1);
+    }
+  return bits;
+}
+
+MILLRACE_INLINE std::string required_fields::text() const {
+  std::string all;
+  for (const std::string& names : entries_) all += (all.empty() ? "'" : " and '") + printable(names) + "'";
+  return all;
+}
+
+MILLRACE_INLINE std::uint64_t required_fields::digest() const noexcept {
+  std::uint64_t sum = 0;
+  for (const std::string& names : entries_)
+    sum = detail::combine_keys(sum, detail::digest_bytes(std::as_bytes(std::span(names))));
+  return sum;
+}
+
+}}  // namespace millrace

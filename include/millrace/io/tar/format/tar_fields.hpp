@@ -1,0 +1,79 @@
+// Parses the header blocks of a tar archive: numbers, texts, the checksum, pax records.
+//
+//   std::optional<std::uint64_t> size = mr::detail::tar_size(block.substr(124, 12));     // octal or base-256
+//   std::string_view key, value;
+//   while (!records.empty())
+//     if (!mr::detail::next_pax_record(records, key, value)) return;   // malformed
+//   mr::detail::tar_header_chain headers(bytes);   // all headers of one member, extended headers first
+//   headers.main();   headers.damage();   headers.certain_name();
+//
+// Errors: none thrown. Threads: any; the functions are pure. Lifetime: views point into the bytes that were passed.
+// Formats: POSIX.1-2017, pax utility; GNU tar manual, "Basic Tar Format".
+#pragma once
+
+#include <millrace/io/tar/format/tar_header.hpp>
+#include <millrace/item/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+constexpr std::uint64_t tar_most_payload_bytes = std::uint64_t{1} << 40;
+
+/// Returns an octal number. Blanks may stand before its digits, blanks or NULs behind them; nothing else may.
+std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept;
+
+/// Returns a size in octal or base-256; nothing if it is malformed or too large.
+std::optional<std::uint64_t> tar_size(std::string_view number) noexcept;
+
+/// Returns the text at `at`, up to its first NUL or `size` bytes.
+std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept;
+
+/// Returns whether every byte is 0.
+bool all_zeros(std::string_view bytes) noexcept;
+
+/// Returns whether the block has the mark of a GNU header.
+bool is_gnu_header(std::string_view block) noexcept;
+
+/// Returns whether the checksum of a header block is right.
+bool tar_checksum_holds(std::string_view block) noexcept;
+
+/// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if it
+/// is malformed.
+bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
+
+/// The header blocks of a member, as far as they are present: extended ones with their payloads, then its own. It holds
+/// views of the bytes it was made from.
+class tar_header_chain {
+ public:
+  explicit tar_header_chain(std::string_view bytes);
+
+  /// Returns the member's own header block; empty if it is missing.
+  std::string_view main() const noexcept { return main_; }
+
+  /// Returns the damage that libarchive would not report; empty if there is none. A cut or damaged global pax header
+  /// swallows what follows it.
+  std::string_view damage() const noexcept { return damage_; }
+
+  /// Returns whether a header tells of holes in the payload, be there any or not; true if a header cannot be followed.
+  bool tells_of_holes() const noexcept;
+
+  /// Returns the member's name if all headers are sound and it is a file; else nothing.
+  std::optional<std::string> certain_name() const;
+
+ private:
+  void take(char type, std::string_view payload);
+
+  std::string_view main_, damage_, long_name_;
+  bool sound_ = true, holes_ = false;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/format/tar_fields.ipp>
+#endif

@@ -1,0 +1,49 @@
+// Writes the headers of one tar member: ustar, with a pax header before it only where ustar has no space.
+//
+//   std::string out;
+//   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
+//
+// The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
+// as they are. ustar holds a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names go into a pax
+// record, and so does a size of 8 GiB or more.
+// Errors: none. Threads: any; the functions are pure.
+// Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+constexpr std::size_t tar_block_bytes = 512;
+constexpr std::size_t tar_end_marker_bytes = 2 * tar_block_bytes;
+constexpr std::uint64_t tar_largest_size_bytes = (std::uint64_t{1} << 33) - 1;   // eleven octal digits
+
+/// Returns the bytes that fill the last block after `size_bytes` of payload.
+constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
+  return static_cast<std::size_t>((tar_block_bytes - size_bytes % tar_block_bytes) % tar_block_bytes);
+}
+
+/// Returns the slash that splits `name` into prefix and name; npos if no slash can.
+std::size_t ustar_split(std::string_view name) noexcept;
+
+/// Appends one header block; `type` is '0' for a file and 'x' for a pax header. The caller ensures that name and size
+/// fit.
+void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
+                        std::uint64_t size_bytes, char type);
+
+/// Appends the record "<length> <key>=<value>\n"; the length counts its own digits.
+void append_pax_record(std::string& out, std::string_view key, std::string_view value);
+
+/// Appends all header blocks of a file with that name and size.
+void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/format/tar_header.ipp>
+#endif

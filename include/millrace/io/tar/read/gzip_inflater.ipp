@@ -1,0 +1,122 @@
+// Defines what gzip_inflater.hpp declares.
+#pragma once
+
+#include <millrace/io/tar/read/gzip_inflater.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_t before) noexcept {
+  return static_cast<std::uint32_t>(
+      ::crc32_z(before, reinterpret_cast<const unsigned char*>(data.data()), data.size()));
+}
+
+#if defined(__x86_64__)
+
+MILLRACE_INLINE __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
+                                                                                  std::uint32_t before) noexcept {
+  using words = long long __attribute__((vector_size(16)));
+  constexpr std::size_t step_bytes = 64;
+  if (data.size() < 2 * step_bytes) return crc32_by_zlib(data, before);
+  const std::byte* at = data.data();
+  const auto load = [](const std::byte* from) noexcept {
+    words value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  };
+  // x^(512 + 64 - 32), x^(512 - 32) and x^(128 + 64 - 32), x^(128 - 32), modulo the polynomial, bits reflected.
+  constexpr words over_64_bytes{0x0154442bd4, 0x01c6e41596}, over_16_bytes{0x01751997d0, 0x00ccaa009e};
+  words lanes[4] = {load(at), load(at + 16), load(at + 32), load(at + 48)};
+  lanes[0] ^= words{static_cast<long long>(~before), 0};
+  std::size_t left = data.size() - step_bytes;
+  for (at += step_bytes; left >= step_bytes; at += step_bytes, left -= step_bytes)
+    for (std::size_t i = 0; i < 4; ++i)
+      lanes[i] = __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x00) ^
+                 __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x11) ^ load(at + 16 * i);
+  for (std::size_t i = 1; i < 4; ++i)
+    lanes[i] ^= __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x00) ^
+                __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x11);
+  // These 16 bytes have the same remainder as all bytes read so far.
+  const std::uint32_t folded = crc32_by_zlib(std::as_bytes(std::span(&lanes[3], 1)), ~std::uint32_t{0});
+  return crc32_by_zlib({at, left}, folded);
+}
+#endif
+
+MILLRACE_INLINE std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before) noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("pclmul")) return crc32_by_products(data, before);
+#endif
+  return crc32_by_zlib(data, before);
+}
+
+MILLRACE_INLINE gzip_inflater::gzip_inflater() {
+  constexpr int largest_window_and_gzip = 15 + 16;
+  if (::inflateInit2(&state_, largest_window_and_gzip) != Z_OK) throw std::bad_alloc();
+}
+
+MILLRACE_INLINE void gzip_inflater::begin_member() {
+  ::inflateReset(&state_);
+  ::inflateValidate(&state_, 1);
+  in_header_ = true;
+  crc_ = 0;
+  made_bytes_ = 0;
+}
+
+MILLRACE_INLINE gzip_step gzip_inflater::inflate(std::span<const std::byte>& input, std::span<std::byte> buffer) {
+  state_.next_out = reinterpret_cast<unsigned char*>(buffer.data());
+  state_.avail_out = static_cast<unsigned>(buffer.size());
+  int result = Z_OK;
+  do {
+    const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), max_bytes_per_call));
+    state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
+    state_.avail_in = given;
+    // Z_BLOCK stops between header and data; zlib's own checks are switched off from there on.
+    result = ::inflate(&state_, in_header_ ? Z_BLOCK : Z_NO_FLUSH);
+    take(input, given - state_.avail_in);
+    if (in_header_ && (state_.data_type & behind_header) != 0) {
+      in_header_ = false;
+      ::inflateValidate(&state_, 0);
+    }
+  } while (result == Z_OK && !input.empty() && state_.avail_out > 0);
+  gzip_step step{.made = buffer.size() - state_.avail_out};
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  if (result != Z_OK && result != Z_BUF_ERROR && result != Z_STREAM_END) {
+    reason_ = state_.msg ? state_.msg : "it asks for a dictionary";
+    step.what = gzip_step::damaged;
+    return step;
+  }
+  crc_ = gzip_crc32(buffer.first(step.made), crc_);
+  made_bytes_ += step.made;
+  if (result == Z_STREAM_END) step.what = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
+  else if (input.empty() && state_.avail_out > 0) step.what = gzip_step::wants_input;
+  return step;
+}
+
+MILLRACE_INLINE void gzip_inflater::take(std::span<const std::byte>& input, std::size_t count) noexcept {
+  const auto used = input.first(count);
+  input = input.subspan(count);
+  const std::size_t fresh = std::min(count, trailer_bytes);
+  std::memmove(last_.data(), last_.data() + fresh, trailer_bytes - fresh);
+  if (fresh > 0) std::memcpy(last_.data() + trailer_bytes - fresh, used.last(fresh).data(), fresh);
+}
+
+MILLRACE_INLINE bool gzip_inflater::trailer_is_right() {
+  const auto number = [this](std::size_t at) noexcept {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(last_[at + i]);
+    return value;
+  };
+  if (number(0) != crc_) {
+    reason_ = "got data with the CRC-32 " + std::to_string(crc_) + ", expected " + std::to_string(number(0));
+    return false;
+  }
+  if (number(4) == static_cast<std::uint32_t>(made_bytes_)) return true;
+  reason_ = "got " + std::to_string(made_bytes_) + " bytes of data, expected " + std::to_string(number(4)) +
+            " (modulo 2^32)";
+  return false;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,74 @@
+// Reads the headers of an ordinary tar archive, without its payloads.
+//
+//   mr::detail::plain_tar tar(source, pool);
+//   while (tar.next() == mr::detail::plain_tar::found::member) use(tar.member());
+//
+// Reads ustar and GNU headers, with the long names and sizes of both and of pax. It reports anything damaged, rare or
+// in doubt as `odd`. Examples are sparse members, pax names beyond ASCII, headers without the ustar mark. tar_reader
+// then has to decide. The two therefore agree wherever this class returns `member` or `end`, and no rule about damage
+// exists twice.
+// Errors: those of the source. Threads: one.
+// Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
+// "Basic Tar Format".
+#pragma once
+
+#include <millrace/io/tar/format/header_window.hpp>
+#include <millrace/io/tar/read/tar_reader.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The members of an ordinary archive, in order.
+class plain_tar {
+ public:
+  enum class found { member, end, odd };
+
+  plain_tar(byte_source& source, block_pool& pool) : window_(source, pool) {}
+
+  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` for whatever tar_reader has to decide.
+  found next();
+
+  /// Returns the current member; its name is valid until the next call of next().
+  const tar_member& member() const noexcept { return member_; }
+
+ private:
+  static constexpr std::uint64_t max_extension_bytes = 64 << 10;
+  static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
+
+  struct header {
+    std::uint64_t size_bytes = 0;
+    char type = 0;
+    bool gnu = false;
+  };
+
+  static std::string_view text(std::span<const std::byte> bytes) noexcept;
+  /// Reads one header block into `h`, and sets name_ to the name in it. Returns false for any other header.
+  bool read_header(std::uint64_t at, header& h);
+
+  /// libarchive accepts the first header of an archive only if all of its numbers are well-formed.
+  static bool numbers_are_plain(std::string_view block) noexcept;
+  bool take_long_name(std::string_view payload, const header& h);
+  bool take_pax(std::string_view records);
+  bool take_record(std::string_view key, std::string_view value);
+
+  /// Returns `end` if only zeros follow, as tar_reader demands; any other ending is `odd`.
+  found end_of_shard(std::uint64_t marker_at);
+
+  header_window window_;
+  tar_member member_{};
+  std::uint64_t next_bytes_ = 0;
+  std::string name_, long_name_;
+  std::optional<std::uint64_t> pax_size_;
+  bool ended_ = false;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/read/plain_tar.ipp>
+#endif

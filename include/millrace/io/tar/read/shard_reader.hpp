@@ -1,0 +1,165 @@
+// Reads the samples of one shard in order, grouped as WebDataset groups them.
+//
+//   mr::block_pool pool;
+//   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
+//   while (auto record = shard.next()) use(*record);
+//   shard.counters().samples;
+//
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that comes back later is a new
+// sample, and counted. Field names are lowered (A-Z only). The reader skips and counts links, folders, devices, dot
+// files, names without a dot and the __metadata__ folders. The same wanted field twice in a sample is an error.
+// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A field that occurs
+// twice, and a sample beyond the limits, are errors of that sample alone: the next call returns the next sample. After
+// all others, every further call throws the same error.
+// On damage, the reader first delivers every complete sample before it. A sample is complete when the header of a
+// member with another key follows it. The following member may be damaged, as long as the name in its header is
+// certain. A sample that is still open at the damage is not delivered.
+// A shard without an end marker is whole. Two cases are errors: options.strict is set, or a file beside the shard
+// counts more samples (counted_beside.hpp).
+// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read
+// into the record's block, shorter ones are copied there. Once sizes repeat, only libarchive and zlib allocate.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/format/member_name.hpp>
+#include <millrace/io/tar/format/required_fields.hpp>
+#include <millrace/io/tar/format/tar_member.hpp>
+#include <millrace/io/tar/format/wanted_fields.hpp>
+#include <millrace/io/tar/read/returning_keys.hpp>
+#include <millrace/item/record_builder.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+using detail::event_counts;
+
+/// Options of shard_reader.
+struct shard_reader_options {
+  /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
+  /// memory.
+  std::vector<std::string> fields{};
+  /// The fields that a sample must have, wanted or not. Other samples are counted and not delivered. Default: none.
+  required_fields having{};
+  /// A larger member is an error before any memory is taken for it. In bytes, default 1 GiB.
+  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
+  /// A larger sample is an error. In bytes of its wanted fields and their names, default 4 GiB.
+  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;
+  /// A sample with more wanted fields is an error. Default 16,384.
+  std::uint64_t max_fields = std::uint64_t{1} << 14;
+  /// A compressed shard that grows to more than so many times its size, and to more than 64 MiB, is an error.
+  std::uint64_t max_expansion = 1'100;
+  /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
+  bool strict = false;
+  /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
+  std::atomic<bool>* missing_marker_told = nullptr;
+};
+
+namespace detail {
+
+class tar_reader;
+
+/// Counts of a shard's content. Each member is counted when the reader meets it.
+struct shard_counters {
+  std::uint64_t samples = 0;               ///< delivered samples
+  std::uint64_t payload_bytes = 0;         ///< bytes read into records
+  std::uint64_t unwanted_fields = 0;       ///< fields that are not in options.fields
+  std::uint64_t metadata_members = 0;      ///< members in a __folder__
+  std::uint64_t dot_files = 0;
+  std::uint64_t names_without_dot = 0;
+  std::uint64_t not_regular = 0;           ///< links, folders, devices
+  std::uint64_t unconverted_names = 0;     ///< see tar_reader::unconverted_names()
+  std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end and has no marker
+  std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
+  std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
+};
+
+/// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
+void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept;
+
+/// The start of a reader inside a plain shard: the offset of the first header of a sample.
+struct shard_start {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t samples_before = 0;
+  std::string last_key{};             ///< key of the previous sample, for messages
+};
+
+}  // namespace detail
+
+/// The samples of one shard.
+class shard_reader {
+ public:
+  /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
+               detail::shard_start start = {});
+  shard_reader(shard_reader&&) noexcept;
+  shard_reader& operator=(shard_reader&&) noexcept;
+  ~shard_reader();
+
+  /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
+  std::optional<record> next();
+  /// Returns whether the last next() threw the error of one sample, so that the next call returns the sample after it.
+  bool goes_on() const noexcept { return sample_failed_; }
+
+  /// Returns the name of the source.
+  std::string_view shard() const noexcept;
+  /// Returns the counts so far.
+  detail::shard_counters counters() const noexcept;
+  /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.
+  void report(event_counts& counts) const noexcept;
+
+ private:
+  std::optional<record> advance();
+
+  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
+  bool ends_open_sample();
+  /// Records the error that is being handled. Returns the open sample if it is delivered, or else throws the error.
+  std::optional<record> fail(error& why, bool delivers);
+
+  /// Throws data_error if a file beside a shard without an end marker counts more samples.
+  void check_count() const;
+  void begin_sample(std::string_view key);
+  /// Ends the open sample. Returns nothing if it lacks a required field.
+  std::optional<record> deliver();
+  void take_field(std::string_view written);
+  /// Throws data_error if the waiting member exceeds a limit. No memory was taken for it yet.
+  void check_limits() const;
+  void count_passed_over(const detail::member_name& name) noexcept;
+  error_location where() const;
+  std::string last_good() const;
+  std::unique_ptr<detail::tar_reader> tar_;
+  record_builder builder_;
+  detail::wanted_fields wanted_;
+  required_fields having_;
+  std::uint64_t present_ = 0;   // bits of having_ that the open sample has
+  std::atomic<bool>* missing_marker_told_;
+  std::uint64_t max_member_bytes_, max_sample_bytes_, max_fields_;
+  std::uint64_t sample_bytes_ = 0;   // of the open sample
+  std::uint64_t samples_before_;
+  std::string last_key_;
+  detail::key_memory keys_;
+  detail::shard_counters counters_;
+  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet handled
+  std::string field_;
+  bool sample_open_ = false;
+  bool bad_sample_ = false;      // the error that is thrown now is that of the open sample alone
+  bool sample_failed_ = false;   // the last next() threw such an error
+  bool skips_sample_ = false;    // members with the builder's key belong to a sample that failed
+  bool ended_ = false;
+  std::exception_ptr failure_;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/read/shard_reader.ipp>
+#endif

@@ -1,0 +1,151 @@
+// The bytes of a shard or a text file in chunks: straight from the source, or decompressed.
+//
+//   mr::detail::shard_stream stream(source, pool);
+//   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) use(chunk);
+//   stream.end_bytes();              // the number of bytes there were
+//
+// The first bytes determine the compression, never the name. zlib reads gzip; libarchive reads bzip2, xz, zstd and lz4.
+// All of it runs inside the process. Consecutive compressed members are read as one stream. Skippable frames of zstd
+// and lz4 are skipped. Offsets count uncompressed bytes.
+// Errors: those of the source. setup_error if libarchive cannot read the compression by itself. data_error if the
+// source is empty, or if anything but zeros follows the compressed stream. late_data_error if the stream is damaged or
+// cut short; the checksums of each format show this at its end at the latest. A cut gzip stream first hands out all
+// bytes before the cut. data_error if the stream grows to more than 64 MiB and to more than `max_expansion` times the
+// size of the source. The limit applies to the complete source: a part of it may expand more.
+// A caller that copies large pieces names the place they go to; a plain stream reads them straight into it:
+// `next_chunk(rest_of_payload)`. A short chunk follows, with what lies behind.
+// Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
+// The window of zstd takes 128 MiB at most, that of xz as much as its file says: at most 4 GiB.
+// Threads: one.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/read/archive.hpp>
+#include <millrace/io/tar/read/gzip_inflater.hpp>
+#include <millrace/item/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The chunks of one shard.
+class shard_stream {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
+  static constexpr std::uint64_t default_max_expansion = 1'100;   // gzip reaches 1,032
+
+  /// The kind of content: the stage for messages, whether an empty source is allowed, and how far it may expand.
+  struct content {
+    const char* stage = "tar";
+    bool may_be_empty = false;
+    std::uint64_t max_expansion = default_max_expansion;
+  };
+
+  shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
+  shard_stream(byte_source& source, block_pool& pool, content what);
+  shard_stream(const shard_stream&) = delete;
+  shard_stream& operator=(const shard_stream&) = delete;
+
+  /// Returns the next bytes, valid until the next call; empty at the end. They may lie at the front of `place`: the
+  /// caller names it if it copies them there anyway.
+  std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
+
+  /// Skips `count_bytes` without reading them. Returns how many it skipped: 0 if that is impossible or not worth it.
+  std::uint64_t skip(std::uint64_t count_bytes);
+
+  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes handed out or skipped so far
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< all bytes from here on were 0
+  /// Returns whether the source is compressed.
+  bool compressed() const noexcept { return gzip_ || decompressor_; }
+
+  /// Returns whether the stream can have `end_bytes` bytes: a plain one has them, a compressed one may expand to them.
+  /// If a compressed one may not, next_chunk() throws before it returns that many bytes.
+  bool may_reach(std::uint64_t end_bytes);
+
+  /// Returns the error of a compressed stream that grows to `end_bytes` bytes, which may_reach() denied.
+  data_error too_expanded(std::uint64_t end_bytes) const;
+
+  /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
+  /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
+  /// Damaged bytes can look like another error in the archive, so a caller asks here before it reports that error.
+  bool is_sound_to_its_end();
+
+ private:
+  static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a call costs less than copying them
+  static constexpr std::size_t behind_bytes = std::size_t{4} << 10;   // the next headers, and small members with them
+  static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
+
+  struct compression {
+    std::string_view name, magic;
+    int (*enable)(struct ::archive*);   // null for gzip
+  };
+
+  static const compression* compression_of(std::span<const std::byte> start) noexcept;
+
+  /// Skips the skippable frames at the start of a zstd or lz4 stream; pzstd always writes them. libarchive does not
+  /// recognize a stream that begins with them. Sets `start` to the bytes behind them. Returns null if no zstd or lz4
+  /// stream follows.
+  const compression* compression_behind_skippable_frames(std::span<const std::byte>& start);
+  void open_decompressor(const compression& method);
+  std::span<const std::byte> read_source();
+  /// Fills `place` and a short chunk behind it by one read. Returns what it read of `place`.
+  std::span<const std::byte> read_into(std::span<std::byte> place);
+
+  /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
+  static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept;
+
+  /// Fills the buffer of inflated bytes. If damage ends it early, only the part up to the last member whose checksum
+  /// was right is handed out. If a cut ends it, all of it is handed out.
+  std::span<const std::byte> inflate();
+  void end_gzip_member();
+  std::span<const std::byte> decompress();
+
+  /// Returns whether the source has at least `count_bytes` bytes. Reads single bytes that are ahead, but few of them.
+  bool source_has(std::uint64_t count_bytes);
+  bool source_has_byte(std::uint64_t offset_bytes);
+  /// Throws data_error if anything but zeros follows the last compressed member.
+  void check_tail(std::uint64_t at);
+  [[noreturn]] void fail_to_decompress();
+  /// Returns a late_data_error: a flipped bit can look like a cut too, so the bytes before it are suspect.
+  late_data_error cut_short(std::uint64_t at) const;
+  late_data_error damage(const std::string& what) const;
+  error_location where(std::uint64_t offset_bytes) const;
+
+  byte_source* source_;
+  block_pool* pool_;
+  content content_;
+  block_ref block_;
+  std::span<const std::byte> peeked_;   // read already, not yet handed out
+  std::size_t read_bytes_ = chunk_bytes;   // of the next read; short ones follow what was read into a place
+  std::uint64_t source_read_bytes_ = 0;
+  std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
+  bool source_size_proven_ = false;         // and no more
+  std::uint64_t end_bytes_ = 0;
+  std::uint64_t zeros_from_bytes_ = 0;
+  std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member
+  std::string_view method_name_;
+  std::unique_ptr<gzip_inflater> gzip_;
+  block_ref inflated_;
+  std::span<const std::byte> compressed_;   // rest of the buffer, not yet inflated
+  bool gzip_ended_ = false;
+  std::uint64_t gzip_end_bytes_ = 0;   // end of the last member, offset in the source
+  std::exception_ptr gzip_failure_;
+  archive_reader decompressor_;
+  bool opened_ = false;
+  std::exception_ptr source_failure_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/read/shard_stream.ipp>
+#endif

@@ -1,0 +1,95 @@
+// Which columns of a batch render several rows at once, by themselves or in groups over several columns.
+//
+//   static_assert(mr::detail::joins_groups<mr::picture>);
+//   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
+//
+// item/column/columns.hpp says what a group is. Errors: none. Threads: pure.
+#pragma once
+
+#include <millrace/item/column/column_traits.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A column type whose rows are made in groups, over several rows and columns. Each item joins the group, then the
+/// group makes all rows at once.
+template <class T>
+concept joins_groups = requires(const T& item, typename T::group& g, std::span<typename T::element> row, scratch& s) {
+  item.join(g, row);
+  g.clear();
+  g.render(s);
+};
+
+/// The group of a column type, or of the elements of an array; void if it has none.
+template <class T>
+struct group_of {
+  using type = void;
+};
+template <joins_groups T>
+struct group_of<T> {
+  using type = typename T::group;
+
+  static void join(const T& item, type& g, std::span<typename T::element> row) { item.join(g, row); }
+};
+template <class T, std::size_t N>
+  requires(!std::same_as<typename group_of<T>::type, void> && fixed_column<std::array<T, N>>)
+struct group_of<std::array<T, N>> {
+  using type = typename group_of<T>::type;
+  using traits = column_traits<std::array<T, N>>;
+
+  static void join(const std::array<T, N>& items, type& g, std::span<typename traits::element> row) {
+    for (std::size_t i = 0; i < N; ++i) group_of<T>::join(items[i], g, traits::row_of(i, row));
+  }
+};
+
+/// The element type of nested arrays; any other T is its own.
+template <class T>
+struct innermost {
+  using type = T;
+};
+template <class T, std::size_t N>
+struct innermost<std::array<T, N>> : innermost<T> {};
+
+/// Returns the largest number of rows that one of these column types renders at once.
+template <class... Columns>
+constexpr std::size_t rows_together() {
+  std::size_t most = 1;
+  const auto look = [&most]<class T>(std::type_identity<T>) {
+    if constexpr (renders_together<T> || (joins_groups<T> && requires { T::together; }))
+      most = T::together > most ? T::together : most;
+  };
+  (look(std::type_identity<typename innermost<Columns>::type>{}), ...);
+  return most;
+}
+
+/// Returns the name of rendering that one of these column types defines, else "render".
+template <class... Columns>
+constexpr const char* rendering_name() {
+  const char* name = "render";
+  const auto look = [&name]<class T>(std::type_identity<T>) {
+    if constexpr (requires { T::rendering; }) name = T::rendering;
+  };
+  (look(std::type_identity<typename innermost<Columns>::type>{}), ...);
+  return name;
+}
+
+/// Returns whether M is the first of the columns with its group. It renders for all of them.
+template <auto M, auto... Members>
+constexpr bool begins_group() {
+  bool found = false, first = false;
+  const auto look = [&]<auto Other>(std::integral_constant<decltype(Other), Other>) {
+    using group = typename group_of<member_type<M>>::type;
+    if (found || !std::same_as<typename group_of<member_type<Other>>::type, group>) return;
+    found = true;
+    first = same_member<M, Other>();
+  };
+  (look(std::integral_constant<decltype(Members), Members>{}), ...);
+  return first;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,117 @@
+// The place of a column in a slot: the shape of its rows, where they begin, and how ragged rows are padded.
+//
+//   mr::detail::column_place<mr::ragged<float, 2>> place;
+//   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();
+//   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
+//   const std::uint32_t longest = place.close(base, rows, used_bytes);    // `used_bytes` grows by what the rows take
+//
+// Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: a value; one thread closes a slot.
+#pragma once
+
+#include <millrace/item/column/column_traits.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the bytes of a slot up to where the next column begins.
+constexpr std::size_t aligned_column_bytes(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+
+/// The place of a column whose rows have one shape.
+template <class T>
+struct column_place {
+  std::array<std::size_t, column_traits<T>::rank> shape{};
+  std::size_t row_elements = 1;
+  std::size_t offset_bytes = 0;
+};
+
+/// The place of a column whose rows vary; `shape` is that of the largest possible row.
+template <varying_item T>
+struct column_place<T> {
+  using element = typename T::element;
+  static constexpr bool sized = sized_item<T>;
+  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< that say how large a row is
+
+  std::array<std::size_t, column_traits<T>::rank> shape{};
+  std::size_t row_elements = 1;
+  std::size_t offset_bytes = 0;   ///< a column that is not fixed lies here only until close()
+  std::size_t lengths_at_bytes = 0;
+  std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
+
+  bool is_fixed() const noexcept {
+    if constexpr (sized) return false;
+    else return options.fixed;
+  }
+  /// Returns the largest number that batch_extent::padded_to may have.
+  std::size_t longest() const noexcept {
+    if constexpr (sized) return shape[0] << 16 | shape[1];
+    else return shape[0];
+  }
+  /// Returns the bytes of rows that are padded to this.
+  std::size_t bytes(std::size_t rows, std::size_t padded_to) const noexcept {
+    std::size_t elements = 0;
+    if constexpr (sized)
+      elements = rows * (padded_to >> 16) * (padded_to & 0xffff) * (row_elements / shape[0] / shape[1]);
+    else elements = rows * (row_elements / shape[0]) * padded_to;
+    return aligned_column_bytes(elements * sizeof(element));
+  }
+
+  /// Pads the rows and moves them together, behind the `used_bytes` so far, to which it adds theirs. Returns what they
+  /// are padded to.
+  std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
+    const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + lengths_at_bytes);
+    const auto length = [&](std::size_t i) { return static_cast<std::size_t>(lengths[i]); };
+    if constexpr (sized) {
+      std::array<std::size_t, 2> largest{};
+      for (std::size_t i = 0; i < 2 * rows; ++i) largest[i % 2] = std::max(largest[i % 2], length(i));
+      const auto [height, width] = options.padded(largest);
+      const std::size_t inner = row_elements / shape[0] / shape[1];
+      line_mover move{base + used_bytes, base + offset_bytes};
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t y = 0; y < shape[0]; ++y) {
+          const std::size_t there = y < length(2 * i) ? length(2 * i + 1) * inner : 0;
+          const std::span<element> rest = move.next(there, y < height ? width * inner : 0, shape[1] * inner);
+          options.fill(rest);
+        }
+      used_bytes += bytes(rows, height << 16 | width);
+      return static_cast<std::uint32_t>(height << 16 | width);
+    } else {
+      std::size_t most = 0;
+      for (std::size_t i = 0; i < rows; ++i) most = std::max(most, length(i));
+      most = options.padded(most);
+      if (options.fixed) return static_cast<std::uint32_t>(most);
+      const std::size_t inner = row_elements / shape[0];
+      line_mover move{base + used_bytes, base + offset_bytes};
+      for (std::size_t i = 0; i < rows; ++i) {
+        const std::span<element> rest = move.next(length(i) * inner, most * inner, row_elements);
+        std::fill(rest.begin(), rest.end(), options.padding);
+      }
+      used_bytes += bytes(rows, most);
+      return static_cast<std::uint32_t>(most);
+    }
+  }
+
+ private:
+  /// Moves lines only towards the front, in order, so no line is overwritten before it was moved.
+  struct line_mover {
+    std::byte* to;
+    const std::byte* from;
+
+    /// Moves `there` of the next line's `stored` elements into a line of `length`. Returns the rest of that line.
+    std::span<element> next(std::size_t there, std::size_t length, std::size_t stored) noexcept {
+      if (there > 0 && to != from) std::memmove(to, from, there * sizeof(element));
+      const std::span<element> rest(reinterpret_cast<element*>(to) + there, length - there);
+      to += length * sizeof(element);
+      from += stored * sizeof(element);
+      return rest;
+    }
+  };
+};
+
+}}}  // namespace millrace::detail

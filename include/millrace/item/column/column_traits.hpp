@@ -1,0 +1,243 @@
+// Describes how a member type becomes a column of a batch: element type, shape, and writing of a row.
+//
+//   static_assert(mr::detail::column_type<mr::picture>);
+//   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
+//
+// item/column/columns.hpp lists what may be a column. Errors: none. Threads: pure.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+template <class T>
+struct shape_rank;
+template <std::size_t N>
+struct shape_rank<std::array<std::size_t, N>> {
+  static constexpr std::size_t value = N;
+};
+
+template <class T>
+concept has_shape = requires(const T& t) {
+  shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value;
+};
+template <class T>
+concept has_span = has_shape<T> && requires(const T& t) {
+  { *t.span().data() } -> std::convertible_to<std::remove_cvref_t<decltype(*t.span().data())>>;
+};
+template <class T>
+concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<typename T::element> row, scratch& s) {
+  t.render(row, s);
+};
+template <class T>
+concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) {
+  t.render(row);
+};
+
+/// Layout of one member type in a batch: element type, dimensions of a row, shape of an item, writing of a row.
+template <class T>
+struct column_traits;
+
+template <tensor_element T>
+struct column_traits<T> {
+  using element = T;
+  static constexpr std::size_t rank = 0;
+  static std::array<std::size_t, 0> shape(const T&) { return {}; }
+  static void render(const T& item, std::span<T> row, scratch&) { row[0] = item; }
+};
+template <tensor_element T, std::size_t N>
+struct column_traits<std::array<T, N>> {
+  using element = T;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const std::array<T, N>&) { return {N}; }
+  static void render(const std::array<T, N>& item, std::span<T> row, scratch&) {
+    std::memcpy(row.data(), item.data(), N * sizeof(T));
+  }
+};
+template <tensor_element T>
+struct column_traits<std::vector<T>> {
+  using element = T;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const std::vector<T>& item) { return {item.size()}; }
+  static void render(const std::vector<T>& item, std::span<T> row, scratch&) {
+    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size() * sizeof(T));
+  }
+};
+template <>
+struct column_traits<bytes> {
+  using element = std::uint8_t;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const bytes& item) { return {item.size()}; }
+  static void render(const bytes& item, std::span<std::uint8_t> row, scratch&) {
+    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size());
+  }
+};
+template <class T>
+  requires renders_with_scratch<T> || renders_alone<T>
+struct column_traits<T> {
+  using element = typename T::element;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static auto shape(const T& item) { return item.shape(); }
+  static void render(const T& item, std::span<element> row, scratch& s) {
+    if constexpr (renders_with_scratch<T>) item.render(row, s);
+    else item.render(row);
+  }
+};
+template <has_span T>
+  requires(!renders_with_scratch<T> && !renders_alone<T>)
+struct column_traits<T> {
+  using element = std::remove_cvref_t<decltype(*std::declval<const T&>().span().data())>;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static auto shape(const T& item) { return item.shape(); }
+  static void render(const T& item, std::span<element> row, scratch&) {
+    std::memcpy(row.data(), item.span().data(), row.size_bytes());
+  }
+};
+
+/// A column type with rows of a fixed shape.
+template <class T>
+concept fixed_column = requires(const T& item, std::span<typename column_traits<T>::element> row, scratch& s) {
+  column_traits<T>::shape(item);
+  column_traits<T>::render(item, row, s);
+};
+
+/// Rows of two varying sides, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest possible
+/// row.
+template <class T>
+concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
+    requires(const T& t, std::span<typename T::element> row) {
+      { t.size() } -> std::same_as<std::array<std::int32_t, 2>>;
+      { t.options().padded({}) } -> std::same_as<std::array<std::size_t, 2>>;
+      t.options().fill(row);
+    };
+
+[[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
+  throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
+                       ", but the first one has " + first,
+                   "Bring all elements to one shape, or give each shape a column of its own");
+}
+
+/// Several of a column type in one row: its shape is [N, ...].
+template <class T, std::size_t N>
+  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T>)
+struct column_traits<std::array<T, N>> {
+  using of_one = column_traits<T>;
+  using element = typename of_one::element;
+  static constexpr std::size_t rank = 1 + of_one::rank;
+
+  /// Throws data_error if the shapes of the elements differ.
+  static std::array<std::size_t, rank> shape(const std::array<T, N>& items) {
+    const std::array<std::size_t, of_one::rank> first = of_one::shape(items[0]);
+    for (std::size_t i = 1; i < N; ++i)
+      if (const std::array<std::size_t, of_one::rank> other = of_one::shape(items[i]); other != first)
+        throw_other_shape(i, to_string(other), to_string(first));
+    std::array<std::size_t, rank> all{N};
+    for (std::size_t d = 0; d < first.size(); ++d) all[d + 1] = first[d];
+    return all;
+  }
+  static std::span<element> row_of(std::size_t i, std::span<element> row) noexcept {
+    return row.subspan(row.size() / N * i, row.size() / N);
+  }
+  static void render(const std::array<T, N>& items, std::span<element> row, scratch& s) {
+    for (std::size_t i = 0; i < N; ++i) of_one::render(items[i], row_of(i, row), s);
+  }
+};
+
+/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row.
+template <class T>
+concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
+    !std::same_as<typename T::element, bool> && requires(const T& t) {
+  { t.elements() } -> std::same_as<std::span<const typename T::element>>;
+  t.options().padded(t.length());
+};
+/// Rows of a size of their own; each batch pads them to one.
+template <class T>
+concept varying_item = ragged_item<T> || sized_item<T>;
+template <ragged_item T>
+struct column_traits<T> {
+  using element = typename T::element;
+  static constexpr std::size_t rank = T::rank;
+  static auto shape(const T& item) { return item.shape(); }
+};
+
+template <class T>
+concept renders_together = requires(std::span<const T* const> items,
+                                    std::span<const std::span<typename T::element>> rows, scratch& s) {
+  { T::together } -> std::convertible_to<std::size_t>;
+  T::render_together(items, rows, s);
+};
+
+template <class M>
+struct member_pointer;
+template <class T, class Owner>
+struct member_pointer<T Owner::*> {
+  using type = T;
+  using owner = Owner;
+};
+template <auto M>
+using member_type = typename member_pointer<decltype(M)>::type;
+template <auto M>
+using member_owner = typename member_pointer<decltype(M)>::owner;
+
+template <auto A, auto B>
+constexpr bool same_member() {
+  if constexpr (std::same_as<decltype(A), decltype(B)>) return A == B;
+  else return false;
+}
+
+/// Returns "example::pixels", taken from the compiler's name of this function; leaves out an anonymous namespace.
+template <auto M>
+constexpr auto spell_member() {
+  constexpr std::string_view whole = __PRETTY_FUNCTION__;
+  constexpr std::size_t start = whole.find("M = ") + 4;
+  constexpr std::size_t end = whole.find_first_of("];", start);
+  constexpr std::string_view full = whole.substr(start, end - start);
+  constexpr std::string_view spelt = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
+  constexpr std::string_view unnamed[] = {"{anonymous}::", "(anonymous namespace)::"};   // g++, clang++
+  constexpr std::string_view name = spelt.substr(spelt.starts_with(unnamed[0])   ? unnamed[0].size()
+                                                 : spelt.starts_with(unnamed[1]) ? unnamed[1].size() : 0);
+  std::array<char, name.size() + 1> text{};
+  for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
+  return text;
+}
+template <auto M>
+inline constexpr auto member_spelling = spell_member<M>();
+
+/// Returns the name for error messages: "the column example::pixels".
+template <auto M>
+std::string named_column() {
+  return std::string("the column ") + member_spelling<M>.data();
+}
+
+/// Returns the shape of a row of the column. Throws data_error, which names the column, if it has none.
+template <auto M>
+auto column_shape(const member_type<M>& one) {
+  try {
+    return column_traits<member_type<M>>::shape(one);
+  } catch (error& e) {
+    e.add(" in " + named_column<M>());
+    throw;
+  }
+}
+
+/// A type that `batch` accepts as a column.
+template <class T>
+concept column_type = requires {
+  typename detail::column_traits<T>::element;
+};
+
+}}}  // namespace millrace::detail

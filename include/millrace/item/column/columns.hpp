@@ -1,0 +1,387 @@
+// columns: the columns of a batch (struct of arrays), and how items become their rows.
+//
+//   struct example { mr::picture pixels; std::int32_t label; };
+//   using both = mr::detail::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
+//
+// A column type is one of these:
+//   a number; std::array<number, N>; std::vector<number>
+//   bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
+//   a type with shape() and span(), such as an image or a tensor
+//   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
+//   std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one picture
+//   ragged, for rows of varying length (item/tensor/ragged.hpp)
+//   a type with size(), the two sides of its row, and options(): image/picture/ragged_picture.hpp
+// A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
+// void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
+// to `together` rows. The bits of a row must not depend on the other rows.
+// A type that gains even more if several columns of a row are made at once has `using group` and `join(group&,
+// std::span<element>) const` instead. A group has clear() and render(scratch&), and lies in the scratch. All items of
+// up to `together` rows join it, from all columns with this group. Then it makes all these rows.
+// The first item of a run fixes the shapes. Errors: data_error for another shape later; it names both shapes.
+//
+// In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
+// possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
+// slot is contiguous. Rows of two varying sides are ragged columns too.
+#pragma once
+
+#include <millrace/item/column/batch_extent.hpp>
+#include <millrace/item/column/column_groups.hpp>
+#include <millrace/item/column/column_place.hpp>
+#include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/tensor/column_texts.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The columns of a batch, named by member pointers. Computes their offsets in a slot and writes their rows.
+template <auto... Members>
+class columns {
+ public:
+  using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
+  static constexpr std::size_t count = sizeof...(Members);
+
+  /// The preferred claim: the largest number of rows that a column renders at once.
+  static constexpr std::size_t together = rows_together<member_type<Members>...>();
+
+  /// The name of rendering in reports: the one that a column defines, else "render".
+  static constexpr const char* rendering = rendering_name<member_type<Members>...>();
+
+  /// The number of ragged columns.
+  static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<member_type<Members>> ? 1 : 0));
+  static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
+
+  /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.
+  /// `more_bytes`: for what a derived class keeps in a slot. Throws data_error if a ragged column of it has no
+  /// max_length.
+  void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
+    rows_ = rows;
+    bytes_ = 0;
+    (fix<Members>(first), ...);
+    flags_at_bytes_ = flags ? add_bytes(2 * rows) : no_flags;
+    more_at_bytes_ = add_bytes(more_bytes);
+    if constexpr (ragged > 0) {
+      ragged_at_bytes_ = bytes_;
+      (fix_ragged<Members>(), ...);
+    }
+  }
+
+  /// Returns the number of rows of a full batch.
+  std::size_t rows() const noexcept { return rows_; }
+  /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
+  std::size_t batch_bytes() const noexcept { return bytes_; }
+
+  /// Throws data_error if the shape of a column, or its ragged_options, differ from those of the first item.
+  void check_shapes(const item& one) const { (check<Members>(one), ...); }
+
+  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`.
+  void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+    (render_column<Members>(items, base, first, s), ...);
+  }
+
+  /// Returns the elements of a row of column M, which is not ragged.
+  template <auto M>
+  auto row(std::byte* base, std::size_t number) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const column = reinterpret_cast<element*>(base + place.offset_bytes);
+    return std::span<element>(column + number * place.row_elements, place.row_elements);
+  }
+  /// Returns the shape of a row of column M.
+  template <auto M>
+  const auto& row_shape() const noexcept {
+    return std::get<index_of<M>()>(places_).shape;
+  }
+
+  /// Returns, for each row of a full batch, whether it is valid, then whether it is a copy. Requires flags.
+  std::span<std::uint8_t> flags(std::byte* base) const noexcept {
+    return {reinterpret_cast<std::uint8_t*>(base + flags_at_bytes_), 2 * rows_};
+  }
+  /// Copies row `from` to row `to`. Call it before close().
+  void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
+    (copy_column_row<Members>(base, from, to), ...);
+  }
+  /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
+  void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
+
+  /// Pads ragged rows and moves them together; returns the used part of the slot. One thread calls it, after all rows
+  /// of the batch are written.
+  batch_extent close(std::byte* base, std::size_t rows) const noexcept {
+    batch_extent e{.used_bytes = ragged_at_bytes_};
+    (close_column<Members>(base, rows, e), ...);
+    return e;
+  }
+
+  /// The facts about a delivered batch that views need.
+  struct delivered {
+    std::byte* base = nullptr;
+    std::size_t rows = 0;
+    batch_extent extent{};
+    memory_kind memory = memory_kind::host;
+  };
+  /// Returns the view of column M: `[rows, ...]`, or a padded_view or sized_view if it is ragged.
+  template <auto M>
+  auto view(const delivered& b) const noexcept {
+    using traits = detail::column_traits<member_type<M>>;
+    const auto& place = std::get<index_of<M>()>(places_);
+    tensor_view<typename traits::element, traits::rank + 1> v;
+    v.shape[0] = b.rows;
+    for (std::size_t d = 0; d < traits::rank; ++d) v.shape[d + 1] = place.shape[d];
+    v.memory = b.memory;
+    v.name = member_spelling<M>.data();
+    if constexpr (is_ragged<M>) {
+      std::size_t at_bytes = ragged_at_bytes_;
+      static_cast<void>((pass_column<M, Members>(b, at_bytes) || ...));
+      if (place.is_fixed()) at_bytes = place.offset_bytes;
+      v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
+      const std::uint32_t padded_to = b.extent.padded_to[ragged_index<M>()];
+      auto* const lengths = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes);
+      if constexpr (is_sized<M>) {
+        v.shape[1] = padded_to >> 16;
+        v.shape[2] = padded_to & 0xffff;
+        sized_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.sizes = tensor_view<std::int32_t, 2>{
+            .data = lengths, .shape = {b.rows, 2}, .memory = b.memory, .name = v.name};
+        return both;
+      } else {
+        v.shape[1] = padded_to;
+        padded_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.lengths = tensor_view<std::int32_t, 1>{
+            .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
+        return both;
+      }
+    } else {
+      v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);
+      return v;
+    }
+  }
+  /// Returns the views of all columns as a tuple, in the order of Members.
+  auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
+
+  /// The two halves of flags().
+  enum class row_flags : std::uint8_t { valid, replaced };
+  /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
+  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags which, const delivered& b) const noexcept {
+    if (flags_at_bytes_ == no_flags) return std::nullopt;
+    const std::size_t at_bytes = flags_at_bytes_ + (which == row_flags::valid ? 0 : rows_);
+    return tensor_view<const std::uint8_t, 1>{.data = reinterpret_cast<const std::uint8_t*>(b.base + at_bytes),
+                                              .shape = {b.rows},
+                                              .memory = b.memory,
+                                              .name = which == row_flags::valid ? "valid()" : "replaced()"};
+  }
+
+  /// Whether M is one of the columns.
+  template <auto M>
+  static constexpr bool holds = (same_member<M, Members>() || ...);
+
+  /// Returns "example::pixels [256, 224, 224, 3] u8" for each column, for reports.
+  std::string describe() const {
+    std::string text;
+    (describe_one<Members>(text), ...);
+    return text;
+  }
+
+ protected:
+  /// Returns the bytes of a slot that begin at the next column.
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return aligned_column_bytes(bytes); }
+  /// Returns where a derived class's part of a slot begins.
+  std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
+
+ private:
+  template <auto M>
+  static constexpr bool is_ragged = varying_item<member_type<M>>;
+  template <auto M>
+  static constexpr bool is_sized = sized_item<member_type<M>>;
+
+  template <auto M>
+  using place_of = column_place<member_type<M>>;
+
+  std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
+
+  template <auto M>
+  static constexpr std::size_t index_of() {
+    std::size_t i = 0;
+    static_cast<void>(((same_member<M, Members>() || (++i, false)) || ...));
+    return i;
+  }
+
+  template <auto M>
+  void fix(const item& first) {
+    using traits = detail::column_traits<member_type<M>>;
+    auto& place = std::get<index_of<M>()>(places_);
+    place.shape = column_shape<M>(first.*M);
+    place.row_elements = 1;
+    for (const std::size_t extent : place.shape) place.row_elements *= extent;
+    if constexpr (is_ragged<M>) {
+      place.options = (first.*M).options();
+      if (place.shape[0] == 0)
+        throw data_error(named_column<M>() +
+                             " is ragged, and the first sample of the run says nothing of its rows",
+                         "Make it with ragged(elements, {.max_length = n})");
+      place.lengths_at_bytes = add_bytes(rows_ * place.numbers * sizeof(std::int32_t));
+      if (!place.is_fixed()) return;
+    }
+    place.offset_bytes = add_bytes(rows_ * place.row_elements * sizeof(typename traits::element));
+  }
+
+  // ---- ragged columns ----
+
+  template <auto M>
+  static constexpr std::size_t ragged_index() {
+    std::size_t i = 0;
+    static_cast<void>(((same_member<M, Members>() || (i += is_ragged<Members>, false)) || ...));
+    return i;
+  }
+  template <auto M>
+  void fix_ragged() {
+    if constexpr (is_ragged<M>) {
+      auto& place = std::get<index_of<M>()>(places_);
+      if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest()));
+    }
+  }
+  /// Returns true at M; adds the bytes of every ragged column before it to `at_bytes`.
+  template <auto M, auto Passed>
+  bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
+    if constexpr (is_ragged<Passed> && !same_member<M, Passed>()) {
+      const auto& place = std::get<index_of<Passed>()>(places_);
+      if (!place.is_fixed()) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
+    }
+    return same_member<M, Passed>();
+  }
+  template <auto M>
+  void write_sizes(std::span<const item* const> items, std::byte* base, std::size_t first) const noexcept {
+    auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>()>(places_).lengths_at_bytes) + 2 * first;
+    for (const item* one : items) {
+      const std::array<std::int32_t, 2> size = (one->*M).size();
+      to = std::copy(size.begin(), size.end(), to);
+    }
+  }
+  template <auto M>
+  void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row) const {
+    using element = typename member_type<M>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const to = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
+    const auto from = one.elements();
+    if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
+    if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
+    reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = static_cast<std::int32_t>(one.length());
+  }
+  template <auto M>
+  void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
+    if constexpr (is_ragged<M>)
+      e.padded_to[ragged_index<M>()] = std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
+  }
+
+  template <auto M>
+  void copy_column_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    const std::size_t row_bytes = place.row_elements * sizeof(element);
+    std::byte* const column = base + place.offset_bytes;
+    if (row_bytes > 0) std::memcpy(column + to * row_bytes, column + from * row_bytes, row_bytes);
+    if constexpr (is_ragged<M>) {
+      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
+      std::copy_n(lengths + place.numbers * from, place.numbers, lengths + place.numbers * to);
+    }
+  }
+  template <auto M>
+  void clear_column_row(std::byte* base, std::size_t row) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const begin = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
+    if constexpr (is_ragged<M>) {
+      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
+      std::fill_n(lengths + place.numbers * row, place.numbers, 0);
+      if constexpr (!is_sized<M>)
+        if (place.options.fixed) std::fill(begin, begin + place.row_elements, place.options.padding);
+    } else {
+      std::fill(begin, begin + place.row_elements, element{});
+    }
+  }
+
+  template <auto M>
+  void check(const item& one) const {
+    const auto& place = std::get<index_of<M>()>(places_);
+    const auto shape = column_shape<M>(one.*M);
+    if constexpr (is_ragged<M>)
+      if (const auto& o = (one.*M).options(); !(o == place.options))
+        throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
+                             place.options.describe() + " in the first sample of the run",
+                         std::string("Give all samples the same ") + (is_sized<M> ? "" : "ragged_") + "options");
+    if (shape == place.shape) return;
+    throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
+  }
+
+  template <auto M>
+  void render_column(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+    using type = member_type<M>;
+    using traits = detail::column_traits<type>;
+    using element = typename traits::element;
+    if constexpr (has_group<M>) {
+      if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
+      if constexpr (is_sized<M>) write_sizes<M>(items, base, first);
+    } else if constexpr (is_ragged<M>) {
+      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
+    } else if constexpr (renders_together<type>) {
+      std::array<const type*, type::together> members;
+      std::array<std::span<element>, type::together> rows;
+      for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
+        const std::size_t size = std::min<std::size_t>(type::together, items.size() - begin);
+        for (std::size_t j = 0; j < size; ++j) {
+          members[j] = &(items[begin + j]->*M);
+          rows[j] = row<M>(base, first + begin + j);
+        }
+        if (size == 1) traits::render(*members[0], rows[0], s);
+        else type::render_together(std::span(members).first(size), std::span(rows).first(size), s);
+      }
+    } else {
+      for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row<M>(base, first + i), s);
+    }
+  }
+
+  // ---- columns whose rows are made in groups ----
+
+  template <auto M>
+  static constexpr bool has_group = !std::is_void_v<typename group_of<member_type<M>>::type>;
+
+  template <class Group>
+  void render_group(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+    auto& group = s.get<Group>();
+    for (std::size_t begin = 0; begin < items.size(); begin += together) {
+      const std::size_t size = std::min(together, items.size() - begin);
+      group.clear();
+      for (std::size_t i = begin; i < begin + size; ++i) (join<Members>(group, *items[i], base, first + i), ...);
+      group.render(s);
+    }
+  }
+
+  template <auto M, class Group>
+  void join(Group& group, const item& one, std::byte* base, std::size_t number) const {
+    using type = member_type<M>;
+    if constexpr (std::same_as<typename group_of<type>::type, Group>)
+      group_of<type>::join(one.*M, group, row<M>(base, number));
+  }
+
+  template <auto M>
+  void describe_one(std::string& text) const {
+    using traits = detail::column_traits<member_type<M>>;
+    if (!text.empty()) text += ", ";
+    text += column_text({.name = detail::member_spelling<M>.data(), .ragged = is_ragged<M>, .rows = rows_,
+                         .row = std::get<index_of<M>()>(places_).shape,
+                         .dtype = dtype_name<typename traits::element>()});
+  }
+
+  std::tuple<place_of<Members>...> places_{};
+  std::size_t rows_ = 0;
+  std::size_t bytes_ = 0;
+  static constexpr std::size_t no_flags = ~std::size_t{0};
+  std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
+  std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
+};
+
+}}}  // namespace millrace::detail

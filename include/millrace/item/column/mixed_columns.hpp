@@ -1,0 +1,121 @@
+// The columns of a batch whose rows are mixed: beside those of the user, the partner's label, lambda, and how each row
+// was mixed.
+//
+//   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
+//   mixed c;
+//   c.fix_shapes(first, 256);
+//   c.start_row(base, 4);                      // after its rendering: it stays as it is, with lambda 1
+//   c.pair_rows(base, {4, 5}, how, 0.7F);      // once both rows are there: either has the other's label
+//
+// They lie in the slot behind the columns of fixed shape, and so are copied to a device with them.
+// Errors: those of columns. Threads: one thread at a time for each pair of rows.
+#pragma once
+
+#include <millrace/item/column/columns.hpp>
+#include <millrace/item/column/row_mix.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A type whose rows can be mixed: of one to three dimensions, u8, f16, bf16 or f32.
+template <class T>
+concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typename column_traits<T>::element> &&
+    column_traits<T>::rank >= 1 && column_traits<T>::rank <= 3;
+/// A type that can be the label of mixed rows: a number.
+template <class T>
+concept mixable_label = tensor_element<T>;
+
+/// The columns of a batch in which rows of `Pixels` are mixed, and have labels in `Label`.
+template <auto Pixels, auto Label, auto... Members>
+class mixed_columns : public columns<Members...> {
+  using plain = columns<Members...>;
+
+ public:
+  using typename plain::delivered;
+  using typename plain::item;
+  using pixel = typename column_traits<member_type<Pixels>>::element;
+  using label = member_type<Label>;
+
+  /// Two rows of a batch.
+  struct pair {
+    std::size_t first = 0, second = 0;
+  };
+
+  /// As columns::fix_shapes().
+  void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
+    lambda_at_bytes_ = plain::aligned(rows * sizeof(label));
+    mixes_at_bytes_ = lambda_at_bytes_ + plain::aligned(rows * sizeof(float));
+    plain::fix_shapes(first, rows, flags, mixes_at_bytes_ + rows * sizeof(row_mix));
+  }
+
+  /// Returns the elements of a row's pixels, and the shape of the row.
+  auto pixels(std::byte* base, std::size_t row) const noexcept { return plain::template row<Pixels>(base, row); }
+  const auto& pixels_shape() const noexcept { return plain::template row_shape<Pixels>(); }
+
+  /// Makes a rendered row one that stays as it is.
+  void start_row(std::byte* base, std::size_t row) const noexcept {
+    label_b(base)[row] = label_a(base, row);
+    lambda(base)[row] = 1;
+    mixes(base)[row] = {};
+  }
+  /// Says of two rows that they are mixed with each other.
+  void pair_rows(std::byte* base, const pair& rows, const row_mix& how, float lambda_of_both) const noexcept {
+    const auto enter = [&](std::size_t row, std::size_t partner) {
+      label_b(base)[row] = label_a(base, partner);
+      lambda(base)[row] = lambda_of_both;
+      mixes(base)[row] = how;
+      mixes(base)[row].partner = static_cast<std::int32_t>(partner);
+    };
+    enter(rows.first, rows.second);
+    enter(rows.second, rows.first);
+  }
+  /// As columns::copy_row(). The copy has the original's labels and lambda, and follows it if that is mixed later.
+  void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
+    plain::copy_row(base, from, to);
+    label_b(base)[to] = label_b(base)[from];
+    lambda(base)[to] = lambda(base)[from];
+    row_mix* const all = mixes(base);
+    all[to] = {};
+    all[to].next_copy = std::exchange(all[from].next_copy, static_cast<std::int32_t>(to));
+  }
+  /// As columns::clear_row(). A row of zeros has lambda 1.
+  void clear_row(std::byte* base, std::size_t row) const noexcept {
+    plain::clear_row(base, row);
+    start_row(base, row);
+  }
+
+  /// Returns the labels of the partners, the weights of the rows' own labels, and how each row is mixed: `[rows]` each.
+  tensor_view<label, 1> label_b_view(const delivered& b) const noexcept {
+    return {.data = label_b(b.base), .shape = {b.rows}, .memory = b.memory, .name = "label_b()"};
+  }
+  tensor_view<float, 1> lambda_view(const delivered& b) const noexcept {
+    return {.data = lambda(b.base), .shape = {b.rows}, .memory = b.memory, .name = "lambda()"};
+  }
+  tensor_view<const row_mix, 1> mixes_view(const delivered& b) const noexcept {
+    return {.data = mixes(b.base), .shape = {b.rows}, .memory = b.memory, .name = "row_mixes()"};
+  }
+
+  /// As columns::describe().
+  std::string describe() const {
+    const std::string rows = to_string(std::array{plain::rows()});
+    return plain::describe() + ", label_b " + rows + " " + std::string(dtype_name<label>()) + ", lambda " + rows +
+           " f32";
+  }
+
+ private:
+  label label_a(std::byte* base, std::size_t row) const noexcept {
+    return plain::template row<Label>(base, row)[0];
+  }
+  label* label_b(std::byte* base) const noexcept {
+    return reinterpret_cast<label*>(base + plain::more_at_bytes());
+  }
+  float* lambda(std::byte* base) const noexcept {
+    return reinterpret_cast<float*>(base + plain::more_at_bytes() + lambda_at_bytes_);
+  }
+  row_mix* mixes(std::byte* base) const noexcept {
+    return reinterpret_cast<row_mix*>(base + plain::more_at_bytes() + mixes_at_bytes_);
+  }
+
+  std::size_t lambda_at_bytes_ = 0, mixes_at_bytes_ = 0;   // from the begin of this class's part
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,126 @@
+// ragged: a column whose rows vary in length (words, boxes, sound); each batch pads them to a rectangle.
+//
+//   struct example { mr::picture pixels; mr::ragged<std::uint32_t> words; std::int32_t label; };
+//   example prepare(const mr::record& r) {
+//     return {mr::jpeg(r["jpg"]).resize(224, 224), mr::ragged(tokenize(r["txt"].text()), {.max_length = 64}),
+//             mr::integer<std::int32_t>(r["cls"])};
+//   }
+//
+//   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32
+//
+// It is made from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
+// longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
+// all batches have one shape, as CUDA graphs need it.
+// All samples of a run must have the options of the first sample.
+// Errors: the constructor throws data_error for a length above max_length (unless `truncate`), and setup_error for
+// invalid options. Threads and lifetime: a value.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of a ragged column.
+template <class T>
+struct ragged_options {
+  std::size_t max_length = 0;     ///< limit of the length; required, because slots have space for it
+  T padding{};                    ///< value behind the end of a row
+  bool truncate = false;          ///< true: cuts longer rows; false: a longer row is a data_error
+  bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
+  std::size_t multiple_of = 1;    ///< rounds the padded length up to a multiple of this, at most to max_length
+
+  friend bool operator==(const ragged_options&, const ragged_options&) = default;
+
+  /// Returns "max_length 64, padding 0", for messages.
+  std::string describe() const {
+    std::string text = "max_length " + std::to_string(max_length) + ", padding ";
+    if constexpr (requires { std::to_string(padding); }) text += std::to_string(padding);
+    else text += "of bits " + std::to_string(padding.bits);
+    if (multiple_of > 1) text += ", multiple_of " + std::to_string(multiple_of);
+    return text + (truncate ? ", truncate" : "") + (fixed ? ", fixed" : "");
+  }
+  /// Returns the padded length of the rows of a batch whose longest row is `longest`.
+  std::size_t padded(std::size_t longest) const noexcept {
+    if (fixed) return max_length;
+    return std::min(max_length, (longest + multiple_of - 1) / multiple_of * multiple_of);
+  }
+};
+
+/// One row of a ragged column, without padding: shape `[length, ...]`.
+template <class T, std::size_t N = 1>
+class ragged {
+ public:
+  using element = T;
+  static constexpr std::size_t rank = N;
+
+  /// Holds an empty row without options; not valid as a row of a batch.
+  ragged() = default;
+  /// Makes a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
+  ragged(std::vector<T> elements, const ragged_options<T>& o)
+    requires(N == 1)
+      : options_(o), data_(std::move(elements)) {
+    shape_[0] = data_.size();
+    fit();
+  }
+  /// Makes a row of the tensor, whose first dimension varies. Throws as above.
+  template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
+    requires std::same_as<Same, T>
+  ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
+      : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {
+    fit();
+  }
+
+  /// Returns the length of this row in the dimension that varies.
+  std::size_t length() const noexcept { return shape_[0]; }
+  /// Returns the elements, row-major, without padding.
+  std::span<const T> elements() const noexcept { return {data_.data(), data_.size()}; }
+  /// Returns the options.
+  const ragged_options<T>& options() const noexcept { return options_; }
+  /// Returns the shape of the longest possible row: `[max_length, ...]`.
+  std::array<std::size_t, N> shape() const noexcept {
+    auto most = shape_;
+    most[0] = options_.max_length;
+    return most;
+  }
+  /// Returns the bytes of memory of the row.
+  std::size_t held_bytes() const noexcept { return sizeof(ragged) + data_.size() * sizeof(T); }
+
+ private:
+  void fit() {
+    const ragged_options<T>& o = options_;
+    if (o.max_length == 0 || o.multiple_of == 0 ||
+        o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+      throw setup_error("a ragged column has max_length " + std::to_string(o.max_length) + " and multiple_of " +
+                            std::to_string(o.multiple_of) + " (expected: 1 to 2147483647, and at least 1)",
+                        "Set ragged_options::max_length to the length that no row exceeds");
+    if (length() <= o.max_length) return;
+    if (!o.truncate)
+      throw data_error("a ragged row has length " + std::to_string(length()) + ", more than its max_length of " +
+                           std::to_string(o.max_length),
+                       "Raise ragged_options::max_length, or set truncate to cut off what is longer");
+    data_.resize(data_.size() / length() * o.max_length);
+    shape_[0] = o.max_length;
+  }
+
+  ragged_options<T> options_{};
+  std::array<std::size_t, N> shape_{};
+  std::vector<T> data_{};
+};
+
+template <class T>
+ragged(std::vector<T>, ragged_options<T>) -> ragged<T, 1>;
+template <class T, std::size_t N>
+ragged(tensor<T, N>, ragged_options<T>) -> ragged<T, N>;
+
+}}  // namespace millrace

@@ -1,0 +1,126 @@
+// tensor: an owned array with a shape in host memory; also the element types that columns may have.
+//
+//   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
+//   box(3, 1) = 0.5F;                      // an element; with one dimension box[3] is one too
+//   box[3];                                // row 3, a view; for (auto row : box) goes through all rows
+//   std::span<float> all = box.span();
+//
+// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor that pictures become.
+// Threads: as std::vector.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/tensor/column_texts.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
+
+#include <cassert>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Returns a shape as text: "[224, 224, 3]".
+template <std::size_t N>
+std::string to_string(const std::array<std::size_t, N>& shape) {
+  return detail::shape_text(shape);
+}
+
+namespace detail {
+
+/// Throws the setup_error of a view whose elements lie in GPU memory.
+template <class T, std::size_t N>
+[[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
+  throw setup_error("the column " + std::string(view.name) + " lies in GPU memory, which the host cannot read",
+                    "Copy it to the host first, or use to_device({.device = host_device()})");
+}
+
+/// A type that elements of a column may have: a number of fixed size, f16 or bf16.
+template <class T>
+concept tensor_element = std::is_arithmetic_v<T> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+/// Returns the name of T: "u8", "i64", "f32", ...
+template <tensor_element T>
+constexpr std::string_view dtype_name() noexcept {
+  if constexpr (std::is_same_v<T, f16>) return "f16";
+  else if constexpr (std::is_same_v<T, bf16>) return "bf16";
+  else if constexpr (std::is_same_v<T, bool>) return "bool";
+  else if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? "f32" : "f64";
+  else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? "i8" : "u8";
+  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? "i16" : "u16";
+  else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? "i32" : "u32";
+  else return std::is_signed_v<T> ? "i64" : "u64";
+}
+
+}  // namespace detail
+
+/// An owned array with N dimensions in host memory.
+template <detail::tensor_element T, std::size_t N>
+class tensor {
+ public:
+  using element = T;
+  static constexpr std::size_t rank = N;
+
+  /// Holds no elements.
+  tensor() = default;
+  /// Makes a tensor of zeros.
+  explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}
+  /// Takes over `elements`, whose number must fit the shape.
+  tensor(std::array<std::size_t, N> shape, std::vector<T> elements) noexcept
+      : shape_(shape), data_(std::move(elements)) {
+    assert(data_.size() == count(shape));
+  }
+
+  /// Returns the shape.
+  const std::array<std::size_t, N>& shape() const noexcept { return shape_; }
+  /// Returns the number of elements.
+  std::size_t size() const noexcept { return data_.size(); }
+  /// Returns all elements, row-major.
+  std::span<T> span() noexcept { return {data_.data(), data_.size()}; }
+  std::span<const T> span() const noexcept { return {data_.data(), data_.size()}; }
+  /// Returns the first element.
+  T* data() noexcept { return data_.data(); }
+  const T* data() const noexcept { return data_.data(); }
+
+  /// Returns a view of the whole tensor; valid while the tensor lives.
+  tensor_view<T, N> view() noexcept { return {.data = data(), .shape = shape_}; }
+  tensor_view<const T, N> view() const noexcept { return {.data = data(), .shape = shape_}; }
+
+  /// Returns element `i` if there is one dimension, else row `i` of the first dimension as a view.
+  decltype(auto) operator[](std::size_t i) { return view()[i]; }
+  decltype(auto) operator[](std::size_t i) const { return view()[i]; }
+  /// Returns the element at these indices, one for each dimension.
+  template <class... Index>
+    requires(sizeof...(Index) == N)
+  T& operator()(Index... index) { return view()(index...); }
+  template <class... Index>
+    requires(sizeof...(Index) == N)
+  const T& operator()(Index... index) const { return view()(index...); }
+
+  /// Returns an iterator over the elements if there is one dimension, else over the rows.
+  auto begin() noexcept { return view().begin(); }
+  auto begin() const noexcept { return view().begin(); }
+  /// Returns the end of the same range.
+  auto end() noexcept { return view().end(); }
+  auto end() const noexcept { return view().end(); }
+
+ private:
+  static std::size_t count(const std::array<std::size_t, N>& shape) noexcept {
+    std::size_t product = 1;
+    for (const std::size_t extent : shape) product *= extent;
+    return product;
+  }
+
+  std::array<std::size_t, N> shape_{};
+  std::vector<T> data_;
+};
+
+/// Pixels in memory: `[height, width, channels] u8`.
+using image = tensor<std::uint8_t, 3>;
+
+}}  // namespace millrace
+
+template <class T, std::size_t N>
+inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements

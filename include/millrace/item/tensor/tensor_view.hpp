@@ -1,0 +1,190 @@
+// tensor_view: a typed view with a shape of a column of a batch, on the host or on a device.
+//
+//   mr::tensor_view<const std::uint8_t, 4> x = b.get<&example::pixels>();   // [B, H, W, C] u8
+//   x.shape[1];                                // H
+//   launch(x.data, x.size(), b.stream());      // any device
+//
+//   mr::tensor_view<std::int32_t, 1> labels = b.get<&example::label>();     // on the host:
+//   labels[3] = 7;                             // one dimension: an element, read or written
+//   x[3];                                      // more dimensions: row 3, a view of [H, W, C]
+//   x(3, 0, 0, 2);                             // any number of dimensions: the element
+//   for (auto label : labels) count(label);    // elements; with more dimensions, rows
+//   std::span all = x.span();                  // all elements; std::span(labels) as well
+//
+// On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()
+// throws in all builds. Other element accesses throw in debug builds (without NDEBUG), which also check indices.
+// A .cu file may include this header: it is cheap to compile.
+// Layout: row-major and contiguous. Lifetime: owns nothing and is valid until its batch is released.
+#pragma once
+
+#include <millrace/base/half.hpp>
+#include <millrace/item/tensor/bad_element_access.hpp>
+#include <millrace/item/tensor/row_iterator.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The processor that can read a piece of memory: the host or the device.
+enum class memory_kind : std::uint8_t { host, device };
+
+template <class T, std::size_t N>
+struct tensor_view;
+
+namespace detail {
+
+template <class T, std::size_t N>
+[[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view);   // item/tensor/tensor.hpp
+
+/// Returns the row-major offset. Checks indices in debug builds, never in a kernel.
+template <std::size_t N>
+constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, const std::array<std::size_t, N>& shape,
+                                     const char* column) {
+  std::size_t at = 0;
+  for (std::size_t d = 0; d < N; ++d) {
+    check_index(column, index[d], shape[d]);
+    at = at * shape[d] + index[d];
+  }
+  return at;
+}
+
+}  // namespace detail
+
+/// A view of an array with N dimensions, which owns nothing.
+template <class T, std::size_t N>
+struct tensor_view {
+  using element = T;
+  static constexpr std::size_t rank = N;
+
+  T* data = nullptr;
+  std::array<std::size_t, N> shape{};
+  memory_kind memory = memory_kind::host;
+  const char* name = "";   ///< name of the column; a string that lives as long as the program
+
+  /// Returns the number of elements.
+  constexpr std::size_t size() const noexcept {
+    std::size_t product = 1;
+    for (const std::size_t extent : shape) product *= extent;
+    return product;
+  }
+  /// Returns the number of bytes of all elements.
+  constexpr std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
+
+  /// Returns all elements. Throws setup_error if the host cannot read them.
+  std::span<T> host() const {
+    if (memory != memory_kind::host) detail::throw_not_on_host(*this);
+    return {data, size()};
+  }
+
+  /// Converts to a view of const elements.
+  template <class Same>   // a template, because nvcc warns about a conversion of a type to itself
+    requires(std::is_same_v<Same, T> && !std::is_const_v<T>)
+  constexpr operator tensor_view<const Same, N>() const noexcept {
+    return {.data = data, .shape = shape, .memory = memory, .name = name};
+  }
+
+  /// Returns the same as host(); the name is that of tensor.
+  std::span<T> span() const { return host(); }
+
+  /// Returns element `i`.
+  constexpr T& operator[](std::size_t i) const requires(N == 1) { return (*this)(i); }
+  /// Returns row `i` of the first dimension as a view.
+  constexpr tensor_view<T, N - 1> operator[](std::size_t i) const requires(N > 1) {
+    detail::check_index(name, i, shape[0]);
+    return *detail::row_iterator(first_row(), i);
+  }
+  /// Returns the element at these indices, one for each dimension.
+  template <class... Index>
+    requires(sizeof...(Index) == N)
+  constexpr T& operator()(Index... index) const {
+    check_readable();
+    return data[detail::element_offset<N>({static_cast<std::size_t>(index)...}, shape, name)];
+  }
+
+  /// Returns an iterator over the elements if there is one dimension, else over the rows.
+  constexpr auto begin() const {
+    if constexpr (N == 1) {
+      check_readable();
+      return data;
+    } else {
+      return detail::row_iterator(first_row(), 0);
+    }
+  }
+  /// Returns the end of the same range.
+  constexpr auto end() const {
+    if constexpr (N == 1) return data + shape[0];
+    else return detail::row_iterator(first_row(), shape[0]);
+  }
+
+ private:
+  constexpr tensor_view<T, N - 1> first_row() const noexcept {
+    tensor_view<T, N - 1> row{.data = data, .shape = {}, .memory = memory, .name = name};
+    for (std::size_t d = 1; d < N; ++d) row.shape[d - 1] = shape[d];
+    return row;
+  }
+  constexpr void check_readable() const {
+#if !defined NDEBUG && !defined __CUDA_ARCH__
+    if (memory != memory_kind::host) throw detail::bad_element_access::memory(name);
+#endif
+  }
+};
+
+// padded_view: a typed view of a ragged column of a batch, with rows padded to one length and their real lengths.
+//
+//   auto [words, lengths] = b.get<&example::words>();    // [B, longest of this batch] u32 and [B] i32
+//   words(i, t);                                         // padding from t = lengths[i] on; words.span() includes it
+//   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
+//
+// A .cu file may include this header: it is cheap to compile.
+// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
+// until its batch is released.
+
+/// The padded rows of a ragged column, and the length of each row.
+template <class T, std::size_t N>
+struct padded_view {
+  tensor_view<T, N> values{};                ///< [rows, longest, ...]
+  tensor_view<std::int32_t, 1> lengths{};    ///< [rows]: length of each row without its padding
+
+  /// Returns row `i` without its padding. Throws bad_element_access in every build if the column lies in GPU memory,
+  /// where the host cannot read the length.
+  tensor_view<T, N - 1> operator[](std::size_t i) const {
+    if (lengths.memory != memory_kind::host) throw detail::bad_element_access::memory(lengths.name);
+    tensor_view<T, N - 1> row = values[i];
+    row.shape[0] = static_cast<std::size_t>(lengths[i]);
+    return row;
+  }
+  /// Does not compile: the error names the spans with and without padding.
+  __attribute__((unavailable("millrace: a ragged column has padding: got words.span(), expected the span of a row. Use "
+                             "words[i].span() for row i without it, words.values.span() for all rows with it.")))
+  std::span<T> span() const;
+};
+
+// sized_view: a typed view of a column whose rows vary in both sides, padded to the largest of the batch.
+//
+//   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
+//   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
+//
+// A .cu file may include this header: it is cheap to compile.
+// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
+// until its batch is released.
+
+/// The padded rows of a column whose rows vary in both sides, and the sides of each row.
+template <class T, std::size_t N>
+struct sized_view {
+  tensor_view<T, N> values{};             ///< [rows, tallest, widest, ...]
+  tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
+};
+
+}}  // namespace millrace
+
+// A view is only a pointer with a shape. With rows it is no sized range: size() counts elements.
+template <class T, std::size_t N>
+inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
+template <class T, std::size_t N>
+inline constexpr bool std::ranges::enable_borrowed_range<millrace::tensor_view<T, N>> = true;
+template <class T, std::size_t N>
+inline constexpr bool std::ranges::disable_sized_range<millrace::tensor_view<T, N>> = N > 1;

@@ -1,0 +1,67 @@
+// Measures how the copies to a device spend their time: copying, without a batch, or without a free device slot.
+//
+//   times.start();
+//   {
+//     const mr::detail::copy_times::idle idle(times, /*for_space=*/true);
+//     wait_for_room();                                                       // the stager sleeps
+//   }
+//   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
+//
+// Times are by the host's clock. A copy begins when it is queued, or when the copy before it has arrived, if that is
+// later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses
+// the slot. So the measured time is an upper bound.
+// Errors: none. Threads: the stager uses idle, the thread that waits for copies calls copied(), any thread the rest.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/meters/span_ring.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/histogram.hpp>
+
+#include <array>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Times of the copies to a device.
+class copy_times {
+ public:
+  /// Measures one idle time of the stager; `for_space`: it waits for a device slot, else for a batch.
+  class idle {
+   public:
+    idle(copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
+    idle(const idle&) = delete;
+    idle& operator=(const idle&) = delete;
+    ~idle() { (for_space_ ? of_->for_space_ns_ : of_->for_input_ns_).fetch_add(steady_now_ns() - since_ns_ + 1); }
+
+   private:
+    copy_times* of_;
+    bool for_space_;
+    std::uint64_t since_ns_;
+  };
+
+  void start() noexcept { started_ns_ = last_ns_ = steady_now_ns(); }
+  /// Records a copy that has arrived.
+  void copied(const span_ring::span& s, std::size_t bytes) noexcept;
+  /// Returns when the copy of one of the last 32 batches arrived; 0 if it has not arrived, and for older batches.
+  std::uint64_t arrived_ns(std::uint64_t batch) const noexcept;
+  std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
+
+  void add_to(flow_figures& f, std::uint64_t now_ns) const;
+
+ private:
+  struct arrival {
+    std::atomic<std::uint64_t> batch{~std::uint64_t{0}}, at_ns{0};
+  };
+  std::array<arrival, 32> arrivals_;   // by batch number; the trainer asks only for its latest batch
+  std::uint64_t started_ns_ = 0;
+  std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
+  std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_space_ns_{0}, for_input_ns_{0};
+  own_histogram service_ns_;
+  span_ring spans_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/copy_times.ipp>
+#endif

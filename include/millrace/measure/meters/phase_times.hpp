@@ -1,0 +1,50 @@
+// Measures how the time of a fused segment divides between the maps and the rendering of columns. One for each worker.
+//
+//   const bool look = times.next_claim();                       // true for one claim in eight
+//   if (look) times.add(maps_ns, rendering_ns, samples);        // the times of that claim's first group of samples
+//   times.add_to(stage, "map", "decode");                       // for each worker, then once:
+//   mr::detail::phase_times::divide(stage);                     // divides the whole time in the measured proportion
+//
+// Errors: none. Threads: one worker at a time calls next_claim() and add(); any thread calls add_to().
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/histogram.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Phase times of one worker.
+class alignas(64) phase_times {
+ public:
+  /// Returns whether to measure the next claim.
+  bool next_claim() noexcept { return (claims_++ & 7) == 0; }
+
+  /// Records the times of a group of samples.
+  void add(std::uint64_t maps_ns, std::uint64_t rendering_ns, std::size_t samples) noexcept {
+    maps_ns_.record(maps_ns / samples);
+    rendering_ns_.record(rendering_ns / samples);
+  }
+
+  /// Adds this worker's times to the two phases of `s`; creates the phases with these names if `s` has none.
+  void add_to(stage_figures& s, const char* maps, const char* rendering) const {
+    if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
+    s.phases[0].service_ns += maps_ns_.snapshot();
+    s.phases[1].service_ns += rendering_ns_.snapshot();
+  }
+  /// Divides the stage's busy time among its phases, in the measured proportion. Call it after all workers were added.
+  static void divide(stage_figures& s) noexcept {
+    double all = 0;
+    for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());
+    if (all <= 0) return;
+    for (auto& p : s.phases)
+      p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(s.busy_ns) *
+                                             static_cast<double>(p.service_ns.sum()) / all);
+  }
+
+ private:
+  own_histogram maps_ns_, rendering_ns_;
+  std::uint64_t claims_ = 0;   // used only by the worker
+};
+
+}}}  // namespace millrace::detail

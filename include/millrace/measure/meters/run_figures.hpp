@@ -1,0 +1,73 @@
+// Completes the figures of a run, and keeps those of its warm-up, which reports leave out.
+//
+//   mr::detail::complete(figures, mr::detail::process_figures::now() - at_start);   // every stage has added its own
+//   warm_ups.passed(batches, figures_now);     // after each delivery; calls figures_now() after batches 1, 4 and 16
+//   const mr::detail::flow_figures window = warm_ups.without(figures);
+//
+// The warm-up is the first 16 batches of a run with at least 64 batches. In shorter runs it is the first 4 batches (of
+// at least 16), or the first batch (of at least 4). If the number of threads changes, the batches before the change are
+// warm-up, too. This applies once the run has four times as many batches.
+// Errors: none. Threads: the trainer calls passed(), any thread the rest.
+#pragma once
+
+#include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/process_figures.hpp>
+
+#include <mutex>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Turns the counts of the I/O threads into stages of the report: waiting for storage, and unpacking.
+//
+//   add_reading(figures, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
+//
+// A metered source tells when it waits for storage. The remaining time of its threads is processor time (decompression,
+// parsing, checksums), which is a stage of its own. For any other source, all of its time counts as reading.
+// Errors: none. Threads: a pure function.
+
+/// Counts of the reading so far.
+struct reading_counts {
+  read_meter::figures reads{};
+  bool metered = false;         ///< `reads` are the source's own reads, not whole calls of the source
+  std::size_t threads = 1;      ///< threads that may read
+  std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
+  std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking
+  std::uint64_t samples = 0, bytes = 0;
+  std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_figures
+};
+
+/// Adds the stage "read" to `f` and, for a metered source, "unpack".
+void add_reading(flow_figures& f, const reading_counts& c);
+
+/// Fills in the figures that need all stages, and those of the process.
+void complete(flow_figures& f, const process_figures& process);
+
+/// Keeps the figures from the ends of possible warm-ups.
+class warm_up_figures {
+ public:
+  /// Keeps the current figures after batches 1, 4 and 16.
+  template <class Figures>
+  void passed(std::uint64_t batches, const Figures& figures_now) {
+    if (batches != 1 && batches != 4 && batches != 16) return;
+    restart(figures_now());
+  }
+  /// Starts again after a setting has changed: everything before is warm-up.
+  template <class Figures>
+  void restart(Figures now) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(now));
+  }
+  /// Returns `f` without its warm-up; all of `f` if the run is too short.
+  flow_figures without(flow_figures f) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<flow_figures> all_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/run_figures.ipp>
+#endif

@@ -1,0 +1,58 @@
+// Defines what run_figures.hpp declares.
+#pragma once
+
+#include <millrace/measure/meters/run_figures.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void add_reading(flow_figures& f, const reading_counts& c) {
+  const std::uint64_t all_ns = c.open_ns, read_ns = std::min(c.reads.busy_ns, all_ns);
+  const std::uint64_t busy_ns = std::clamp(c.busy_ns, read_ns, all_ns);
+  stage_figures read{.name = "read", .kind = stage_kind::read, .concurrency = c.threads, .busy_ns = read_ns};
+  read.blocked_ns = all_ns - busy_ns;
+  read.items = c.samples;
+  read.bytes = c.metered ? c.reads.bytes : c.bytes;
+  read.service_ns = c.reads.service_ns;
+  f.stages.push_back(read);
+  f.reads_at_once = c.reads.levels;
+  f.in_turn_ns = c.in_turn_ns;
+  f.in_turn_samples = c.in_turn_samples;
+  f.passed_on_samples = c.passed_on;
+  if (!c.metered) return;
+  stage_figures unpack{.name = "unpack", .kind = stage_kind::unpack, .concurrency = c.threads,
+                       .busy_ns = busy_ns - read_ns};
+  unpack.starved_ns = read_ns;
+  unpack.blocked_ns = read.blocked_ns;
+  unpack.items = c.samples;
+  unpack.bytes = c.bytes;
+  f.stages.push_back(unpack);
+}
+
+MILLRACE_INLINE void complete(flow_figures& f, const process_figures& process) {
+  double items_per_sample = 1;
+  for (std::size_t i = f.stages.size(); i-- > 0;) {
+    stage_figures& s = f.stages[i];
+    // Before this line, the member holds the items here per item of the next stage.
+    s.items_per_sample = items_per_sample *= s.items_per_sample;
+  }
+  f.usable_cores = usable_cores();
+  f.process_cpu_ns = process.cpu_ns;
+  f.throttled_ns = process.throttled_ns;
+  f.run_delay_ns = process.run_delay_ns;
+  const stage_figures* const read = f.find(stage_kind::read);
+  if (!read || !process.storage_bytes || read->bytes == 0) return;
+  // The kernel does not count the reads of some file systems (FUSE, 9p). Then the count is near 0, although the bytes
+  // came too slowly to be from memory: storage_bytes stays unset.
+  const double bytes_per_ns = static_cast<double>(read->bytes) / (static_cast<double>(read->busy_ns) + 1);
+  const bool counted = *process.storage_bytes * 20 >= read->bytes || bytes_per_ns > 0.2;
+  if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);
+}
+
+MILLRACE_INLINE flow_figures warm_up_figures::without(flow_figures f) const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = all_.size(); i-- > 0;)
+    if (f.batches >= 4 * all_[i].batches) return std::move(f) - all_[i];
+  return f;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,65 @@
+// A timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
+//
+//   mr::detail::timeline t;
+//   const std::uint32_t worker = t.add_track("worker 3");
+//   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
+//   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
+//
+// A track is a thread or a stream; its spans follow each other or nest. Times are in nanoseconds since the start of the
+// run. Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/measure/meters/span_ring.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A span of time on a track.
+struct timeline_span {
+  static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
+
+  std::uint32_t track = 0;
+  std::string name{};
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t batch = no_batch;   ///< number of the batch it worked for
+};
+
+/// The value of a counter at one time.
+struct timeline_counter {
+  std::string name{};
+  std::int64_t at_ns = 0;
+  double value = 0;
+};
+
+/// The delivery of a batch to the trainer, and the fill levels at that time.
+struct delivered_batch {
+  std::int64_t at_ns = 0;
+  std::uint64_t wait_ns = 0;   ///< time that the trainer waited in next()
+  std::uint64_t step_ns = 0;   ///< time until the next call of next()
+  std::size_t ready_slots = 0;
+  std::size_t read_ahead_bytes = 0;
+  std::uint64_t number = 0;   ///< number of the batch
+};
+
+/// The timeline of a run.
+struct timeline {
+  std::vector<std::string> tracks{};
+  std::vector<timeline_span> spans{};
+  std::vector<timeline_counter> counters{};
+  std::vector<delivered_batch> deliveries{};
+
+  /// Adds a track and returns its number.
+  std::uint32_t add_track(std::string name);
+  /// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
+  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start);
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/timeline.ipp>
+#endif

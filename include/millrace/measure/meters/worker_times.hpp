@@ -1,0 +1,151 @@
+// Measures the time of one worker: working, waiting for input, waiting for space. Nothing counts while it is closed.
+//
+//   times.begin(now);                                               // the worker begins a stay
+//   times.worked(now, 32, batch);                                   // 32 items since begin() or the previous call
+//   times.leave(now, mr::detail::worker_times::waits_for::input);   // the stay ends; waits until the next begin()
+//   times.add_to(stage, now);                                       // any thread, any time
+//
+// Reading the processor's clock costs ten times as much as reading the wall clock. So only every eighth stay is
+// measured, and its share of processor time stands for the others. Reading the run delay (the wait for a core) costs
+// even more, so it is read for one stay in 10 ms.
+// Errors: none. Threads: one thread at a time works here; any thread calls add_to(). add_to() may lack a value that is
+// being written, but counts nothing twice.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/meters/span_ring.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/histogram.hpp>
+#include <millrace/measure/values/process_figures.hpp>
+
+#include <pthread.h>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Times of one worker.
+class worker_times {
+ public:
+  enum class waits_for : std::uint8_t { input, space, nothing };   // nothing: the worker is closed
+
+  explicit worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
+
+  /// Begins a stay: ends the wait and notes the calling thread.
+  void begin(std::uint64_t now_ns) noexcept {
+    const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
+    idle_since_ns_.store(0, std::memory_order_release);
+    if (since != 0) waited(now_ns - std::min(since, now_ns));
+    at_ns_.store(now_ns, std::memory_order_relaxed);
+    thread_.store(std::uint64_t(::pthread_self()), std::memory_order_relaxed);
+    stay_ns_ = 0;
+    if ((stays_++ & 7) == 0) cpu_at_ns_ = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (now_ns < delay_due_ns_) return;
+    delay_due_ns_ = now_ns + delay_interval_ns;
+    delay_at_ns_ = detail::run_delay_of_this_thread_ns();
+  }
+  /// Sets the ticket on which the worker works from now on.
+  void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
+  /// Records work on `items` items since begin() or the previous call; returns its time in nanoseconds.
+  std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
+    spans_.record({at_ns_.load(std::memory_order_relaxed), until_ns, batch});
+    const std::uint64_t spent = was_busy(until_ns);
+    add(items_, items);
+    service_ns_.record(spent / items, items);
+    return spent;
+  }
+  /// Ends a stay; the worker waits from now on.
+  void leave(std::uint64_t now_ns, waits_for what) noexcept {
+    end_of_stay(now_ns);
+    waiting_for_ = what;
+    idle_since_ns_.store(now_ns, std::memory_order_release);
+  }
+  /// Changes the reason of the wait. Only for a worker that is waiting.
+  void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
+    waited(now_ns - std::min(idle_since_ns_.load(std::memory_order_relaxed), now_ns));
+    waiting_for_ = what;
+    idle_since_ns_.store(now_ns, std::memory_order_release);
+  }
+  /// Ends a stay without a wait: use it instead of leave() if the worker continues later. The time since worked() is
+  /// work, too. Has no effect on a worker that is waiting.
+  void end_of_stay(std::uint64_t now_ns) noexcept {
+    if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
+    was_busy(now_ns);
+    if (cpu_at_ns_ != 0) {
+      const auto cpu = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID)) - cpu_at_ns_;
+      cpu_at_ns_ = 0;
+      add(measured_cpu_ns_, std::min(cpu, stay_ns_));
+      add(measured_ns_, stay_ns_);
+    }
+    if (!delay_at_ns_) return;
+    if (const auto delay = detail::run_delay_of_this_thread_ns()) {
+      add(measured_delay_ns_, std::min(*delay - std::min(*delay, *delay_at_ns_), stay_ns_));
+      add(delay_of_ns_, stay_ns_);
+    }
+    delay_at_ns_.reset();
+  }
+
+  struct state {
+    bool works = false;
+    waits_for what = waits_for::input;                ///< reason of the wait, if it does not work
+    std::uint64_t since_ns = 0, ticket = 0, thread = 0;
+  };
+  state now() const noexcept {
+    const std::uint64_t idle_since = idle_since_ns_.load(std::memory_order_acquire);
+    const bool works = idle_since == 0;
+    return {works, waiting_for_, works ? at_ns_.load() : idle_since, ticket_.load(), thread_.load()};
+  }
+  std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
+  std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
+
+  void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept;
+
+  /// Times of the stays that were measured: on the processor, of how long; ready for a core, of how long.
+  struct measured_times {
+    std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
+
+    /// Returns the share of the time at work in which a worker has a core or wants one; 0 if too little was measured.
+    double share_on_cores() const noexcept;
+    measured_times& operator+=(const measured_times& more) noexcept;
+    friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {
+      return {all.cpu_ns - before.cpu_ns, all.cpu_of_ns - before.cpu_of_ns, all.delay_ns - before.delay_ns,
+              all.delay_of_ns - before.delay_of_ns};
+    }
+  };
+  measured_times measured() const noexcept {
+    return {measured_cpu_ns_.load(), measured_ns_.load(), measured_delay_ns_.load(), delay_of_ns_.load()};
+  }
+
+ private:
+  static constexpr std::uint64_t delay_interval_ns = 10'000'000;
+  static constexpr std::uint64_t enough_ns = 20'000'000;   // of measured stays, to judge by them
+
+  static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
+  }
+  void waited(std::uint64_t ns) noexcept;
+  /// Counts the time since the previous call, or since begin(), and returns it.
+  std::uint64_t was_busy(std::uint64_t until_ns) noexcept {
+    const std::uint64_t spent = until_ns - at_ns_.load(std::memory_order_relaxed);
+    at_ns_.store(until_ns, std::memory_order_relaxed);
+    stay_ns_ += spent;
+    add(busy_ns_, spent);
+    return spent;
+  }
+
+  std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
+  std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: the worker works
+  std::atomic<std::uint64_t> measured_cpu_ns_{0}, measured_ns_{0};
+  std::atomic<std::uint64_t> measured_delay_ns_{0}, delay_of_ns_{0};
+  std::atomic<std::uint64_t> at_ns_{0}, ticket_{0}, thread_{0};
+  std::atomic<waits_for> waiting_for_{waits_for::input};
+  own_histogram service_ns_;
+  span_ring spans_;
+  // Used only by the worker.
+  std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0, delay_due_ns_ = 0;
+  std::optional<std::uint64_t> delay_at_ns_{};
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/worker_times.ipp>
+#endif

@@ -1,0 +1,163 @@
+// The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
+//
+//   const mr::detail::flow_figures window = now - before;      // of one run, taken at two times
+//   const mr::verdict v = mr::judge(window);                   // report/verdict/verdict.hpp
+//   const mr::detail::stage_figures* copy = window.find(mr::detail::stage_kind::copy);
+//
+// Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So
+// busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
+// waited for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
+// Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network Models (ACM Computing Surveys
+// 10, 1978). Utilization = throughput x demand; outstanding = rate x latency (Little).
+#pragma once
+
+#include <millrace/measure/values/distribution.hpp>
+#include <millrace/measure/values/read_levels.hpp>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The kind of a stage.
+enum class stage_kind : std::uint8_t {
+  read,     ///< waits for storage, on the I/O threads
+  unpack,   ///< processor time of the I/O threads (decompression); their waits belong to `read`
+  work,     ///< work of the workers, or of a serial stage's own thread
+  copy,     ///< copies to device memory
+  step      ///< the trainer: busy between two calls of next(), starved in next()
+};
+
+/// Returns the name in reports and in their style sheet.
+const char* name_of(stage_kind kind) noexcept;
+
+/// The figures of one phase of a fused segment: "decode", "resize", "map".
+struct phase_figures {
+  std::string name{};
+  std::uint64_t busy_ns = 0;
+  distribution service_ns{};   ///< time per sample
+};
+
+/// The times and counts of one stage.
+struct stage_figures {
+  std::string name{};
+  stage_kind kind = stage_kind::work;
+  std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
+  bool on_workers = false;     ///< the stage runs on the workers, whose number tuning changes (tune/tuning.hpp)
+  std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
+  std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
+  std::uint64_t run_delay_ns = 0;   ///< part of the rest of busy_ns: ready to run, but no core; if measured
+  std::uint64_t items = 0;     ///< items that passed the stage
+  double items_per_sample = 1;   ///< items per delivered sample, over the whole run; 1 without expand, pack, filter
+  std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of a read, bytes of the batch in a copy
+  distribution service_ns{};   ///< time of one call: a read, the work on a sample, the copy or step of a batch
+  std::vector<phase_figures> phases{};
+
+  /// Returns the starved share of busy, starved and blocked time together.
+  double starved_share() const noexcept;
+  /// Returns the items that passed, in delivered samples. In a window this can differ from the samples delivered,
+  /// because the queues between the stages grow and shrink.
+  double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
+};
+
+/// The mean fill level of a bounded buffer: slots, or bytes read ahead.
+struct queue_figures {
+  std::string name{};
+  std::string unit{};
+  double mean = 0;
+  double bound = 0;
+};
+
+/// The measurements of a run in one window.
+struct flow_figures {
+  std::uint64_t wall_ns = 0;
+  std::uint64_t batches = 0, samples = 0;   ///< delivered
+  std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are left out
+  std::size_t batch_samples = 0;
+  std::vector<stage_figures> stages{};
+  distribution wait_ns{};                   ///< time of each call of next()
+  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
+  read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
+  /// Time and samples of reading the shard whose turn it is; all later shards have to wait for it.
+  std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
+  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: readers do not take turns
+  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
+  double storage_ceiling_bytes_per_s = 0;   ///< measured, or known in advance; 0: unknown
+  double copy_ceiling_bytes_per_s = 0;
+  std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0: unknown
+  std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
+  std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0: unknown
+  std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
+  std::size_t host_slots = 0, device_slots = 0;
+  std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
+  std::vector<queue_figures> queues{};
+
+  const stage_figures* find(stage_kind kind) const noexcept;
+  /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples came from the shard
+  /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
+  std::optional<double> useful_share_of_other_readers() const noexcept;
+  double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
+  double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
+
+  /// Returns `ns` as a share of the whole time of all threads of stage `s`.
+  double share(const stage_figures& s, std::uint64_t ns) const noexcept;
+  /// Returns the share of the trainer's time without data.
+  double data_wait_share() const noexcept;
+};
+
+inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
+
+/// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
+/// `now`.
+template <class Figures>
+  requires std::is_same_v<Figures, flow_figures>
+Figures operator-(Figures now, const Figures& before) {
+  using detail::saturating_sub;
+  saturating_sub(now.wall_ns, before.wall_ns);
+  saturating_sub(now.batches, before.batches);
+  saturating_sub(now.samples, before.samples);
+  now.warm_up_batches = before.warm_up_batches + before.batches;
+  now.wait_ns -= before.wait_ns;
+  saturating_sub(now.in_turn_ns, before.in_turn_ns);
+  saturating_sub(now.in_turn_samples, before.in_turn_samples);
+  saturating_sub(now.passed_on_samples, before.passed_on_samples);
+  saturating_sub(now.process_cpu_ns, before.process_cpu_ns);
+  saturating_sub(now.throttled_ns, before.throttled_ns);
+  saturating_sub(now.run_delay_ns, before.run_delay_ns);
+  if (now.device_gap_ns) saturating_sub(*now.device_gap_ns, before.device_gap_ns.value_or(0));
+  if (now.storage_bytes) saturating_sub(*now.storage_bytes, before.storage_bytes.value_or(0));
+  now.reads_at_once -= before.reads_at_once;
+  for (std::size_t i = 0; i < now.stages.size() && i < before.stages.size(); ++i) {
+    stage_figures& a = now.stages[i];
+    const stage_figures& b = before.stages[i];
+    saturating_sub(a.busy_ns, b.busy_ns);
+    saturating_sub(a.starved_ns, b.starved_ns);
+    saturating_sub(a.blocked_ns, b.blocked_ns);
+    saturating_sub(a.cpu_ns, b.cpu_ns);
+    saturating_sub(a.run_delay_ns, b.run_delay_ns);
+    saturating_sub(a.items, b.items);
+    saturating_sub(a.bytes, b.bytes);
+    a.service_ns -= b.service_ns;
+    std::uint64_t of_phases = 0;
+    for (std::size_t p = 0; p < a.phases.size() && p < b.phases.size(); ++p) {
+      saturating_sub(a.phases[p].busy_ns, b.phases[p].busy_ns);
+      a.phases[p].service_ns -= b.phases[p].service_ns;
+      of_phases += a.phases[p].busy_ns;
+    }
+    // Phases are shares of the total time so far, and these shares may have shifted. A phase whose time shrank counts
+    // 0, so the others got too much: scale them down.
+    if (of_phases <= a.busy_ns) continue;
+    for (phase_figures& p : a.phases)
+      p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /
+                                             static_cast<double>(of_phases));
+  }
+  return now;
+}
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/values/flow_figures.ipp>
+#endif

@@ -1,0 +1,54 @@
+// Measures how the system treats this process: processor time, throttling by quota, run delay, bytes from storage.
+//
+//   const auto before = mr::detail::process_figures::now();
+//   run_epoch();
+//   const mr::detail::process_figures spent = mr::detail::process_figures::now() - before;
+//
+// Costs some microseconds for each thread of the process. On Linux it reads the cgroup's cpu.stat,
+// /proc/self/task/N/schedstat and /proc/self/io. Values that the system does not give are 0; storage bytes are unset.
+// Storage bytes are those of the whole process, and some network file systems do not count theirs.
+// Errors: none. Threads: any.
+#pragma once
+
+#include <millrace/base/machine.hpp>
+
+#include <optional>
+
+#if defined(__linux__)
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Figures of the process since its start, or their difference between two times.
+struct process_figures {
+  std::uint64_t throttled_ns = 0;   ///< throttled time: the largest among the cgroup and its ancestors
+  std::uint64_t cpu_ns = 0;         ///< processor time of all threads together
+  std::uint64_t run_delay_ns = 0;   ///< time ready to run, but not running, of all live threads together
+  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset: unknown
+
+  /// Returns the figures so far.
+  static process_figures now();
+
+  friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
+    later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
+    // The delays of threads that ended are no longer in the later sum, so it may be smaller.
+    later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
+    later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
+    if (later.storage_bytes)
+      *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));
+    return later;
+  }
+};
+
+/// Returns the number after `word` at the start of a line of a small file: "throttled_usec 120", "read_bytes: 4096".
+std::optional<std::uint64_t> number_after(const std::string& path, const char* word);
+
+/// Returns how long the calling thread has been ready to run, but not running, since it began; nothing if the system
+/// does not tell. Costs some microseconds and allocates nothing.
+std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept;
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/values/process_figures.ipp>
+#endif

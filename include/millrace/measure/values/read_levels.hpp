@@ -1,0 +1,72 @@
+// Shows how storage responds to more reads at a time, from counts at each number of outstanding reads.
+//
+//   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
+//   levels.add(2, {.reads = 1, .read_ns = took_ns, .bytes = size});  // a read ended; on average 2 were outstanding
+//   levels.busy_ns();                                                // time with at least one outstanding read
+//   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none (one pipe)
+//
+// With k reads outstanding, storage gives k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
+// and q is the share of a read that only one read at a time can use. So the time of a read is a line over k. The line
+// is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that begins
+// during another one raises the level at which that one ends.
+// Errors: none; too few reads give no value. Threads: a value.
+// Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
+// is Amdahl's law.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Counts time, reads and bytes by the number of outstanding reads.
+class read_levels {
+ public:
+  /// The last level; it counts all larger numbers, too.
+  static constexpr std::size_t most = 16;
+
+  struct level {
+    std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
+    std::uint64_t reads = 0;     ///< reads during which this number was outstanding on average, rounded
+    std::uint64_t read_ns = 0;   ///< time of these reads together
+    std::uint64_t bytes = 0;     ///< bytes of these reads
+
+    friend bool operator==(const level&, const level&) = default;
+  };
+
+  void add(std::size_t outstanding, const level& more) noexcept;
+  const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
+
+  /// Returns the time with at least one outstanding read.
+  std::uint64_t busy_ns() const noexcept;
+  std::uint64_t bytes() const noexcept;
+  /// Returns the mean number of outstanding reads, over the time with at least one.
+  double mean_outstanding() const noexcept;
+
+  /// Returns q of the law above, 0..1; nothing if less than two levels have at least 30 reads and 2 % of all reads.
+  /// The value is rather too low than too high. A pipe that takes reads in turn gives about 1/2, because a later read
+  /// does not slow an earlier one.
+  std::optional<double> contention() const noexcept;
+
+  /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.
+  static double speed(double outstanding, double contention) noexcept;
+  /// Returns the mean of speed() over the recorded levels, weighted by time.
+  double mean_speed(double contention) const noexcept;
+
+  read_levels& operator-=(const read_levels& earlier) noexcept;
+  friend bool operator==(const read_levels&, const read_levels&) = default;
+
+ private:
+  std::array<level, most + 1> levels_{};
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/values/read_levels.ipp>
+#endif

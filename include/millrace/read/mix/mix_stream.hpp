@@ -1,0 +1,182 @@
+// One source of a mix without an index: gives the samples of its passes in its own order, and looks one sample ahead.
+//
+//   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
+//   one.begin_pass(3);
+//   while (!one.is_exhausted(counts)) use(one.take());
+//
+// The order is that of a shuffle() directly behind the source: first the shards, then the samples within the window.
+// Errors: those of the source, completed with the shard's name. Threads: belongs to one.
+#pragma once
+
+#include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/order/shard_order.hpp>
+#include <millrace/work/segment/sample_names.hpp>
+
+#include <concepts>
+#include <memory>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of mix_stream.
+struct mix_stream_options {
+  std::uint64_t seed = 0;
+  std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
+  std::uint64_t first_shard = 0;  ///< index of its first shard in the list of all sources' shards
+  std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not watched
+  std::string name{};                    ///< name of the source in diagnostics
+};
+
+/// A source that reports to a read_meter when it waits for storage.
+template <class Source>
+concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter> m) {
+  { s.watched_in(m) } -> std::same_as<Source>;
+};
+
+/// Whether all passes of a source have the same samples.
+template <class Source>
+inline constexpr bool repeats_itself = requires { requires Source::same_every_pass; };
+
+/// Reads one source of a mix, one shard at a time.
+template <class Source>
+class mix_stream {
+ public:
+  using item = typename Source::item;
+  using options = mix_stream_options;
+
+  mix_stream(const Source& source, const options& o)
+      : source_(watched(source, o)),
+        options_(o),
+        plan_({.seed = o.seed,
+               .shards = source.shards(),
+               .shuffled = o.window > 0,
+               .window = std::max<std::size_t>(1, o.window),
+               .equal_epochs = repeats_itself<Source>}) {}
+  mix_stream(const mix_stream&) = delete;
+  mix_stream& operator=(const mix_stream&) = delete;
+
+  /// Begins pass `pass` of the source. Drops what is left of the pass before.
+  void begin_pass(std::uint64_t pass) {
+    waiting_.clear();
+    waiting_.begin_epoch();
+    reader_.reset();
+    order_ = plan_.shards_of(pass);
+    pass_ = pass;
+    next_shard_ = 0;
+  }
+  /// Returns the current pass.
+  std::uint64_t pass() const noexcept { return pass_; }
+  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
+  /// `own` is the source's name in the mix.
+  void name_samples(std::shared_ptr<sample_names> names, std::string own) {
+    names_ = std::move(names);
+    own_name_ = std::move(own);
+  }
+  /// Keeps the order of resume points of version 4. Called before the first pass.
+  void keep_older_order() {
+    shard_order::options o = plan_.settings();
+    o.permutes = false;
+    plan_ = shard_order(o);
+    waiting_.begin_epoch();
+  }
+  /// Stops withholding samples, because memory is short. Returns false if none were withheld.
+  bool release() noexcept { return waiting_.release(); }
+  /// Returns the bytes that the shuffle window holds.
+  std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
+
+  /// Returns whether the pass has no more samples. Reads until the next sample is certain.
+  bool is_exhausted(event_counts& counts) {
+    while (!waiting_.ready() && read_one(counts)) {
+    }
+    return waiting_.empty();
+  }
+  /// Removes the next sample and returns it. Requires that is_exhausted() returned false.
+  sample<item> take() { return waiting_.pop(); }
+
+ private:
+  using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
+
+  /// Returns false if the pass has no more samples to read.
+  bool read_one(event_counts& counts) {
+    try {
+      if (!reader_) {
+        if (next_shard_ == order_.size()) {
+          waiting_.end_epoch();
+          return false;
+        }
+        name_shard();
+        const as_read opening(*this);
+        if constexpr (requires { source_.expect(order_); })
+          if (next_shard_ == 0) source_.expect(order_);
+        reader_.emplace(source_.open(order_[next_shard_], pass_));
+        next_index_ = 0;
+      }
+      if (std::optional<item> next = read_next()) {
+        sample<item> s;
+        s.epoch = pass_;
+        s.id = sample_id(options_.first_shard + order_[next_shard_], next_index_++);
+        s.item = std::move(next);
+        if (names_)
+          names_->name(s, [&] {
+            const located_sample at{order_[next_shard_], next_index_ - 1};
+            return sample_names::name_in(source_, at, own_name_);
+          });
+        waiting_.push(std::move(s));
+        return true;
+      }
+    } catch (...) {
+      const std::exception_ptr why = located_by([&] {
+        error_location at;
+        if constexpr (requires { source_.shard_name(order_[next_shard_]); })
+          at.shard = source_.shard_name(order_[next_shard_]);
+        return at;
+      });
+      using enum late_data_error::suspect_samples;
+      std::rethrow_exception(with_suspects(why, next_index_ == 0 ? none : some));
+    }
+    if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
+    reader_.reset();
+    ++next_shard_;
+    return true;
+  }
+
+  void name_shard() {
+    const std::size_t shard = order_[next_shard_];
+    if constexpr (requires { source_.shard_name(shard); }) shard_ = source_.shard_name(shard);
+    else shard_ = source_.shards() == 1 ? options_.name : "shard " + std::to_string(shard) + " of " + options_.name;
+  }
+  static Source watched(const Source& source, const options& o) {
+    if constexpr (watchable_source<Source>)
+      if (o.reads) return source.watched_in(o.reads);
+    return source;
+  }
+  /// Counts all time at the source as reading, if the source does not report its own reads.
+  struct as_read {
+    explicit as_read(const mix_stream& of) {
+      if constexpr (!watchable_source<Source>)
+        if (of.options_.reads) read.emplace(*of.options_.reads, of.shard_);
+    }
+    std::optional<read_meter::running> read{};
+  };
+  std::optional<item> read_next() {
+    as_read turn(*this);
+    std::optional<item> next = reader_->next();
+    if (turn.read && next) turn.read->brought(held_bytes_of(*next));
+    return next;
+  }
+
+  const Source source_;
+  const options options_;
+  shard_order plan_;
+  jitter_order<item> waiting_{plan_};
+  std::vector<std::size_t> order_;
+  std::optional<reader> reader_;
+  std::shared_ptr<sample_names> names_;
+  std::string own_name_;
+  std::uint64_t pass_ = 0, next_index_ = 0;
+  std::size_t next_shard_ = 0;
+  std::string shard_;   // name of the open shard
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,247 @@
+// Several sources without an index as one source: reads each sample from the source whose turn it is.
+//
+//   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
+//   auto reader = in.open(0, epoch);
+//   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
+//
+// The shares and the rules for a source that runs out are those of order/mix_plan.hpp. No count is known in advance.
+// A source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
+// All later epochs have the same length. It is not rounded up to whole batches.
+// Each source is shuffled as by a shuffle() directly behind it: first its shards, then its samples within the window.
+// Each source is read one shard at a time, and one thread reads all sources.
+// Errors: those of the sources, completed with the shard's name. Also setup_error for a source without samples, and for
+// windows that together hold more than a quarter of the memory.
+// Threads: as any source. Lifetime: a run begins with pass 0 of each source.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/machine.hpp>
+#include <millrace/order/world.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/item/position.hpp>
+#include <millrace/order/mix_pattern.hpp>
+#include <millrace/read/run/data_identity.hpp>
+#include <millrace/read/mix/mix_stream.hpp>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <variant>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// An item of one of several sources: value.index() is the number of the source.
+template <class... Items>
+struct mixed_item {
+  std::variant<Items...> value;
+
+  /// Returns the number of the source that made the item, from 0.
+  std::size_t number() const noexcept { return value.index(); }
+  /// Moves out the item, which must be of source number `Source`.
+  template <std::size_t Source>
+  auto alone() && {
+    return std::get<Source>(std::move(value));
+  }
+  /// Returns the record that the item is or names; an empty record for other types.
+  record origin() const noexcept {
+    return std::visit([](const auto& item) { return origin_of(item); }, value);
+  }
+  /// Returns the bytes that the item keeps alive.
+  std::size_t held_bytes() const noexcept {
+    return std::visit([](const auto& item) { return held_bytes_of(item); }, value);
+  }
+};
+
+/// Mixes several sources without an index by weight.
+template <class... Sources>
+class mix_streams {
+ public:
+  using item = mixed_item<typename Sources::item...>;
+  static constexpr bool one_reader_at_a_time = true;
+  static constexpr bool begins_at_pass_0 = true;
+  static constexpr bool watched = (watchable_source<Sources> || ...);
+
+  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
+      : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
+
+  /// Returns 1: all sources are read as one shard.
+  std::size_t shards() const noexcept { return 1; }
+  /// Returns a text that changes with everything that the order depends on, except the samples.
+  std::string shard_name(std::size_t) const { return state_->name; }
+  /// Returns a hash of the modification times of all shards.
+  std::int64_t shard_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
+
+  /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
+  /// stage measures whole chunks read from this source.
+  read_meter& reads() const noexcept
+    requires watched
+  {
+    return *state_->reads;
+  }
+
+  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
+  void name_samples(const std::shared_ptr<sample_names>& names) const {
+    std::size_t i = 0;
+    std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
+  }
+
+  /// Keeps the order of resume points of version 4. Called before the first pass.
+  void keep_older_order() const {
+    std::apply([](auto&... s) { (s->keep_older_order(), ...); }, state_->streams);
+  }
+
+  class reader;
+  /// Returns the reader of an epoch. Epochs must be opened one after the other, from 0.
+  reader open(std::size_t, std::uint64_t epoch) const {
+    state_->begin(epoch);
+    return reader(state_);
+  }
+
+ private:
+  struct identity {
+    std::uint64_t id = 0, pass = 0;
+    record name{};   // empty unless its stream named it
+  };
+
+  struct state {
+    state(mix_rule r, std::uint64_t seed, const Sources&... sources) : rule(std::move(r)) {
+      std::vector<double> weights;
+      for (mix_source_spec& s : rule.sources) {
+        if (s.name.empty()) s.name = "source " + std::to_string(weights.size());
+        name += (weights.empty() ? "mix of " : ", ") + s.name;
+        weights.push_back(s.weight);
+      }
+      shares = mix_pattern::shares_of(weights);
+      pattern = mix_pattern(shares);
+      std::size_t i = 0;
+      std::uint64_t first_shard = 0, known = static_cast<std::uint64_t>(rule.on_exhausted);
+      const auto options_for = [&](const auto& source) {
+        const mix_source_spec& s = rule.sources[i];
+        const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
+                                   .window = s.window,
+                                   .first_shard = first_shard,
+                                   .reads = reads,
+                                   .name = s.name};
+        known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
+        if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
+        for (std::size_t shard = 0; shard < source.shards(); ++shard)
+          if constexpr (requires { source.shard_name(shard); })
+            known = digest_bytes(detail::bytes_of(source.shard_name(shard)), known);
+        first_shard += source.shards();
+        ++i;
+        return o;
+      };
+      streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
+      name += ", " + detail::hex(known, 16);
+    }
+
+    void begin(std::uint64_t epoch) {
+      counts.emplace();
+      over = false;
+      given = 0;
+      if (rule.on_exhausted == exhausted::repeat && epoch > 0) return;
+      std::apply([&](auto&... s) { (s->begin_pass(epoch), ...); }, streams);
+      left = shares;
+      pattern = mix_pattern(left);
+      turn = 0;
+    }
+
+    std::optional<item> next(identity& who) {
+      if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+      if (over) return std::nullopt;
+      std::optional<item> found;
+      take_from<0>(pattern.source_at(turn++), found, who);
+      return found;
+    }
+
+    template <std::size_t Index>
+    void take_from(std::size_t source, std::optional<item>& found, identity& who) {
+      if constexpr (Index + 1 < sizeof...(Sources))
+        if (source != Index) return take_from<Index + 1>(source, found, who);
+      auto& stream = *std::get<Index>(streams);
+      if (stream.is_exhausted(*counts))
+        throw setup_error(rule.sources[Index].name + " of the mix has no sample",
+                          "Leave it out, or look at what it reads");
+      auto taken = stream.take();
+      who = {taken.id, taken.epoch, std::move(taken.origin)};
+      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
+      ++given;
+      // An error of the sample after this one must not keep this one back.
+      try {
+        if (stream.is_exhausted(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (length > 0 && given == length) over = true;
+        check_memory();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+
+    template <class BeginAnew>
+    void after_last(std::size_t source, const BeginAnew& begin_anew) {
+      left[source] = 0;
+      const bool all_dry = std::all_of(left.begin(), left.end(), [](std::uint64_t share) { return share == 0; });
+      if (rule.on_exhausted == exhausted::repeat) {
+        begin_anew();
+        if (length == 0 && all_dry) length = given;
+      } else if (rule.on_exhausted == exhausted::stop || all_dry) {
+        over = true;
+      } else {
+        pattern = mix_pattern(left);
+        turn = 0;
+      }
+    }
+
+    void check_memory() {
+      const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
+      if (held <= max_held) return;
+      const int released = std::apply([](auto&... s) { return (static_cast<int>(s->release()) + ...); }, streams);
+      if (released == 0)
+        throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
+                          "of the memory",
+                          "Use smaller windows");
+    }
+
+    mix_rule rule;
+    std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
+    std::string name;
+    std::uint64_t times = 0;   // hash of the modification times of the sources' shards
+    std::vector<std::uint64_t> shares, left;   // left: 0 for sources that ran out
+    mix_pattern pattern{{1}};
+    std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
+    std::optional<event_counts> counts;                // events of this epoch
+    const std::size_t max_held = share_of_machine(processes_of_machine({})).memory_bytes / 4;
+    std::uint64_t turn = 0, given = 0;          // turn in the pattern; samples given in the epoch
+    std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: not yet known
+    bool over = false;
+    std::exception_ptr failure;
+  };
+
+ public:
+  class reader {
+   public:
+    explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
+
+    /// Returns the next item of the epoch; none at its end.
+    std::optional<item> next() { return from_->next(last_); }
+    /// Sets the identity of the item that next() gave last.
+    void stamp(sample<item>& s) const noexcept {
+      s.id = last_.id;
+      s.pass = last_.pass;
+      s.origin = last_.name;
+    }
+    /// Adds the events of the epoch to `to`.
+    void report(event_counts& to) const {
+      for (const event_count& c : from_->counts->counts()) to.count(c.what, c.times);
+      for (notice& n : from_->counts->take_posted()) to.post(std::move(n));
+    }
+
+   private:
+    std::shared_ptr<state> from_;
+    identity last_;
+  };
+
+ private:
+  std::shared_ptr<state> state_;
+};
+
+}}}  // namespace millrace::detail

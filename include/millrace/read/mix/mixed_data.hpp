@@ -1,0 +1,113 @@
+// Several indexed data sets as one, with the rule that mixes them: an indexed_run over a mix reads this.
+//
+//   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
+//                                        .on_exhausted = mr::exhausted::repeat});
+//   data.read(wanted, records, failure);      // as shard_data; shard numbers continue from source to source
+//   records[0].source;                        // number of the source that the record came from
+//   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
+//
+// Errors: those of shard_data; setup_error for a resume point of other sources or of another rule. The message says
+// which of the two differs. Threads: read() from any number at a time; everything else is immutable.
+#pragma once
+
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/item/position.hpp>
+#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/order/mix_cursor.hpp>
+#include <millrace/order/mix_pattern.hpp>
+#include <millrace/order/mix_plan.hpp>
+#include <millrace/read/run/order_rule.hpp>
+
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A record of a mix.
+struct mixed_record : record {
+  std::size_t source = 0;   ///< number of its source in the mix, from 0
+
+  /// Returns the number of its source in the mix, from 0.
+  std::size_t number() const noexcept { return source; }
+  /// Moves out the record.
+  template <std::size_t Source>
+  record alone() && noexcept {
+    return std::move(*this);
+  }
+};
+
+/// Reads several data sets as one; shard numbers continue from one source to the next.
+class mixed_data {
+ public:
+  using item = mixed_record;
+
+  /// Takes one data set for each source of the rule.
+  mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule);
+
+  /// Returns the rule of the mix, with a name for each source.
+  const mix_rule& rule() const noexcept { return rule_; }
+  /// Adds the events of all sources to `counts`.
+  void report(event_counts& counts) const noexcept;
+  /// Adds what reading counted in each set since the last call.
+  void report_reads(event_counts& counts) const noexcept;
+  /// Returns the number of sources.
+  std::size_t sources() const noexcept { return sets_.size(); }
+  /// Returns the data set of source `i`.
+  const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
+  /// Returns the samples of each shard, over the shards of all sources.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a sample, as shard_data::id_of().
+  std::uint64_t id_of(const located_sample& s) const noexcept;
+  /// Returns a checksum of the chosen samples; 0 if they are all.
+  std::uint64_t choice() const noexcept;
+  /// Returns how many samples of each source are chosen; empty without a choice.
+  std::string choice_text() const;
+  /// Returns the bytes of all sources together.
+  std::uint64_t size_bytes() const noexcept;
+  /// Returns a hash of the data sets (upper half) and of the rule (lower half).
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  /// Returns source, shard, key and offset of a sample.
+  error_location location_of(const located_sample& s) const;
+
+  /// Returns the notices of all sources (shard_data::notices()).
+  std::vector<notice> notices() const;
+
+  /// Returns the meter that watches the reads of all sources together.
+  read_meter& reads() const noexcept { return reads_; }
+
+  /// Compares the fingerprint `then` of a resume point with this data set.
+  /// Throws setup_error if the sources or the rule of the mix differ.
+  void check_same(std::uint64_t then) const;
+
+  /// Reads wanted[i] into records[i]. Returns how many samples at the front of `wanted` are good.
+  /// Sets `failure` to the error of the next one, if there is one.
+  std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
+                   std::exception_ptr& failure);
+
+  /// Returns, for each source, how many samples the ranks `own` get from position `from` of the run up to `to`.
+  std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
+                                      const position& to) const;
+
+  /// Returns one sentence about the shares and the end of an epoch.
+  std::string describe(const mix_plan& order) const;
+
+ private:
+  static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
+
+  std::size_t source_of(std::uint64_t shard) const noexcept;
+
+  std::vector<std::shared_ptr<shard_data>> sets_;
+  mix_rule rule_;
+  mutable read_meter reads_;
+  std::vector<std::uint64_t> counts_, first_shards_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+/// Returns the order of a mix. The seed of a source is made of the mix's seed, its number and its own seed.
+mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/mix/mixed_data.ipp>
+#endif

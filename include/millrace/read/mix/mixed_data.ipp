@@ -1,0 +1,159 @@
+// Defines what mixed_data.hpp declares.
+#pragma once
+
+#include <millrace/read/mix/mixed_data.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
+    : sets_(std::move(sets)), rule_(std::move(rule)) {
+  std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
+    first_shards_.push_back(counts_.size());
+    counts_.insert(counts_.end(), sets_[i]->counts().begin(), sets_[i]->counts().end());
+    weights.push_back(rule_.sources[i].weight);
+    of_data = combine_keys(of_data, sets_[i]->fingerprint());
+    of_rule = combine_keys(combine_keys(of_rule, rule_.sources[i].seed), rule_.sources[i].window);
+  }
+  for (const std::uint64_t share : mix_pattern::shares_of(weights)) of_rule = combine_keys(of_rule, share);
+  fingerprint_ = (of_data & upper_half) | (of_rule >> 32);
+}
+
+MILLRACE_INLINE void mixed_data::report(event_counts& counts) const noexcept {
+  for (const auto& set : sets_) set->report(counts);
+}
+
+MILLRACE_INLINE void mixed_data::report_reads(event_counts& counts) const noexcept {
+  for (const auto& set : sets_) set->report_reads(counts);
+}
+
+MILLRACE_INLINE std::uint64_t mixed_data::id_of(const located_sample& s) const noexcept {
+  const std::size_t source = source_of(s.shard);
+  return sets_[source]->id_of({s.shard - first_shards_[source], s.index}, first_shards_[source]);
+}
+
+MILLRACE_INLINE std::uint64_t mixed_data::choice() const noexcept {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
+  return all;
+}
+
+MILLRACE_INLINE std::string mixed_data::choice_text() const {
+  std::string all;
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    if (const std::string& one = sets_[i]->choice_text(); !one.empty())
+      all += (all.empty() ? "" : ", ") + rule_.sources[i].name + ": " + one;
+  return all;
+}
+
+MILLRACE_INLINE std::uint64_t mixed_data::size_bytes() const noexcept {
+  std::uint64_t all = 0;
+  for (const auto& set : sets_) all += set->size_bytes();
+  return all;
+}
+
+MILLRACE_INLINE error_location mixed_data::location_of(const located_sample& s) const {
+  const std::size_t source = source_of(s.shard);
+  error_location found = sets_[source]->location_of({s.shard - first_shards_[source], s.index});
+  found.stage = rule_.sources[source].name + " of the mix";
+  return found;
+}
+
+MILLRACE_INLINE std::vector<notice> mixed_data::notices() const {
+  std::vector<notice> all;
+  for (const auto& set : sets_)
+    for (notice& one : set->notices()) all.push_back(std::move(one));
+  return all;
+}
+
+MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
+  const std::uint64_t difference = then ^ fingerprint_;
+  if (difference == 0) return;
+  const char* const what = (difference & upper_half) == 0 ? "the mix was another: its weights, a source's seed or "
+                                                            "shuffle window, or what happens when one runs out"
+                                                          : "the mix was of other sources, or in another order";
+  throw setup_error("the resume point belongs to another run: " + std::string(what),
+                    "Make them equal, or start without it; ranks (of one global batch) and workers may change");
+}
+
+MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> wanted, std::span<mixed_record> records,
+                                             std::exception_ptr& failure) {
+  std::size_t good = wanted.size();
+  std::vector<located_sample> located;
+  std::vector<std::size_t> rows;
+  std::vector<record> found;
+  for (std::size_t source = 0; source < sets_.size(); ++source) {
+    located.clear();
+    rows.clear();
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (source_of(wanted[i].shard) != source) continue;
+      located.push_back({wanted[i].shard - first_shards_[source], wanted[i].index});
+      rows.push_back(i);
+    }
+    found.assign(located.size(), {});
+    std::exception_ptr wrong;
+    const std::size_t read = sets_[source]->read(located, {.records = found, .failure = wrong, .reads = reads_});
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!found[i].empty()) records[rows[i]] = {std::move(found[i]), source};
+    if (read < rows.size() && rows[read] < good) {
+      good = rows[read];
+      failure = wrong;
+    }
+  }
+  return good;
+}
+
+MILLRACE_INLINE std::size_t mixed_data::source_of(std::uint64_t shard) const noexcept {
+  const auto after = std::upper_bound(first_shards_.begin(), first_shards_.end(), shard);
+  return static_cast<std::size_t>(after - first_shards_.begin()) - 1;
+}
+
+MILLRACE_INLINE std::vector<source_count> mixed_data::delivered(const mix_plan& order, const world& own,
+                                                                const position& from, const position& to) const {
+  std::vector<source_count> all;
+  for (const mix_source_spec& s : rule_.sources) all.push_back({s.name, 0});
+  for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
+    const auto counts = order.counts_of(own, epoch, epoch == from.epoch ? from.next_position : 0,
+                                        epoch == to.epoch ? to.next_position : order.positions());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].samples += counts[i];
+  }
+  return all;
+}
+
+MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
+  std::string shares, ends = rule_.sources[order.measure()].name;
+  for (std::size_t i = 0; i < order.sources(); ++i)
+    shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
+  const bool chosen = order.settings().epoch_batches != exact_order_options::exact_pass;
+  switch (order.settings().on_exhausted) {
+    case exhausted::stop: ends += " runs out first and ends the epoch"; break;
+    case exhausted::reweight: ends = "the others go on when one runs out, " + ends + " last"; break;
+    case exhausted::repeat:
+      ends = "sources that run out begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
+  }
+  return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
+         (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
+}
+
+MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
+  const order_rule rule = order_rule_of(o);
+  mix_plan_options made{.on_exhausted = data.rule().on_exhausted,
+                        .lanes = rule.lanes,
+                        .permutes = rule.permutes,
+                        .global_batch = o.global_batch(),
+                        .drop_last = o.drop_last,
+                        .epoch_batches = o.epoch_batches};
+  for (std::size_t i = 0; i < data.sources(); ++i) {
+    const mix_source_spec& s = data.rule().sources[i];
+    made.sources.push_back({.weight = s.weight,
+                            .seed = combine_keys(combine_keys(o.seed, i), s.seed),
+                            .counts = data.source(i).counts(),
+                            .window = s.window});
+  }
+  return mix_plan(std::move(made));
+}
+
+}}}  // namespace millrace::detail

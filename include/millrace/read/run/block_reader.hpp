@@ -1,0 +1,56 @@
+// Reads the samples of one block of an indexed_source together.
+//
+//   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), wanted);
+//   while (auto record = reader.next()) use(*record);
+//
+// Errors: the error of a sample that cannot be read, after all samples before it. Threads: a reader belongs to one.
+#pragma once
+
+#include <millrace/item/record.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/read/run/single_reader.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Gives the samples of one block.
+template <class Data>
+class block_reader {
+ public:
+  using item = typename Data::item;
+
+  block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> wanted)
+      : data_(std::move(data)), positions_(positions), wanted_(std::move(wanted)) {}
+
+  /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
+  std::optional<item> next();
+  /// After an error of next(): returns the location of the sample that cannot be read.
+  error_location failed() const;
+  /// After an error of next(): leaves out the sample that cannot be read, so that next() gives the one behind it.
+  void skip();
+  /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
+  void stamp(sample<item>& s) const;
+  /// Adds what the data set counted since the last call of any reader.
+  void report(event_counts& counts) const
+    requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
+  {
+    data_->report_reads(counts);
+  }
+
+ private:
+  static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
+
+  void read();
+  /// Finds the next sample that cannot be read alone. Those that were read together with it may be empty, and good.
+  void find_failure();
+
+  std::shared_ptr<Data> data_;
+  std::uint64_t positions_;
+  std::vector<ordered_sample> wanted_;
+  std::vector<item> records_;
+  std::size_t good_ = 0, at_ = 0;
+  std::exception_ptr failure_;
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/run/block_reader.ipp>

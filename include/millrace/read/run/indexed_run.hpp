@@ -1,0 +1,155 @@
+// A run over an indexed data set: its order, the source for the read stage, and the resume point behind each batch.
+//
+//   mr::detail::indexed_run<mr::detail::shard_data> run(
+//       data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start
+//   run.account_for(batch).next;                       // accounts for the batch; the resume point behind it
+//   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
+//
+// An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
+// The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
+// ranks begin at 0, so that the sum over the ranks is right.
+// Errors: setup_error for ranks or a resume point that do not fit. setup_error too if the last batch of an epoch
+// has fewer rows than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point.
+// conservation_error from account_for() and finish().
+// Threads: account_for() and finish() by the trainer; everything else by any thread.
+#pragma once
+
+#include <millrace/item/position.hpp>
+#include <millrace/order/shard_order.hpp>
+#include <millrace/read/run/delivery_account.hpp>
+#include <millrace/read/run/indexed_run_options.hpp>
+#include <millrace/read/run/indexed_source.hpp>
+#include <millrace/read/run/order_rule.hpp>
+#include <millrace/read/run/planned_run.hpp>
+#include <millrace/read/run/row_stride.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the order of a data set. A data set with another kind of order has its own overload (mixed_data.hpp).
+template <class Data>
+exact_order plan_of(const Data& data, const indexed_run_options& o) {
+  const order_rule rule = order_rule_of(o);
+  return exact_order({.seed = o.seed,
+                      .counts = data.counts(),
+                      .shuffled = o.window > 0,
+                      .window = o.window,
+                      .lanes = rule.lanes,
+                      .global_batch = o.global_batch(),
+                      .drop_last = o.drop_last,
+                      .permutes = rule.permutes,
+                      .epoch_batches = o.epoch_batches});
+}
+
+/// Connects an indexed data set with the session that delivers it.
+template <class Data>
+class indexed_run final : public planned_run {
+ public:
+  using options = indexed_run_options;
+  using plan_type = decltype(plan_of(std::declval<const Data&>(), std::declval<const options&>()));
+  using source_type = indexed_source<Data, plan_type>;
+
+  indexed_run(std::shared_ptr<Data> data, const options& o);
+
+  /// Returns the stage that reads the run. `Source` is the data's own source, which this run stands in for.
+  template <class Source>
+  std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
+  /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
+  std::size_t held_bytes() const noexcept override { return held_bytes_; }
+  /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
+  error_location locate(std::uint64_t epoch, std::uint64_t at) const;
+  /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
+  shuffle_quality_figures shuffle_quality() const
+    requires source_type::observes
+  {
+    std::call_once(forecast_once_, [&] {
+      const shuffle_forecast ahead(plan_, world_);
+      expected_share_ = ahead.share();
+      ideal_share_ = ahead.ideal_share();
+    });
+    shuffle_quality_figures f = source_.shuffle_quality();
+    f.expected_share = expected_share_;
+    f.ideal_share = ideal_share_;
+    return f;
+  }
+  /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
+  /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
+  std::string shuffle_advice() const override;
+  /// Returns what the data set says about its order; empty if it says nothing.
+  std::string describe() const override;
+
+  /// Returns warnings about the data set and the resume point.
+  std::vector<notice> notices() const override;
+
+  /// Accounts for the next batch in order, and returns its origin.
+  /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
+  batch_origin account_for(ready_batch& b) override;
+  /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
+  void finish() override { account_.finish(); }
+  batch_numbers numbers() const override {
+    const std::size_t rows = plan_.settings().global_batch;
+    return {.first_epoch = start_.epoch, .first_batch = start_.next_position / rows, .epoch_batches = plan_.batches(),
+            .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
+  }
+  /// Sets the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
+  void add_to(run_stats& s) const override;
+  /// Adds the events found while the indexes were loaded or built.
+  void report(event_counts& counts) const override {
+    if constexpr (requires { data_->report(counts); }) data_->report(counts);
+  }
+
+  /// Returns the resume point behind the session's batch `batch`, counted from 0, without its digest.
+  position after(std::uint64_t batch) const noexcept;
+
+ private:
+  /// Returns the number of batches of the run before the session's first batch.
+  std::uint64_t first_step() const noexcept;
+  std::string lane_mixing_advice() const
+    requires source_type::observes
+  {
+    if (plan_.samples() == plan_.settings().counts.size()) return {};   // one sample in each shard: nothing to mix
+    if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const shuffle_forecast ahead(plan_);
+    const double share = ahead.share(), ideal = ahead.ideal_share();
+    if (share <= 2 * ideal) return {};
+    char shares[128];
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+                  100 * share, 100 * ideal);
+    const auto window = ahead.window_within(0.10);
+    return "; shuffle quality: " + std::string(shares) +
+           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  }
+
+  position start_of(const options& o, std::uint64_t data_set);
+  /// Returns the start of a run whose data set has grown: that of its next epoch.
+  position start_of_grown(const position& from, position now) const;
+  std::string resumed() const;
+  void check_last_batch(const options& o) const;
+  static std::uint64_t total_samples(const Data& data);
+  static std::uint64_t samples_at_once(const options& o, const Data& data);
+
+  const std::shared_ptr<Data> data_;
+  const world world_;
+  const plan_type plan_;
+  std::optional<position> smaller_{};   // the resume point of a data set that has grown since
+  const position start_;
+  const source_type source_;
+  const shard_order shards_;
+  delivery_account account_;
+  std::uint64_t others_rows_ = 0;   // rows delivered to other ranks in this session
+  mutable std::once_flag forecast_once_;
+  mutable double expected_share_ = 0, ideal_share_ = 0;
+  std::size_t held_bytes_ = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/run/indexed_run.ipp>

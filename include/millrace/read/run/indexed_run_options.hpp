@@ -1,0 +1,38 @@
+// The options that a session gives to a source whose samples are known in advance (sources/indexed_shards.hpp).
+//
+//   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
+//
+// This header is light: sessions over other sources need nothing else of such a source.
+#pragma once
+
+#include <millrace/order/world.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of one run over an indexed data set.
+struct indexed_run_options {
+  std::uint64_t seed = 0;
+  std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
+  std::size_t rows = 1;         ///< rows of a batch of this rank
+  bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
+  bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
+  detail::world world{};
+  std::size_t lanes = 0;        ///< 0: those of the resume point, else chosen by samples, shards and window
+  bool grown = false;           ///< continues a run over fewer samples with its next epoch
+  std::string resume{};         ///< text of the resume point; empty: begin at the start
+  std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
+  std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
+  std::size_t max_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn
+
+  /// Returns the rows of a batch of all ranks together.
+  std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }
+};
+
+}}}  // namespace millrace::detail

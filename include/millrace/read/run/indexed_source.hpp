@@ -1,0 +1,140 @@
+// A source that gives the samples of an indexed data set in the order of an exact_order or a mix_plan.
+//
+//   mr::detail::indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
+//   auto reader = in.open(shard, epoch);
+//   while (auto record = reader.next()) {
+//     mr::detail::sample<mr::record> s{.item = std::move(record), .epoch = epoch};
+//     reader.stamp(s);                      // its identity
+//     use(std::move(s));
+//   }
+//
+// The read stage reads this source in place of the shards themselves. Each of its shards is a block of consecutive
+// positions. Blocks may be read in any order, and the samples of a block are read together.
+// Each sample adds one term to the digest of the run. The term is made of (epoch, position) and (sample, checksums of
+// its payloads).
+// An epoch's short last batch may have no row for this rank. The reader then gives the epoch's last sample as a void
+// row: every rank has that batch, and a rank that begins with it must know the shapes.
+// Errors: the error of a sample that cannot be read, after all samples before it.
+// Threads: open() from any; a reader belongs to one. Lifetime: readers keep alive what they need.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/io/tar/read/returning_keys.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/order/lane_cursor.hpp>
+#include <millrace/order/shuffle_quality.hpp>
+#include <millrace/read/run/block_reader.hpp>
+#include <millrace/read/run/single_reader.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The rank of the source, its start, and the size of its blocks.
+struct indexed_source_options {
+  detail::world world{};
+  std::uint64_t first_epoch = 0;
+  std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
+  std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
+};
+
+template <class Data>
+struct reader_of {
+  using type = block_reader<Data>;
+};
+template <read_one_by_one Data>
+struct reader_of<Data> {
+  using type = single_reader<Data>;
+};
+
+/// Gives the samples of an indexed data set block by block.
+template <class Data, class Plan = exact_order>
+class indexed_source {
+ public:
+  using item = typename Data::item;
+  using options = indexed_source_options;
+  /// Whether shuffle_quality() exists: only for a single data set.
+  static constexpr bool observes = std::is_same_v<Plan, exact_order>;
+
+  indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o);
+
+  /// Returns the number of blocks in an epoch. The first epoch begins with block first_shard().
+  std::size_t shards() const;
+  /// Returns the block in which the first epoch begins.
+  std::size_t first_shard() const;
+
+  /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
+  shuffle_quality_figures shuffle_quality() const
+    requires observes
+  {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->observed.figures();
+  }
+
+  /// Returns the meter that watches the reads of the data set.
+  read_meter& reads() const
+    requires requires(const Data& d) { d.reads(); }
+  {
+    return shared_->data->reads();
+  }
+
+  /// Returns where the rest of a sample is that is stored in pieces.
+  template <class From = Data>
+    requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
+  std::optional<other_piece> other_piece_of(const error_location& sample) const
+  {
+    return shared_->data->other_piece_of(sample);
+  }
+
+  /// Gives the samples of one block.
+  using reader = typename reader_of<Data>::type;
+  /// Returns a reader of block `shard` of epoch `epoch`. Each block can be opened once.
+  reader open(std::size_t shard, std::uint64_t epoch) const {
+    return {shared_->data, shared_->plan.positions(), shared_->planned(shard, epoch)};
+  }
+
+ private:
+  using samples = std::vector<ordered_sample>;
+
+  struct unobserved {
+    unobserved(const Plan&, const world&) {}
+    void add(const ordered_sample&) {}
+  };
+
+  struct shared {
+    shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
+
+    /// Blocks are requested nearly in order. A block that is planned on the way is kept until it is requested.
+    samples planned(std::uint64_t shard, std::uint64_t epoch);
+
+    void plan_next();
+
+    /// Tells the data which shards each lane of this rank reads in the pass of a sample, from its position on.
+    void tell_shards(const ordered_sample& first) const;
+
+    /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
+    /// This position lies behind the epoch's end. It marks the sample as a void row.
+    ordered_sample stand_in() const;
+
+    const std::shared_ptr<Data> data;
+    const Plan plan;
+    const indexed_source_options options;
+    const std::uint64_t block;   // positions of a block, over all ranks together
+    std::mutex mutex;
+    typename Plan::cursor cursor;
+    std::uint64_t next_epoch, next_shard;
+    std::uint64_t told_pass = ~std::uint64_t{0};
+    std::conditional_t<observes, millrace::detail::shuffle_quality, unobserved> observed;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
+  };
+
+  std::shared_ptr<shared> shared_;
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/run/indexed_source.ipp>

@@ -1,0 +1,30 @@
+// The rule for the order of an indexed run: that of the resume point, else today's.
+//
+//   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
+//   rule.lanes;  rule.permutes;  rule.version;      // as exact_order and the next resume point need them
+//
+// A run continues in the order in which it began. A resume point of version 1 has its lanes, and no uniform permutation
+// where the window covers the data set.
+// Errors: data_error for a text that is not a resume point. Threads: pure.
+#pragma once
+
+#include <millrace/item/position.hpp>
+#include <millrace/read/run/indexed_run_options.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The part of an order that depends on the version of the resume point.
+struct order_rule {
+  std::size_t lanes = 0;                                  ///< 0: automatic_lanes()
+  bool permutes = true;                                   ///< as in exact_order_options
+  std::uint32_t version = position::index_version;        ///< of the resume points of the run
+};
+
+/// Returns the rule for a run with these options.
+order_rule order_rule_of(const indexed_run_options& o);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/run/order_rule.ipp>
+#endif

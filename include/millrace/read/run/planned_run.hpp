@@ -1,0 +1,55 @@
+// The order of a run, as its session asks for it. It is computed from an index, or replayed from the shards.
+//
+//   std::unique_ptr<mr::detail::planned_run> order = plan();             // an indexed_run or a replayed_run
+//   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
+//   order->finish();                                                     // no batch follows
+//
+// Errors: account_for() and finish() throw conservation_error if samples are missing or too many.
+// Threads: account_for() and finish() from the trainer's thread; the others from any.
+#pragma once
+
+#include <millrace/item/column/batch_origin.hpp>
+#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/order/batch_numbers.hpp>
+#include <millrace/sync/batch_ring.hpp>
+#include <millrace/work/segment/ticket_input.hpp>
+
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The order of a run, as its session sees it.
+class planned_run {
+ public:
+  virtual ~planned_run() = default;
+  /// Completes the epoch of a batch, and returns its origin; an error of its samples leaves the origin empty.
+  virtual batch_origin account_for(ready_batch& b) = 0;
+  /// Accepts that no batch follows.
+  virtual void finish() {}
+  /// Returns where the batches of the run end, if the source cannot compute it.
+  virtual batch_borders borders() const { return {}; }
+  /// Returns which batches of the run are those of the session.
+  virtual batch_numbers numbers() const = 0;
+  /// Returns the samples of the shuffle window, about half of which are held.
+  virtual std::size_t window() const noexcept { return 1; }
+  /// Returns whether all of them are held at the beginning of the run.
+  virtual bool withholds() const noexcept { return false; }
+  /// Returns whether the run continues in the order of versions 1, 4 and 5 (item/position.hpp).
+  virtual bool keeps_older_order() const noexcept { return false; }
+  /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
+  virtual std::size_t held_bytes() const noexcept { return 0; }
+  /// Returns what a session announces of the order at its start, for the end of a line; empty if there is nothing.
+  virtual std::string describe() const { return {}; }
+  /// Returns the notices of the start: warnings, and where a resumed run continues.
+  virtual std::vector<notice> notices() const { return {}; }
+  /// Returns advice about a poor shuffle, which takes a while; empty if the shuffle is good.
+  virtual std::string shuffle_advice() const { return {}; }
+  /// Sets what the order knows about the samples of the first `s.batches` batches.
+  virtual void add_to(run_stats&) const {}
+  /// Adds the events found while the run was planned; called once, at the start.
+  virtual void report(event_counts&) const {}
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,153 @@
+// A run over a source without an index: the resume point behind each batch, and how a session goes on from one.
+//
+//   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
+//                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
+//                                 .epochs = 90});
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
+//   run.account_for(batch).next;       // the resume point behind a batch; call it once for each, in order
+//
+// No samples were counted, so a position alone does not say where to read. The resume point therefore names the point
+// in the source at which reading begins again (work/segment/replay_log.hpp). From there on everything runs as before,
+// and rows that were delivered before are dropped.
+// The stages decide how much is read again:
+// - Maps, filters and parallel expansions read again what the shuffle window spans.
+// - A flow with a stage that holds items back reads the pass again from its beginning.
+// - A flow that can only be entered at the very beginning reads the whole run again.
+//
+// Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L,
+// l + 2 L, ... of each pass's order, and has its share of the window. It belongs to rank l mod R of R, and R divides L.
+// Within a rank, no lane begins a pass before all lanes of the rank have ended the pass before
+// (read/stage/interleaved_read_stage.hpp). So on one rank every pass is exact.
+// On several ranks, pass k of all ranks together holds every sample once. Ranks reach pass k at different times,
+// because their shares differ in size. Another number of ranks has another order.
+// If each sample is one row, the number of batches says how far the lanes are, once samples are counted. One resume
+// point then serves all ranks of the same world size. Otherwise batches hold each rank's own rows, and a resume point
+// belongs to one rank.
+// Errors: setup_error for ranks that do not fit, a resume point of another run, or a run that is over; data_error for a
+// text that is not a resume point.
+// Threads: read() and account_for() by the trainer; everything else is immutable.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/order/world.hpp>
+#include <millrace/read/run/data_identity.hpp>
+#include <millrace/read/run/planned_run.hpp>
+#include <millrace/read/run/row_stride.hpp>
+#include <millrace/read/stage/lane_starts.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
+#include <millrace/work/segment/ticket_input.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of one run over a source without an index.
+struct replayed_run_options {
+  shard_order::options order{};
+  std::uint64_t data_set = 0;     ///< fingerprint_of() the source
+  std::uint32_t times = 0;        ///< times_of() the source
+  std::size_t rows = 1;           ///< rows of a batch of this rank
+  bool drop_last = true;
+  bool grown = false;             ///< session_options::grown, which needs an index
+  std::string resume{};           ///< text of the resume point; empty: begin at the start
+  std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
+  replay_start from = replay_start::sample;      ///< where the flow can be entered
+  bool one_row = true;            ///< each sample makes exactly one row
+  std::uint64_t take = ~std::uint64_t{0};   ///< samples to use of each pass
+  bool takes = false;             ///< the flow has a take(), at the source or later
+  bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
+  std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
+  bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
+  detail::world world{};
+  std::size_t max_lanes = 0;      ///< 0: one lane for each rank
+};
+
+/// Connects a source without an index with its session.
+class replayed_run final : public planned_run {
+ public:
+  using options = replayed_run_options;
+
+  explicit replayed_run(const options& o);
+
+  /// Returns this rank's share of the shuffle window, in samples.
+  std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }
+  bool withholds() const noexcept override { return order_.permutes(); }
+  bool keeps_older_order() const noexcept override { return start_.is_older(); }
+
+  /// Returns the read stage, which begins where the session has to read first. May count samples, which blocks.
+  /// Throws the errors of find_lane_starts().
+  template <class Source>
+  std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
+                                   sample_sink<typename Source::item>& next);
+  /// Returns where the session starts and where epochs end, for the last segment.
+  batch_borders borders() const override;
+  batch_numbers numbers() const override;
+
+  /// Completes the epoch of a batch, and returns its origin.
+  batch_origin account_for(ready_batch& b) override;
+
+  /// Returns the lanes for the start line.
+  std::string describe() const override;
+  /// Returns where a resumed run continues and what it reads again, and a warning about changed files.
+  std::vector<notice> notices() const override;
+
+ private:
+  /// Throws setup_error for ranks that do not fit. Completes the options by the order of the resume point.
+  static options checked(options o);
+  std::string resumed() const;
+
+  /// Returns one lane for each rank, or `max_lanes`. With fewer shards, returns the greatest divisor of `max_lanes`
+  /// that leaves each lane a shard. Returns 1 if the run needs no lanes.
+  static std::size_t lanes_of(const options& o);
+  static std::uint64_t end_step(const options& o) noexcept;
+  position start_of_run();
+  /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
+  /// Several ranks never have a short batch, except with buckets.
+  std::size_t global_rows(std::size_t rows) const noexcept;
+  /// Returns the resume point behind `batch`. Called once for each batch, in order.
+  position after(const ready_batch& batch);
+
+  const options options_;
+  const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with borders between passes
+  const shard_order order_;
+  const replay_start from_;
+  std::uint32_t times_then_ = 0;   // hash of file times in the resume point; 0: unknown
+  const position start_;
+  position now_;   // resume point behind the last delivered batch
+  const std::unique_ptr<replay_log> log_;
+  std::uint64_t counted_ = 0;   // shards that were read through to count their samples
+};
+
+template <class Source>
+MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& source, shard_read_stage_options o,
+                                                               sample_sink<typename Source::item>& next) {
+  const replay_point& r = start_.replay;
+  if (lanes_ > 1) {
+    const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
+    lane_starts starts = find_lane_starts(
+        source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
+                 .threads = o.threads, .behind_damage = o.lost != nullptr});
+    counted_ = starts.counted;
+    return std::make_unique<interleaved_read_stage<Source>>(
+        source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
+                                               .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
+                                               .turn = starts.turn, .first_ordinal = ordinal,
+                                               .lost = o.lost}, next);
+  }
+  if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
+  o.first_epoch = r.pass;
+  o.first_shard = static_cast<std::size_t>(r.shard);
+  o.first_sample = r.first;
+  o.first_ordinal = r.ordinal;
+  o.take = options_.take;
+  if (from_ == replay_start::sample) o.log = log_.get();
+  return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
+}
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/run/replayed_run.ipp>
+#endif

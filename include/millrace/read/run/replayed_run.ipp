@@ -1,0 +1,214 @@
+// Defines what replayed_run.hpp declares.
+#pragma once
+
+#include <millrace/read/run/replayed_run.hpp>
+
+#include <millrace/order/exact_order.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE replayed_run::replayed_run(const options& o)
+    : options_(checked(o)),
+      lanes_(lanes_of(options_)),   // by the order of the resume point, which checked() looks up
+      order_(options_.order),
+      from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
+      start_(start_of_run()),
+      now_(start_),
+      log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
+
+MILLRACE_INLINE batch_borders replayed_run::borders() const {
+  return {.first_step = start_.step,
+          .skipped_rows = start_.replay.rows,
+          .held = start_.replay.held,
+          .epoch_batches = options_.epoch_batches,
+          .end_step = end_step(options_),
+          .log = log_.get()};
+}
+
+MILLRACE_INLINE batch_numbers replayed_run::numbers() const {
+  return {.first_epoch = start_.epoch,
+          .first_batch = start_.next_position / start_.global_batch,
+          .epoch_batches = options_.epoch_batches,
+          .rows = options_.rows,
+          .mine = options_.world,
+          .stride = start_.stride};
+}
+
+MILLRACE_INLINE std::size_t replayed_run::global_rows(std::size_t rows) const noexcept {
+  const std::size_t world_size = options_.world.size;
+  return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
+}
+
+MILLRACE_INLINE batch_origin replayed_run::account_for(ready_batch& b) {
+  if (options_.epoch_batches > 0) b.epoch = (start_.step + b.batch) / options_.epoch_batches;
+  if (b.error) return {};
+  return {.first_step = start_.step, .global_rows = global_rows(b.rows), .next = after(b)};
+}
+
+MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
+  const replay_point next = log_->take();
+  if (lanes_ == 1 || !options_.one_row) now_.replay = next;
+  ++now_.step;
+  if (options_.epoch_batches > 0) {
+    now_.epoch = now_.step / options_.epoch_batches;
+    now_.next_position = now_.step % options_.epoch_batches * now_.global_batch;
+  } else if (batch.rows < options_.rows && !options_.buckets) {
+    now_.epoch = batch.epoch + 1;   // only the last batch of an epoch is short
+    now_.next_position = 0;
+  } else {
+    now_.next_position = (batch.epoch == now_.epoch ? now_.next_position : 0) + now_.global_batch;
+    now_.epoch = batch.epoch;
+  }
+  return now_;
+}
+
+MILLRACE_INLINE std::string replayed_run::describe() const {
+  std::string text;
+  if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
+  if (options_.world.size > 1)
+    text += "; the passes of the ranks drift apart, because their shares of the samples differ (indexed_shards() has "
+            "equal ones)";
+  if (withholds() && start_.replay.ordinal < options_.order.window)
+    text += "; the first batch waits for " + std::to_string(window()) +
+            " samples, a shuffle window, or for the end of the pass";
+  return text;
+}
+
+MILLRACE_INLINE std::string replayed_run::resumed() const {
+  const replay_point& r = start_.replay;
+  const std::string text =
+      "the run continues after its batch " + std::to_string(start_.step) + " and, without an index, ";
+  if (from_ == replay_start::run)
+    return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
+  if (lanes_ > 1)
+    return text + "has counted the samples of " + std::to_string(counted_) + " shards to find its position";
+  if (from_ == replay_start::pass)
+    return text + "reads pass " + std::to_string(r.pass) + " again from its beginning, " + std::to_string(r.rows) +
+           " rows";
+  return text + "reads again from shard " + std::to_string(r.shard + 1) + " of the " +
+         std::to_string(order_.settings().shards) + " in pass " + std::to_string(r.pass) + ", " +
+         std::to_string(r.ordinal - r.first) + " samples";
+}
+
+MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
+  std::vector<notice> all;
+  if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
+  if (order_.jitters() && lanes_ > 1 && options_.world.rank == 0) {   // rank 0 warns for all ranks
+    const bool of_ranks = lanes_ == options_.world.size;
+    all.push_back({.kind = notice_kind::order, .severity = notice_severity::info,
+                   .text = std::string(of_ranks ? "each rank shuffles its own shards"
+                                                : "each lane is shuffled by itself") +
+                           ", with a window of " + std::to_string(options_.order.window / lanes_) +
+                           " samples, so that no window shuffles all samples together. " +
+                           (options_.world.size == 1 ? "Leave out session_options::lanes to have that"
+                                                     : "Use indexed_shards() to have that")});
+    const std::string_view remedy = of_ranks && !keeps_older_order()
+                                        ? "Use a larger shuffle window, because each rank has a share of it"
+                                        : remedy_for_lanes(keeps_older_order());
+    if (std::string narrow = narrow_window_notice(options_.order.window, lanes_, remedy); !narrow.empty())
+      all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
+  }
+  if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;
+  const auto digits = [](std::uint32_t times) { return detail::hex(times, 8); };
+  all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
+                 .text = "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
+                         digits(times_then_) + " (the resume point). Check that no sample was changed, which is not "
+                         "seen without an index."});
+  return all;
+}
+
+MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
+  const world& r = o.world;
+  if (!o.resume.empty() && parse_position(o.resume).is_older()) {
+    constexpr std::size_t usual_lanes = 48;   // of that order
+    o.order.permutes = false;
+    if (o.max_lanes == 0) o.max_lanes = usual_lanes;
+  }
+  if (r.size == 0 || r.rank >= r.size)
+    throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+  if (o.order.shards < r.size)
+    throw setup_error("without an index each rank reads shards of its own: got " + std::to_string(o.order.shards) +
+                          (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
+                          " ranks, expected at least one for each",
+                      "Have more shards, run fewer ranks, or use indexed_shards() of millrace/shards.hpp. Ranks also "
+                      "share a range of from() with random access, and token_files(), if no expand, filter, take, "
+                      "pack, bucket or later shuffle changes the number of rows");
+  if (r.size > 1 && o.epoch_batches == 0)
+    throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
+                          " ranks would get from one pass",
+                      "Set session_options::epoch_batches, or use indexed_shards() of millrace/shards.hpp, which needs "
+                      "plain tar shards");
+  if (r.size > 1 && o.takes)
+    throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+                      "Leave out take(), or run one rank");
+  const std::size_t lanes = lanes_of(o);
+  if (lanes % r.size != 0)
+    throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
+                          " lanes: session_options::lanes asks for " + std::to_string(o.max_lanes) +
+                          ", and the source has " + std::to_string(o.order.shards) + " shards",
+                      "Leave out session_options::lanes, or choose a number of ranks that divides the lanes");
+  return o;
+}
+
+MILLRACE_INLINE std::size_t replayed_run::lanes_of(const options& o) {
+  const std::size_t most = o.max_lanes == 0 ? o.world.size : o.max_lanes;
+  const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
+  std::size_t lanes = shared ? std::min(most, o.order.shards) : 1;
+  while (lanes > 1 && most % lanes != 0) --lanes;
+  return std::max<std::size_t>(1, lanes);
+}
+
+MILLRACE_INLINE std::uint64_t replayed_run::end_step(const options& o) noexcept {
+  if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return batch_ring::unknown;
+  return o.epochs * o.epoch_batches;
+}
+
+MILLRACE_INLINE position replayed_run::start_of_run() {
+  const options& o = options_;
+  const auto world_size = static_cast<std::uint32_t>(o.world.size);
+  const std::optional<position> resumed =
+      o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
+  const bool older = resumed && resumed->is_older();
+  const position now{.version = o.packs ? (older ? position::older_packing_version : position::packing_version)
+                                        : (older ? position::older_replay_version : position::replay_version),
+                     .seed = o.order.seed,
+                     .lanes = static_cast<std::uint32_t>(lanes_),
+                     .window = o.order.shuffled ? o.order.window : 0,
+                     .global_batch = o.rows * o.world.size,
+                     .epoch_batches = o.epoch_batches,
+                     .drop_last = o.drop_last,
+                     .data_set = o.data_set,
+                     .stride = row_stride({.asked = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
+                                           .rows = o.rows, .mine = o.world}),
+                     .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
+                     .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
+                             : lanes_ == 1 ? 0
+                                           : world_size,
+                     .times = o.times,
+                     .counts = {.shards = o.order.shards}};
+  if (!resumed) return now;
+  if (o.grown && resumed->data_set != now.data_set)
+    throw setup_error("without an index a run finds its position by reading the same data set again, which has changed",
+                      "Use indexed_shards() with session_options::grown, or start a new run with another seed");
+  position from = *resumed;
+  check_same(from, now);
+  from.version = now.version;
+  times_then_ = std::exchange(from.times, now.times);
+  const replay_point& r = from.replay;
+  if (r.shard >= o.order.shards || r.first > r.ordinal || from.step == 0)
+    throw data_error("the resume point names a place that the source does not have",
+                     "Give the text that batch::position() gave");
+  const bool fits = from_ == replay_start::sample ||
+                    (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
+  if (!fits)
+    throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
+                      "entered at the beginning of a pass",
+                      "Resume with the flow that wrote it");
+  if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
+    throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
+                          std::to_string(o.epochs),
+                      "Raise session_options::epochs to go on, which counts from the first start");
+  return from;
+}
+
+}}}  // namespace millrace::detail

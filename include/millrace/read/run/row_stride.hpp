@@ -1,0 +1,34 @@
+// Chooses the stride of a run that mixes rows: the distance of the two rows of a pair, over all ranks.
+//
+//   const std::uint32_t stride = mr::detail::row_stride({.asked = 0, .of_resume_point = 4, .rows = 64,
+//                                                        .mine = {.rank = 0, .size = 2}});      // 4
+//
+// The rows p and p + stride of a global batch are a pair where floor(p / stride) is even. A rank has the rows p = rank
+// modulo the number of ranks. So every number of ranks that divides the stride has both rows of each pair on one rank.
+// Errors: setup_error, which names the numbers. Threads: pure.
+#pragma once
+
+#include <millrace/order/world.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct row_stride_options {
+  std::optional<std::size_t> asked{};   ///< none: rows are not mixed; 0: that of the resume point, else the world size
+  std::uint32_t of_resume_point = 0;    ///< 0: there is none, or it mixes no rows
+  std::size_t rows = 1;                 ///< rows of a batch of one rank
+  world mine{};
+};
+
+/// Returns the stride; 0 if rows are not mixed.
+/// Throws setup_error if the ranks do not divide it, or if no row has a partner.
+std::uint32_t row_stride(const row_stride_options& o);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/run/row_stride.ipp>
+#endif

@@ -1,0 +1,55 @@
+// Lets a run over a source without an index go on behind a shard that cannot be read to its end.
+//
+//   mr::detail::lost_shards lost(10);                                // as many shards may be lost
+//   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // a reader; null: the next shard's turn
+//   for (const std::exception_ptr& why : lost.take_new()) note(why);  // the trainer
+//
+// Where no file beside the shard tells how many samples it had, the pass is shorter by those that it did not give.
+// Otherwise each of them is a damaged sample, and the shard does not come here (read/stage/read_stage_base.hpp).
+// Errors: accept() returns the error that ends the run: of another kind than damage, or past the limit. It shows the
+// first five. Threads: any.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Counts the shards whose rest is lost.
+class lost_shards {
+ public:
+  explicit lost_shards(std::uint64_t at_most) noexcept : at_most_(at_most) {}
+
+  /// Counts a shard, in the order of the run. Returns null if the run goes on, else the error that ends it.
+  std::exception_ptr accept(std::exception_ptr why);
+  /// Returns the number of lost shards so far.
+  std::uint64_t count() const;
+  /// Returns the error of a run that has lost more shards than it may; `first` are the texts of the first ones.
+  static data_error too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first);
+  /// Returns the errors since the last call.
+  std::vector<std::exception_ptr> take_new();
+
+ private:
+  static constexpr std::size_t max_shown = 5;
+
+  const std::uint64_t at_most_;
+  mutable std::mutex mutex_;
+  std::uint64_t count_ = 0;
+  std::string first_;
+  std::vector<std::exception_ptr> new_;
+};
+
+/// Returns whether an error of a source is damage of its data: a data_error or an io_error.
+bool is_damage_of_source(const std::exception_ptr& why) noexcept;
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/stage/lost_shards.ipp>
+#endif

@@ -1,0 +1,194 @@
+// The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts what was read.
+//
+//   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
+//     bool pass_on() override { return buffer.pass_on(); }                       // these are called under the lock
+//     portion find_work() override { return {.of = &buffer, .from = buffer.front(), .most = 64}; }
+//     bool wants_room() override { return !buffer.had_room(); }
+//     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
+//   };
+//
+// Any thread may read any shard, one chunk at a time. A thread that finds one more to read wakes another thread.
+// Errors: an error ends its shard, completed with the shard's name.
+// Threads: different shards are read at the same time, and reads may block; the counters from any thread.
+#pragma once
+
+#include <millrace/measure/meters/run_figures.hpp>
+#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/read/stage/read_ahead_limit.hpp>
+#include <millrace/read/stage/reader_limit.hpp>
+#include <millrace/read/stage/reorder_buffer.hpp>
+#include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/started_thread.hpp>
+#include <millrace/work/schedule/dispatcher.hpp>
+#include <millrace/work/segment/sample_names.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The interface between a session and its read stage. All members may be called from any thread.
+class read_stage : public pipeline_node {
+ public:
+  /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 256;
+
+  /// Returns the bytes read since the start.
+  virtual std::uint64_t bytes_read() const noexcept = 0;
+  /// Returns the samples read since the start.
+  virtual std::uint64_t samples_read() const noexcept = 0;
+  /// Returns the nanoseconds that all reading threads together were busy.
+  virtual std::uint64_t busy_ns() const noexcept = 0;
+  /// Returns the number of I/O threads that may read now; 0 if the trainer reads.
+  virtual std::size_t threads() const noexcept = 0;
+  /// Returns the bytes of samples that were read and that no worker has taken yet.
+  virtual std::size_t read_ahead_bytes() const noexcept = 0;
+  /// Returns the limit of these bytes now. It grows where the storage needs that.
+  virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
+  /// Lets `names` name each sample. Called before start(), if batches have keys.
+  virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
+  /// Passes on samples that cannot be read as damaged ones, if the source can go on behind them. Called before start().
+  virtual void go_on_from_damage() = 0;
+
+  /// Returns the error that ends the run, with what the source knows about its cause.
+  virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
+
+  using pipeline_node::add_to;
+  /// Sets the reading counters of `s`.
+  void add_to(run_stats& s) const noexcept {
+    s.samples_read = samples_read();
+    s.bytes_read = bytes_read();
+    s.read_busy_ns = busy_ns();
+    s.io_threads = threads();
+  }
+};
+
+/// Reads chunks from a source on I/O threads, and keeps the counters of a read stage.
+template <class Source>
+class read_stage_base : public read_stage, public space_listener {
+ public:
+  using item = typename Source::item;
+
+  std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
+  std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
+  std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+
+  std::string waits(std::uint64_t now_ns) const override;
+  void add_to(timeline& t, std::uint64_t start_ns) const override;
+  void name_samples(std::shared_ptr<sample_names> names) override;
+  void go_on_from_damage() override { goes_on_ = true; }
+  std::exception_ptr explain(std::exception_ptr why) const override;
+
+  void set_active(const concurrency_counts& open) override;
+  void start() override;
+  void space_freed() noexcept override;
+  void stop() noexcept override;
+  void join() noexcept override;
+  std::size_t threads() const noexcept override { return io_threads_ == 0 ? 0 : limit_.open(); }
+  std::size_t read_ahead_limit_bytes() const noexcept override { return ahead_.bytes(); }
+
+ protected:
+  using shard = open_shard<Source>;
+
+  /// Samples that were read, on their way into the queue of the shard.
+  struct chunk {
+    std::vector<sample<item>> samples{};
+    std::size_t bytes = 0;
+    std::exception_ptr error{};
+    bool more = true;   // more samples may follow
+  };
+  /// The samples of one read.
+  struct portion {
+    reorder_buffer<Source>* of = nullptr;
+    shard* from = nullptr;   // null: there is nothing to read now
+    std::size_t most = 0;    // samples
+    bool in_turn = false;    // all later shards wait for this one
+  };
+
+  static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
+
+  /// The number of I/O threads, and the greatest limit of the bytes that they read ahead.
+  struct base_options {
+    std::size_t threads, read_ahead_bytes;
+  };
+  read_stage_base(const Source& source, sample_sink<item>& next, const base_options& o);
+
+  // ---- under mutex_ ----
+
+  /// Passes on waiting samples. Returns whether there were any.
+  virtual bool pass_on() = 0;
+  /// Returns what a thread may read now.
+  virtual portion find_work() = 0;
+  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. Answers by what pass_on()
+  /// saw: space that was freed after it wakes no reader that did not ask.
+  virtual bool wants_room() = 0;
+  /// Ends the run. An error takes the position of the next sample.
+  virtual void finish(std::exception_ptr error) = 0;
+
+  /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard if necessary, and
+  /// ends it. `read` is empty before and afterwards.
+  void read_into(std::unique_lock<std::mutex>& lock, const portion& what, chunk& read);
+
+  // ---- by any thread ----
+
+  /// Returns the name of the shard without its folders, for profilers.
+  std::string name_of(const shard& from) const;
+  std::string full_name_of(const shard& from) const;
+
+  const Source* const source_;
+  sample_sink<item>* const next_;
+  std::mutex mutex_;
+  reader_limit limit_;
+  read_ahead_limit ahead_;   // under the lock
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
+  chunk read_by_advance_;   // with 0 threads
+
+ private:
+  static constexpr bool metered = requires(const Source& s) { s.reads(); };
+  read_meter& meter() const noexcept;
+
+  /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
+  void work(std::size_t thread);
+  void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
+  /// Passes on waiting samples. Returns whether there were none, and the workers have nothing to take either.
+  /// In that case no worker will ever free the space that a thread here waits for.
+  bool stand_still();
+  /// Returns whether one more thread would find something to read besides `mine`.
+  bool finds_other_work(const portion& mine);
+  /// Asks the workers to wake one thread when there is room, if any is wanted. Returns false if there is room already.
+  bool expect_room();
+  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
+  /// sample would cost the workers too much. Returns false if they have taken that many already.
+  bool ask_for_wake();
+  /// Wakes one thread, which looks for something to do.
+  void wake_one() noexcept;
+
+  void read_chunk(chunk& read, const portion& what);
+  /// Reads the next sample of an open shard. Returns false at the end of the shard.
+  bool read_sample(shard& from, sample<item>& s);
+  /// Loses the rest of a shard, if a file beside it tells how many samples it had. Returns whether one does.
+  bool lose_rest(shard& from, const std::exception_ptr& why) const;
+  /// Makes the next damaged sample of a lost shard. Returns false behind the last one.
+  bool make_lost_sample(shard& from, sample<item>& s) const;
+  std::exception_ptr located(const shard& from) const;
+
+  const std::size_t io_threads_;   // 0: advance() reads
+  std::vector<std::thread> threads_;
+  std::atomic<std::uint64_t> wake_below_{0};
+  std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news
+  doorbell news_;
+  std::shared_ptr<sample_names> names_;
+  bool goes_on_ = false;
+  mutable read_meter chunks_;   // whole chunks read from the source
+  const read_meter::figures before_;
+  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/stage/read_stage_base.ipp>

@@ -1,0 +1,49 @@
+// Limits how many I/O threads of a read stage may read at a time, and lets the other threads sleep.
+//
+//   mr::detail::reader_limit limit(16);
+//   limit.open(4);                          // threads 0 .. 3 may read; those of them that sleep are woken
+//   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
+//   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads
+//
+// Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends every rest().
+#pragma once
+
+#include <millrace/sync/doorbell.hpp>
+
+#include <cstddef>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Threads below open() may read; the others sleep.
+class reader_limit {
+ public:
+  /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
+  explicit reader_limit(std::size_t threads);
+
+  /// Returns how many threads may read.
+  std::size_t open() const noexcept { return open_.load(); }
+  /// Lets threads 0 to count - 1 read. Clamps `count` between 1 and the number of threads.
+  void open(std::size_t count) noexcept;
+  /// Returns whether thread `thread` may not read now.
+  bool closed(std::size_t thread) const noexcept { return thread >= open_.load(); }
+  /// Blocks thread `thread` until it may read, or until `stopped` is set.
+  void rest(std::size_t thread, const std::atomic<bool>& stopped);
+  /// Wakes all sleeping threads, which then check `stopped` again.
+  void wake() noexcept { bell_.ring(); }
+
+  /// Returns the nanoseconds that threads were allowed to read, summed over the threads.
+  std::uint64_t open_ns(std::uint64_t now_ns) const noexcept;
+
+ private:
+  std::atomic<std::size_t> open_;
+  const std::size_t all_;
+  doorbell bell_;
+  mutable std::mutex mutex_;
+  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: allowed time up to since_ns_
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/stage/reader_limit.ipp>
+#endif

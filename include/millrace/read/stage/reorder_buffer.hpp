@@ -1,0 +1,185 @@
+// Puts the samples of a run's shards in order, whichever shard was read first.
+//
+//   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
+//   auto* shard = buffer.open_next();                  // null: there is none, or not yet
+//   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
+//   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
+//
+// The shards of all epochs form one sequence. Each shard holds its samples in a queue of its own until the shards
+// before it are done. Then its samples enter the jitter order. They go on to the next segment as soon as their ordinal
+// is certain.
+// A resumed run opens only the shards that are still needed. It drops their samples that come before the resume point
+// (first_sample, first_ordinal).
+// Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
+// sample. Threads: one at a time, under the lock of the read stage.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/order/shard_order.hpp>
+#include <millrace/read/stage/lost_shards.hpp>
+#include <millrace/sync/fifo.hpp>
+#include <millrace/work/schedule/segment.hpp>
+#include <millrace/work/segment/replay_log.hpp>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A shard that is being read, and its samples whose turn has not come.
+template <class Source>
+struct open_shard {
+  using item = typename Source::item;
+  using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
+
+  std::uint64_t epoch = 0;
+  std::size_t ordinal = 0;   // index in the list as the user gave it
+  std::uint64_t id_key = 0;   // of its samples
+  std::size_t turn = 0;      // index in the epoch's order of shards
+  bool last_of_epoch = false;
+  bool begun = false;        // its first sample has left its queue
+  std::string name{};        // for diagnostics; only the reading thread uses it
+  std::vector<std::size_t> coming{};   // in the first shard of an epoch: its shards, if the source wants to know
+  std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
+  std::optional<reader> open{};   // only the reading thread uses it
+  std::uint64_t next_index = 0;   // only the reading thread uses it
+  std::uint64_t samples_told = 0;      // after `lost` is set: samples up to its end; only the reading thread uses both
+  std::exception_ptr lost{};           // why its remaining samples cannot be read
+  fifo<sample<item>> samples{};
+  std::exception_ptr error{};
+  bool done = false;
+  bool in_hand = false;        // a thread is reading it now
+  bool cut = false;            // its remaining samples are not needed
+};
+
+/// Options of reorder_buffer.
+struct reorder_buffer_options {
+  std::uint64_t epochs = 1;
+  std::size_t window_bytes = ~std::size_t{0};   ///< bound on what the shuffle window holds
+  std::uint64_t first_epoch = 0;
+  std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
+  std::uint64_t first_sample = 0;               ///< samples of the epoch in the skipped shards
+  std::uint64_t first_ordinal = 0;                ///< ordinal in that epoch; samples before it are dropped
+  replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
+  std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
+  bool may_be_empty = false;                    ///< accept an epoch without a sample
+  lost_shards* lost = nullptr;                  ///< lets the run go on behind a damaged shard; null: it ends
+};
+
+/// The error of a source, or of a rank's share of it, that has no sample. The code that knows the source may say why.
+class no_sample_error : public data_error {
+ public:
+  using data_error::data_error;
+
+  /// Appends to the message, and replaces the hint.
+  void explain(std::string_view more, std::string hint) {
+    add(more);
+    advise(std::move(hint));
+  }
+};
+
+/// Holds the open shards of a run, and passes on their samples in order.
+template <class Source>
+class reorder_buffer {
+ public:
+  using item = typename Source::item;
+  using shard = open_shard<Source>;
+  using options = reorder_buffer_options;
+
+  reorder_buffer(const shard_order& order, options o, sample_sink<item>& next);
+
+  /// Sets where the readers of the shards report their events.
+  void count_into(event_counts& counts) noexcept { counts_ = &counts; }
+
+  /// Returns whether the run is over: finish() was passed on.
+  bool finished() const noexcept { return finished_; }
+  /// Returns whether the next segment had space when pass_on() last looked.
+  bool had_room() const noexcept { return room_; }
+  /// Returns the number of open shards.
+  std::size_t open_shards() const noexcept { return shards_.size(); }
+  /// Returns the shard whose turn it is, or null.
+  shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
+  /// Returns whether samples of the shard go to the next segment without a queue, as long as it has space.
+  bool gives_at_once(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
+  /// Returns the number of open shards that are not read to their end.
+  std::size_t unfinished_shards() const noexcept;
+  /// Returns the first of them that no thread is reading and that is `readable`, or null.
+  template <class Readable>
+  shard* first_idle(const Readable& readable) const {
+    for (const auto& p : shards_)
+      if (!p->done && !p->in_hand && readable(*p)) return p.get();
+    return nullptr;
+  }
+  /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
+  std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
+  /// Returns the samples passed on since the session began, including those dropped on resume.
+  std::uint64_t passed_on() const noexcept { return passed_on_; }
+
+  /// Opens the next shard of the run. Returns null if there is none, or not yet.
+  shard* open_next();
+
+  /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
+  void append(shard& to, std::vector<sample<item>>& samples);
+  /// Ends a shard: no more samples come from it. An `error` replaces its next sample.
+  void end(shard& ended, std::exception_ptr error);
+
+  /// Passes on samples while the next segment has space. Returns whether any step was made.
+  bool pass_on();
+
+  /// Ends the run. An error takes the position of the next sample.
+  void finish(std::exception_ptr error);
+
+ private:
+  /// Makes one step with the shard whose turn it is. Returns false if the shard has nothing to give yet.
+  bool advance_front();
+
+  /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
+  void cut_pass();
+
+  /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
+  void give(sample<item>&& s);
+  /// Notes where the samples of a shard begin.
+  void begin(shard& from);
+  /// Gives samples of the shard whose turn it is to the next segment, as many as it has space for. Those that were
+  /// delivered before the resume are dropped. Returns how many are done with.
+  typename sample_sink<item>::accepted give_all(shard& from, std::span<sample<item>> next);
+  /// Passes on samples of the shard whose turn it is: the next one, or without a shuffle as many as there is space for.
+  void pass_on_from(shard& first);
+
+  /// Moves on to the next shard; one more shard may then be opened.
+  void close_front();
+  std::exception_ptr empty_error(std::uint64_t epoch) const;
+  std::exception_ptr window_error() const;
+
+  const shard_order* const plan_;
+  const options options_;
+  sample_sink<item>* const next_;
+  event_counts* counts_ = nullptr;
+
+  jitter_order<item> jitter_;
+  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one gives samples
+  std::vector<std::unique_ptr<shard>> spare_shards_;
+  std::atomic<std::size_t> queued_bytes_{0};
+  std::vector<std::size_t> epoch_shards_;   // empty if shards come as listed: an endless epoch has endlessly many
+  std::uint64_t epoch_;   // epoch of the shard to open next
+  std::size_t at_;        // index of that shard in the order of its epoch
+  std::uint64_t epoch_samples_;   // samples so far in the epoch of the shard whose turn it is
+  std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to give
+  std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
+  std::uint64_t passed_on_ = 0;   // includes dropped samples
+  bool begun_ = false, epoch_ended_ = false, finished_ = false;
+  bool room_ = true;
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/stage/reorder_buffer.ipp>

@@ -1,0 +1,85 @@
+// The read stage: I/O threads read several shards of the source at once, and pass on their samples in order.
+//
+//   mr::detail::shard_read_stage<mr::detail::shards_source> in(source, order, options, first_segment.entrance());
+//   in.start();
+//   in.stop();  in.join();      // when the session ends
+//
+// Any free I/O thread may read a shard; reorder_buffer.hpp puts the samples in order.
+// A thread reads only while the bytes that are read ahead are below their bound. Only the shard whose turn it is may
+// exceed the bound. It may do so while the workers have nothing to take, by one chunk at a time. So there is always
+// progress.
+// Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
+#pragma once
+
+#include <millrace/read/stage/read_stage_base.hpp>
+
+#include <mutex>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Options of shard_read_stage.
+struct shard_read_stage_options {
+  unsigned threads = 4;   ///< 0: no threads, advance() reads
+  std::uint64_t epochs = 1;
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< bound on samples that no worker has taken yet
+  std::size_t window_bytes = ~std::size_t{0};              ///< bound on what the shuffle window holds
+  std::uint64_t first_epoch = 0;
+  std::size_t first_shard = 0;                             ///< index in that epoch's order
+  std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as in reorder_buffer_options
+  replay_log* log = nullptr;
+  std::uint64_t take = ~std::uint64_t{0};                  ///< samples to give of each epoch
+  lost_shards* lost = nullptr;                             ///< as in reorder_buffer_options
+};
+
+/// Reads the shards of a run ahead with several I/O threads.
+template <class Source>
+class shard_read_stage final : public read_stage_base<Source> {
+ public:
+  using item = typename Source::item;
+  using options = shard_read_stage_options;
+
+  shard_read_stage(const Source& source, const shard_order& order, options o, sample_sink<item>& next);
+
+  void count_into(event_counts& counts) noexcept override { order_.count_into(counts); }
+
+  /// Reads a few samples on the caller, or passes on waiting samples. Returns false if there was nothing to do.
+  bool advance() override;
+
+  std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
+
+ private:
+  using shard = typename reorder_buffer<Source>::shard;
+  using typename read_stage_base<Source>::portion;
+  using read_stage_base<Source>::chunk_samples;
+  using read_stage_base<Source>::next_;
+  using read_stage_base<Source>::passed_on_;
+  using read_stage_base<Source>::limit_;
+  using read_stage_base<Source>::ahead_;
+  using read_stage_base<Source>::mutex_;
+
+  static constexpr std::size_t max_queued = 4'096;
+  static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
+
+  // ---- under mutex_ ----
+
+  bool pass_on() override;
+  portion find_work() override;
+  bool wants_room() override { return !order_.had_room() || bytes_wanted_; }
+  void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
+
+  /// Returns the first shard in order that a thread may read now, or null. May open it.
+  shard* find_shard();
+  bool may_read(const shard& from, bool full) const;
+  /// Returns whether the bytes that are read ahead reach the limit. From then on later shards wait until a quarter of
+  /// it is free: the last quarter is for the shard whose turn it is.
+  bool ahead_is_full();
+  std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
+
+  const options options_;
+  reorder_buffer<Source> order_;
+  bool bytes_wanted_ = false;   // readers of later shards wait for fewer bytes to be read ahead
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/read/stage/shard_read_stage.ipp>

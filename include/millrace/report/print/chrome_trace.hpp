@@ -1,0 +1,55 @@
+// Writes a timeline as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open.
+//
+//   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
+//
+// Each track is one row, in the timeline's order; each counter is one row too. Each batch is one flow of arrows: from
+// the last span of each stage that worked for it to that of the next stage.
+// Errors: none; spans that end before they start are left out. Threads: a pure function.
+// Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/report/print/json_report.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Writes the events of process 1. Track t is thread t + 2: 0 would mean the process itself, 1 its main thread.
+class trace_event_writer {
+ public:
+  trace_event_writer();
+  std::string take();
+
+  void name_track(std::uint32_t track, const std::string& called);
+  void span(const timeline_span& s);
+  /// Writes a flow event in the middle of the span: the viewer binds it to the span that it lies in.
+  void flow(const char* phase, const timeline_span& s);
+  void counter(const timeline_counter& c);
+
+ private:
+  static double in_us(std::int64_t ns) noexcept { return 1e-3 * static_cast<double>(ns); }
+  static std::uint32_t thread_of(std::uint32_t track) noexcept { return track + 2; }
+  template <class Arguments>
+  void name(const char* what, std::uint32_t thread, const Arguments& arguments) {
+    begin("M", what, thread);
+    out_.open("args", '{');
+    arguments();
+    out_.close('}');
+    out_.close('}');
+  }
+  void begin(const std::string& phase, const std::string& called, std::uint32_t thread);
+
+  json_writer out_;
+};
+
+}  // namespace detail
+
+/// Returns the timeline as JSON text in the Trace Event Format.
+std::string chrome_trace(const detail::timeline& t);
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/print/chrome_trace.ipp>
+#endif

@@ -1,0 +1,71 @@
+// The report for programs: one JSON object with everything that the text report says, in base units.
+//
+//   std::string json = mr::json_report(mr::report_of(window));
+//   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound",...,"margin":1.63,...},
+//   //  "figures":{...},"gains":[...],...}
+//
+// Units: times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. Unknown values
+// are null.
+// Errors: none. Threads: a pure function. Source: RFC 8259.
+#pragma once
+
+#include <millrace/base/json_writer.hpp>
+#include <millrace/measure/values/distribution.hpp>
+#include <millrace/report/run_report.hpp>
+
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Builds JSON text and sets the commas.
+class json_writer {
+ public:
+  std::string take() { return std::move(text_); }
+
+  void open(char bracket);
+  void open(std::string_view name, char bracket);
+  void close(char bracket);
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void add(std::string_view name, T value) {
+    key(name);
+    if constexpr (std::is_same_v<T, bool>) text_ += value ? "true" : "false";
+    else append_json_number(text_, value);
+  }
+  void add(std::string_view name, const std::string& value);
+  template <class T>
+  void add(std::string_view name, const std::optional<T>& value) {
+    if (value) add(name, *value);
+    else {
+      key(name);
+      text_ += "null";
+    }
+  }
+  void add_text(std::string_view value);
+
+ private:
+  void comma();
+  void key(std::string_view name);
+
+  std::string text_;
+  bool first_ = true;
+};
+
+void add_quantiles(json_writer& out, std::string_view name, const distribution& d);
+
+void add_stage(json_writer& out, const run_report& r, std::size_t index);
+
+void add_pictures(json_writer& out, const picture_figures& p);
+
+}  // namespace detail
+
+/// Returns the report as one JSON object, with a line end.
+std::string json_report(const run_report& r);
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/print/json_report.ipp>
+#endif

@@ -1,0 +1,214 @@
+// Defines what json_report.hpp declares.
+#pragma once
+
+#include <millrace/report/print/json_report.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE void json_writer::open(char bracket) {
+  comma();
+  text_ += bracket;
+  first_ = true;
+}
+
+MILLRACE_INLINE void json_writer::open(std::string_view name, char bracket) {
+  key(name);
+  text_ += bracket;
+  first_ = true;
+}
+
+MILLRACE_INLINE void json_writer::close(char bracket) {
+  text_ += bracket;
+  first_ = false;
+}
+
+MILLRACE_INLINE void json_writer::add(std::string_view name, const std::string& value) {
+  key(name);
+  append_json_string(text_, value);
+}
+
+MILLRACE_INLINE void json_writer::add_text(std::string_view value) {
+  comma();
+  append_json_string(text_, value);
+}
+
+MILLRACE_INLINE void json_writer::comma() {
+  if (!first_) text_ += ',';
+  first_ = false;
+}
+
+MILLRACE_INLINE void json_writer::key(std::string_view name) {
+  comma();
+  append_json_string(text_, name);
+  text_ += ':';
+}
+
+MILLRACE_INLINE void add_quantiles(json_writer& out, std::string_view name, const distribution& d) {
+  out.open(name, '{');
+  out.add("count", d.count());
+  out.add("mean", d.mean());
+  out.add("p50", d.quantile(0.50));
+  out.add("p95", d.quantile(0.95));
+  out.add("p99", d.quantile(0.99));
+  out.close('}');
+}
+
+MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_t index) {
+  const stage_figures& s = r.figures.stages[index];
+  out.open('{');
+  out.add("name", s.name);
+  out.add("kind", std::string(name_of(s.kind)));
+  out.add("seats", s.concurrency);
+  out.add("busy_ns", s.busy_ns);
+  out.add("starved_ns", s.starved_ns);
+  out.add("blocked_ns", s.blocked_ns);
+  out.add("cpu_ns", s.cpu_ns > 0 ? std::optional(s.cpu_ns) : std::nullopt);
+  out.add("run_delay_ns", s.cpu_ns > 0 ? std::optional(s.run_delay_ns) : std::nullopt);
+  out.add("items", s.items);
+  out.add("bytes", s.bytes);
+  for (const auto& l : r.conclusion.limits.all)
+    if (l.stage == index) out.add("limit_samples_per_s", l.samples_per_s);
+  add_quantiles(out, "service_ns", s.service_ns);
+  out.open("parts", '[');
+  for (const auto& p : s.phases) {
+    out.open('{');
+    out.add("name", p.name);
+    out.add("busy_ns", p.busy_ns);
+    add_quantiles(out, "service_ns", p.service_ns);
+    out.close('}');
+  }
+  out.close(']');
+  out.close('}');
+}
+
+MILLRACE_INLINE void add_pictures(json_writer& out, const picture_figures& p) {
+  out.open("pictures", '{');
+  out.add("jpegs", p.pictures());
+  out.add("own_together", p.own_together);
+  out.add("own_alone", p.own_alone);
+  out.add("libjpeg", p.libjpeg());
+  out.open("libjpeg_reasons", '{');
+  for (const auto& r : p.by_libjpeg) out.add(r.why, r.pictures);
+  out.close('}');
+  out.add("smaller", p.smaller);
+  out.add("progressive", p.progressive);
+  out.add("by_entries", p.by_entries);
+  out.add("by_restarts", p.by_restarts);
+  out.add("entries_refused", p.entries_refused);
+  out.add("damaged", p.damaged);
+  out.add("warnings", p.warnings);
+  out.add("bytes", p.bytes);
+  out.add("pixels", p.pixels);
+  out.add("bytes_per_pixel", p.pixels > 0 ? std::optional(p.bytes_per_pixel()) : std::nullopt);
+  out.close('}');
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::string json_report(const run_report& r) {
+  const detail::flow_figures& f = r.figures;
+  const verdict& v = r.conclusion;
+  detail::json_writer out;
+  out.open('{');
+  out.add("title", r.title);
+  const auto known = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  out.add("date", known(r.origin.date));
+  out.add("command", known(r.origin.command));
+  out.add("machine", known(r.origin.machine));
+  out.open("verdict", '{');
+  out.add("sentence", v.sentence());
+  out.add("bound_by", v.name());
+  out.add("cause", v.cause_name());
+  out.add("where", v.where);
+  out.add("limit", v.limit);
+  out.add("next", v.next);
+  out.add("margin", v.margin);
+  out.add("samples_per_s", v.samples_per_s);
+  out.add("saturation", v.saturation);
+  out.add("data_wait_share", v.data_wait_share);
+  out.add("agree", v.agree);
+  out.add("advice", v.advice);
+  out.open("evidence", '[');
+  for (const auto& e : v.evidence) out.add_text(e);
+  out.close(']');
+  out.close('}');
+
+  out.open("figures", '{');
+  out.add("wall_ns", f.wall_ns);
+  out.add("batches", f.batches);
+  out.add("samples", f.samples);
+  out.add("warm_up_batches", f.warm_up_batches);
+  out.add("batch_samples", f.batch_samples);
+  detail::add_quantiles(out, "wait_ns", f.wait_ns);
+  out.add("device_gap_ns", f.device_gap_ns);
+  out.add("storage_bytes", f.storage_bytes);
+  out.add("reads_busy_ns", f.reads_at_once.busy_ns());
+  out.add("in_turn_ns", f.in_turn_ns);
+  out.add("in_turn_samples", f.in_turn_samples);
+  out.add("passed_on_samples", f.passed_on_samples);
+  out.add("reads_outstanding", f.reads_at_once.mean_outstanding());
+  out.add("usable_cores", f.usable_cores);
+  out.add("throttled_ns", f.throttled_ns);
+  out.add("process_cpu_ns", f.process_cpu_ns > 0 ? std::optional(f.process_cpu_ns) : std::nullopt);
+  out.add("run_delay_ns", f.run_delay_ns);
+  out.add("host_slots", f.host_slots);
+  out.add("device_slots", f.device_slots);
+  out.add("read_ahead_bytes", f.read_ahead_bytes);
+  out.open("stages", '[');
+  for (std::size_t i = 0; i < f.stages.size(); ++i) detail::add_stage(out, r, i);
+  out.close(']');
+  out.open("queues", '[');
+  for (const auto& q : f.queues) {
+    out.open('{');
+    out.add("name", q.name);
+    out.add("unit", q.unit);
+    out.add("mean", q.mean);
+    out.add("bound", q.bound);
+    out.close('}');
+  }
+  out.close(']');
+  out.close('}');
+
+  out.open("gains", '[');
+  for (const auto& k : r.gains) {
+    out.open('{');
+    out.add("change", k.change);
+    out.add("gain", k.gain);
+    out.add("at_most", k.at_most);
+    out.add("next", k.next);
+    out.add("remark", k.remark);
+    out.close('}');
+  }
+  out.close(']');
+  out.open("scaling", '[');
+  for (const auto& p : r.scaling) {
+    out.open('{');
+    out.add("workers", p.workers);
+    out.add("samples_per_s", p.samples_per_s);
+    out.add("measured", p.measured);
+    out.close('}');
+  }
+  out.close(']');
+  out.open("kept_predictions", '[');
+  for (const auto& k : r.kept) {
+    out.open('{');
+    out.add("change", k.change);
+    out.add("predicted_samples_per_s", k.predicted_samples_per_s);
+    out.add("measured_samples_per_s", k.measured_samples_per_s);
+    out.close('}');
+  }
+  out.close(']');
+  detail::add_pictures(out, r.pictures);
+  out.open("counts", '{');
+  for (const detail::event_count& c : r.counts) out.add(c.what, c.times);
+  out.close('}');
+  out.open("facts", '{');
+  for (const auto& [name, value] : r.facts) out.add(name, value);
+  out.close('}');
+  out.close('}');
+  return out.take() + "\n";
+}
+
+}}  // namespace millrace

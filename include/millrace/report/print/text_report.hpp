@@ -1,0 +1,70 @@
+// The report for a terminal: one screen, the verdict first.
+//
+//   std::fputs(mr::text_report(mr::report_of(window)).c_str(), stdout);
+//
+//   VERDICT  CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast
+//   ...
+//
+// Plain ASCII, at most 110 columns unless a name is longer; no colors. Errors: none. Threads: a pure function.
+#pragma once
+
+#include <millrace/base/format.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/report/run_report.hpp>
+
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+std::string padded(std::string text, std::size_t width, bool right = false);
+
+/// "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms"
+std::string quantiles_text(const distribution& d);
+
+/// "2.74 s, 184 batches of 24; 16 before them left out"
+std::string measured_text(const flow_figures& f);
+
+/// "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core"
+std::string machine_text(const flow_figures& f);
+
+/// "train_images, 2026-11-23 08:36:04 UTC"
+std::string title_of(const run_report& r);
+
+/// Returns the origin of the run, followed by its facts.
+inline auto printed_facts(const run_report& r) {
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"run", title_of(r)}};
+  if (!r.origin.command.empty()) facts.emplace_back("command", r.origin.command);
+  std::string machine = r.origin.machine;
+  if (r.figures.usable_cores > 0) machine += (machine.empty() ? "" : "; ") + machine_text(r.figures);
+  if (!machine.empty()) facts.emplace_back("machine", std::move(machine));
+  facts.insert(facts.end(), r.facts.begin(), r.facts.end());
+  return facts;
+}
+
+/// Returns `line` followed by `words`, broken at 110 columns; further lines start at `indent`. Breaks at blanks behind
+/// one of `marks`; with no marks, at any blank.
+std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "");
+
+inline std::string counted_text(std::uint64_t times) { return whole(static_cast<double>(times)); }
+
+/// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
+std::string pictures_text(const picture_figures& p);
+
+std::string counts_text(const std::vector<event_count>& counts);
+
+/// Returns further facts about a stage: speed, phases and processor share.
+std::string stage_remark(const flow_figures& f, const stage_figures& s);
+
+}  // namespace detail
+
+/// Returns the report as text for a terminal.
+std::string text_report(const run_report& r);
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/print/text_report.ipp>
+#endif

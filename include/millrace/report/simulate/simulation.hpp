@@ -1,0 +1,115 @@
+// Replays a run event by event without waiting: the threads and rings of the engine, with drawn service times.
+//
+//   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
+//                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
+//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same figures as those of a run
+//
+// The rules are those of the engine. A read takes its bytes from the read-ahead budget first; the read that is needed
+// next may exceed it. Samples become available in the run's order. A worker takes the next ticket that has its bytes
+// and a slot. Copies and steps take batches in order.
+// With k reads outstanding, each has 1 / (1 + contention (k - 1)) of its speed alone.
+// The times depend only on seed and ordinal, never on the settings: two runs that differ in one setting get the same
+// times.
+// Errors: setup_error for a model that could never deliver. Threads: a pure function.
+#pragma once
+
+#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/report/simulate/pipeline_model.hpp>
+
+#include <deque>
+#include <queue>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The result of simulate().
+struct simulated {
+  flow_figures figures{};
+  timeline events{};   ///< of the measured window; spans and counters only with pipeline_model::with_timeline
+};
+
+class flow_simulation {
+ public:
+  explicit flow_simulation(const pipeline_model& m);
+
+  simulated run();
+
+ private:
+  static constexpr double never = 1e300;
+  enum class kind { unpack, work, copy, step };
+  enum stage : std::size_t { read_draws, unpack_draws, work_draws, copy_draws, step_draws };
+  struct event {
+    double at;
+    std::uint64_t order;   // decides between events at the same time
+    kind what;
+    std::size_t worker;
+    std::uint64_t number;   // number of the read, ticket or batch
+    double started;
+    bool operator<(const event& other) const noexcept;
+  };
+  struct read {
+    double until;   // value of progress_ at which the read ends
+    std::uint64_t number;
+    std::size_t worker;
+    double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start
+    bool operator<(const read& other) const noexcept;
+  };
+
+  void describe();
+
+  static std::uint64_t whole(double value) noexcept { return static_cast<std::uint64_t>(value + 0.5); }
+  double read_speed() const noexcept;
+  double drawn(const empirical_distribution& times, stage s, std::uint64_t number) const noexcept;
+  double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
+  /// Returns the limit of samples that wait for workers, however small they are.
+  std::uint64_t max_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
+  std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
+  std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
+
+  /// Advances the time to `at` and adds it to what each stage does meanwhile.
+  void advance_to(double at);
+  void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch);
+  void count_in(const char* name, double value);
+  void push(kind what, std::size_t worker, std::uint64_t number, double takes);
+  void start_what_can();
+  void end_read();
+
+  /// Takes the samples of a finished read; they become available in the run's order.
+  void arrived(std::uint64_t number, std::size_t worker);
+  void end(const event& e);
+  flow_figures figures_now() const;
+
+  struct times {
+    double busy = 0, starved = 0, blocked = 0;
+  };
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+
+  const pipeline_model m_;
+  simulated result_{};
+  flow_figures figures_{};
+  std::size_t reading_stage_ = nowhere, unpack_stage_ = nowhere, work_stage_ = nowhere, copy_stage_ = nowhere,
+              step_stage_ = nowhere;
+  std::vector<times> busy_;
+  std::vector<std::vector<std::uint32_t>> tracks_;
+  std::array<double, read_levels::most + 1> reads_ns_{};
+
+  double now_ = 0, progress_ = 0, outstanding_ns_ = 0, held_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
+  std::uint64_t order_ = 0;
+  std::priority_queue<event> events_;
+  std::priority_queue<read> reading_;
+  std::vector<std::size_t> idle_workers_, idle_readers_;
+  std::vector<std::size_t> to_come_;
+  std::deque<bool> arrived_;
+  std::uint64_t next_read_ = 0, available_ = 0, head_ = 0;
+  std::uint64_t ready_ = 0, copied_ = 0, freed_ = 0, handed_out_ = 0, delivered_ = 0;
+  std::size_t device_free_ = 0;
+  bool copying_ = false, stepping_ = false;
+};
+
+/// Returns the figures and the timeline of a simulated run. Throws setup_error if the model could never deliver.
+inline simulated simulate(const pipeline_model& m) { return detail::flow_simulation(m).run(); }
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/simulate/simulation.ipp>
+#endif

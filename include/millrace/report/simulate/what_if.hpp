@@ -1,0 +1,51 @@
+// Predicts what a recorded run would do with other settings, without running it.
+//
+//   mr::prediction p = mr::what_if(window, {.workers = 8});
+//   p.samples_per_s;  p.gain;  p.then.sentence();              // the last: what would limit it then
+//   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
+//   mr::simulated_gains(window);                                // each setting's gain, by replay
+//
+// The run is replayed twice (report/simulate/simulation.hpp), without and with the change, and the ratio is applied to
+// the measured speed: what the model leaves out affects both replays alike. A larger batch is assumed to copy and step
+// in proportion, except `fixed_step_ns` of each step.
+// Errors: setup_error for a setting of 0 and for a factor that is not a number above 0; step_time may be 0.
+// Threads: a pure function.
+#pragma once
+
+#include <millrace/report/simulate/pipeline_model.hpp>
+#include <millrace/report/verdict/knobs.hpp>
+#include <millrace/report/verdict/verdict.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The predicted effect of a change.
+struct prediction {
+  double samples_per_s = 0;
+  double gain = 0;              ///< relative to the measured speed: 0.25 is a quarter more
+  double data_wait_share = 0;
+  verdict then{};
+};
+
+namespace detail {
+
+/// Throws setup_error if a factor is not a number above 0, or a count is 0. A step may take no time.
+void check_change(const what_if_change& c);
+
+/// Returns the model with the change applied.
+pipeline_model changed(pipeline_model m, const what_if_change& c);
+
+}  // namespace detail
+
+/// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
+/// that is not a number above 0; step_time may be 0.
+prediction what_if(const detail::flow_figures& recorded, const what_if_change& c);
+
+/// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
+/// rings and of variance.
+std::vector<knob_gain> simulated_gains(const detail::flow_figures& recorded);
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/simulate/what_if.ipp>
+#endif

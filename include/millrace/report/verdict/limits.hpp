@@ -1,0 +1,73 @@
+// How fast each stage could go if nothing else held it back, in delivered samples per second.
+//
+//   mr::detail::flow_limits l = mr::detail::limits_of(figures);
+//   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
+//   l.margin();                                       // the next lowest over the lowest
+//   mr::detail::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
+//
+// By the utilization law a stage can do n x threads / b: its threads were busy for b seconds with n samples.
+//   step      n / time between calls of next(); with events of the device n / (wall - gaps)
+//   copy      n x threads / copying          work    n x threads / working
+//   unpack    n x threads / (reading + unpacking)      what the I/O threads can do
+//   read      n / time with a read outstanding, x speed with all threads reading / speed as it was (read_levels.hpp),
+//             but no more than the I/O threads can do
+//   in turn   n / time reading the shard whose turn it is, if most samples come from it: the speed of its one reader.
+//             What other threads read ahead of later shards meanwhile makes nothing faster.
+// The busy time of threads alone would count the queue on one disk as capacity. The time with a read outstanding alone
+// would mistake slow answers for full bandwidth.
+// Errors: none; a stage that was never busy has no limit and is left out. Threads: a value.
+// Source of the law: see flow_figures.hpp.
+#pragma once
+
+#include <millrace/measure/values/flow_figures.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Factors that change the setup of a run; 1 is no change.
+struct flow_change {
+  double workers = 1, io_threads = 1, storage_speed = 1;
+  double step_time = 1, copy_time = 1;   ///< time per sample
+  double work_time = 1;                  ///< time per sample in `stage`, or in all stages
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_figures::stages; default: all
+
+  /// Returns the factor of the work time of the stage with that index.
+  double work_time_of(std::size_t index) const noexcept;
+};
+
+/// The speed of the run if this stage alone limited it.
+struct stage_limit {
+  std::size_t stage = 0;   ///< index in flow_figures::stages
+  std::string name{};
+  stage_kind kind = stage_kind::work;
+  double samples_per_s = 0;
+  bool in_turn = false;    ///< reading: one shard after the other, by one thread each
+};
+
+/// The limits of all stages, lowest first.
+struct flow_limits {
+  std::vector<stage_limit> all{};
+
+  /// Returns true if no stage has a limit.
+  bool empty() const noexcept { return all.empty(); }
+  /// Returns the limit that binds. Not to be called if empty().
+  const stage_limit& lowest() const noexcept { return all.front(); }
+  /// Returns the second lowest limit over the lowest; infinity if there is only one.
+  double margin() const noexcept;
+  /// Returns the lowest limit of that kind, or null.
+  const stage_limit* find(stage_kind kind) const noexcept;
+  /// Returns true if the shard whose turn it is limits reading.
+  bool reads_in_turn() const noexcept;
+};
+
+/// Returns the limit of the I/O threads, on which reading and unpacking take turns. Storage may be slower than they
+/// are, or the one thread that reads what all others wait for.
+stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c);
+
+/// Returns the limits of all stages, with the change `c`.
+flow_limits limits_of(const flow_figures& f, const flow_change& c = {});
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/verdict/limits.ipp>
+#endif

@@ -1,0 +1,48 @@
+// The origin of a report: which program, with which command, on which machine, and when.
+//
+//   mr::detail::run_origin o = mr::detail::run_origin::now();      // of this process
+//   o.program;    // "train_images"
+//   o.date;       // "2026-11-23 08:36:04 UTC"
+//   o.command;    // "build/train_images --epochs 3"
+//   o.machine;    // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
+//
+// All text is plain ASCII, whatever arguments and names hold. A command line may hold secrets: clear
+// run_report::origin.command before you pass a report on. On systems other than Linux, unknown members are empty.
+// Errors: none. Threads: any.
+#pragma once
+
+#include <millrace/base/machine.hpp>
+
+#include <string>
+#include <string_view>
+
+#if defined(__unix__)
+#endif
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Program, date, command and machine of a run.
+struct run_origin {
+  std::string program{};   ///< name without its folder
+  std::string date{};      ///< time of the report, UTC
+  std::string command{};   ///< the first 2,000 characters
+  std::string machine{};   ///< processor, memory, system and host name
+
+  /// Returns the origin of this process.
+  static run_origin now();
+};
+
+/// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
+std::string line_after(const char* path, std::string_view word);
+
+/// Returns the arguments of this process, each followed by a zero byte.
+std::string arguments_of_this_process();
+
+/// Returns the arguments as one line that a shell would take again, if they are plain ASCII. Keeps 2,000 characters.
+std::string command_of(std::string_view arguments);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/verdict/run_origin.ipp>
+#endif

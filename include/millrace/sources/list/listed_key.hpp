@@ -1,0 +1,31 @@
+// One entry of a list of keys, as a line of JSON: {"shard": "train-003.tar", "key": "n01440764/0017", ...}.
+//
+//   const mr::detail::listed_key entry = mr::detail::read_listed_key(text, {.shard = "quarantine-0.jsonl"});
+//   if (!entry.key.empty()) leave_out(entry.key, entry.shard);
+//
+// sources/keys_from.hpp says what the members mean.
+// Errors: data_error with the given location for a line that is no JSON object, or has no key and is no note.
+// Threads: pure.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The entry in a line of JSON.
+struct listed_key {
+  std::string key{};     ///< empty: the line is a note about the shard
+  std::string shard{};   ///< empty: the key holds in every shard
+};
+
+/// Reads a line of JSON of a list; `of` is its location.
+listed_key read_listed_key(std::string_view text, const error_location& of);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/list/listed_key.ipp>
+#endif

@@ -1,0 +1,108 @@
+// Turns patterns, globs, folders and lists of names into the list of shards to read.
+//
+//   mr::list_shards("train-{000..146}.tar");                                     // braces
+//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
+//   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
+//   mr::list_shards(std::vector<std::string>{"odd#name?.tar", "x{1}.tar"});      // a list is taken literally
+//
+// A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
+// the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are left out. The name of
+// an existing file is taken literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes
+// need a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
+// Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
+// files. All shards are checked before anything is read, and the message names the first bad ones. A folder that
+// cannot be read is an io_error. Threads: no shared state.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+#include <millrace/sources/list/folder_rule.hpp>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <glob.h>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+bool names_a_shard(std::string_view name) noexcept;
+inline constexpr folder_rule shards_of_a_folder{
+    names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
+
+/// Returns the path after "file:", and other text unchanged. Throws setup_error for other schemes and for commands.
+std::string_view local_path(std::string_view location);
+
+bool exists(const std::string& path) noexcept;
+bool is_folder(const std::string& path) noexcept;
+
+/// Returns the sorted paths that a glob matches.
+std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule = shards_of_a_folder);
+
+std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
+
+/// Returns why `path` cannot be read; empty if it can.
+std::string unreadable_because(const std::string& path);
+
+/// Throws setup_error if more than `at_most` files cannot be read.
+void check_readable(const std::vector<std::string>& paths, std::size_t at_most);
+
+std::uint64_t size_of_file(const std::string& path) noexcept;
+/// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
+std::int64_t time_of_file_ns(const std::string& path) noexcept;
+
+}  // namespace detail
+
+/// Returns the paths of a list of names, taken literally. Throws setup_error if the list is empty or a shard cannot be
+/// read.
+std::vector<std::string> list_shards(const std::vector<std::string>& names,
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
+
+/// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
+/// folder cannot be read.
+std::vector<std::string> list_shards(std::string_view pattern,
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
+/// Returns the shards that a pattern names.
+inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
+/// Returns the shards that a pattern names.
+std::vector<std::string> list_shards(const std::string& pattern);
+
+/// Returns the paths of any other list of names, taken literally.
+std::vector<std::string> list_shards(std::span<const std::string> names,
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
+
+namespace detail {
+
+/// Where files are listed, and which ones of a folder count.
+struct listing_options {
+  folder_rule rule = shards_of_a_folder;
+  storage at{};
+  std::uint64_t report_after_ns = 10'000'000'000;   ///< a listing of this length is reported on stderr
+};
+
+/// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder
+/// without files. Does not ask whether names without a glob exist.
+std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o);
+
+/// Returns the files of a pattern or a list.
+template <class Names>
+std::vector<std::string> list_files(const Names& names, const listing_options& o) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
+    if (!o.at.is_local()) return list_stored(std::string_view(names), o);
+    return list_shards(std::string_view(names), o.rule);
+  } else {
+    if (!o.at.is_local()) return {names.begin(), names.end()};
+    return list_shards(names, o.rule);
+  }
+}
+
+}  // namespace detail
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/list/shard_list.ipp>
+#endif

@@ -1,0 +1,298 @@
+// Defines what shard_list.hpp declares.
+#pragma once
+
+#include <millrace/sources/list/shard_list.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/posix_files.hpp>
+#include <millrace/sources/list/brace_expansion.hpp>
+#include <millrace/sync/slow_step.hpp>
+#include <millrace/sources/list/path_glob.hpp>
+
+#include <dirent.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE bool names_a_shard(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
+                                                    ".tar.bz2", ".tar.xz", ".tar.lz4"};
+  return !name.empty() && name.front() != '.' &&
+         std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
+}
+
+MILLRACE_INLINE std::string_view local_path(std::string_view location) {
+  if (location.starts_with("file:")) {
+    location.remove_prefix(5);
+    if (location.starts_with("//")) {
+      const std::size_t path_at = location.find('/', 2);
+      const std::string_view host = location.substr(2, path_at == std::string_view::npos ? path_at : path_at - 2);
+      if (path_at == std::string_view::npos || (!host.empty() && host != "localhost"))
+        throw setup_error("'file:" + printable(location) + "' names another machine",
+                          "Write file:///path for a path on this one");
+      location.remove_prefix(path_at);
+    }
+    return location;
+  }
+  const std::size_t scheme_end = location.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                            "0123456789+.-");
+  const std::string_view rest = scheme_end == std::string_view::npos ? "" : location.substr(scheme_end);
+  if (location.starts_with("pipe:"))
+    throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
+                      "Download the shards first, or mount the storage as a file system");
+  if (scheme_end != 0 && rest.starts_with("://"))
+    throw setup_error("'" + printable(location) + "' is not a local file: the scheme '" +
+                          printable(location.substr(0, scheme_end)) + "' needs a storage",
+                      "Include millrace/adapt/remote.hpp and give the source {.storage = mr::remote()}, or "
+                      "download the files first");
+  return location;
+}
+
+MILLRACE_INLINE bool exists(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+MILLRACE_INLINE bool is_folder(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule) {
+  if (has_deep_glob(pattern)) return deep_matches(pattern, rule);
+  struct matches : ::glob_t {
+    matches() : ::glob_t() {}
+    matches(const matches&) = delete;
+    matches& operator=(const matches&) = delete;
+    ~matches() { ::globfree(this); }
+  } found;
+  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &found);
+  if (result == GLOB_NOSPACE) throw std::bad_alloc();
+  const std::string_view fixed = std::string_view(pattern).substr(0, pattern.find_first_of("*?["));
+  const std::string folder(fixed.substr(0, fixed.rfind('/') + 1));   // without a slash, npos + 1 is 0
+  if (!folder.empty() && !exists(folder)) return {};
+  if (result != 0 && result != GLOB_NOMATCH)
+    throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  if (rule.with_subfolders) std::erase_if(paths, is_folder);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Returns the files that a folder stands for.
+MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
+  if (!rule.with_subfolders) return shards_in(folder, rule);
+  std::vector<std::string> paths = files_below(folder, rule);
+  if (paths.empty())
+    throw setup_error("the folder '" + printable(folder) + "' has no files, also below it", rule.sentence);
+  return paths;
+}
+
+MILLRACE_INLINE std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
+  if (!open_folder)
+    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno),
+                   "Check its permissions");
+  std::vector<std::string> paths;
+  for (;;) {
+    errno = 0;
+    const dirent* item = ::readdir(open_folder.get());
+    if (!item) break;
+    if (rule.takes(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
+  }
+  if (errno != 0)
+    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
+  if (paths.empty())
+    throw setup_error("the folder '" + printable(folder) + "' has no shards",
+                      rule.sentence);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
+  return S_ISREG(status.st_mode) ? "" : "not a regular file";
+}
+
+/// Returns where relative paths begin, for hints.
+MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
+  if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of it";
+  if (path.starts_with('/')) return "Check the path";
+  char folder[4096];
+  return "Check the path" + (::getcwd(folder, sizeof folder)
+                                 ? "; relative paths begin at the working directory, " + printable(folder)
+                                 : std::string());
+}
+
+/// Returns a file that is there and has the same number as a missing one, with other leading zeros; empty: none.
+MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
+  constexpr const char* digits = "0123456789";
+  const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
+  if (end == 0) return {};
+  const std::size_t begin = path.find_last_not_of(digits, end - 1) + 1;
+  std::string value = path.substr(begin, end - begin);
+  value.erase(0, std::min(value.find_first_not_of('0'), value.size() - 1));
+  for (std::size_t width = value.size(); width <= 12; ++width) {
+    const std::string other = path.substr(0, begin) + std::string(width - value.size(), '0') + value + path.substr(end);
+    if (other != path && exists(other)) return other;
+  }
+  return {};
+}
+
+/// Returns a path with its last number replaced by *.
+MILLRACE_INLINE std::string glob_of(const std::string& path) {
+  constexpr const char* digits = "0123456789";
+  const std::size_t end = path.find_last_of(digits) + 1;
+  if (end == 0) return path;
+  const std::size_t begin = path.find_last_not_of(digits, end - 1) + 1;
+  return path.substr(0, begin) + "*" + path.substr(end);
+}
+
+/// Returns what to do about shards that cannot be read.
+MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
+  const auto first =
+      std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !unreadable_because(p).empty(); });
+  if (first == paths.end()) return "Check the paths";
+  if (const std::string other = with_other_zeros(*first); !other.empty())
+    return "'" + printable(other) + "' is there. Write the range with its leading zeros, as in {000..146}";
+  const std::string path = working_directory_hint(*first);
+  if (bad == paths.size()) return path;
+  return path + ". To use the shards that are there, name them by a glob such as '" +
+         printable(glob_of(*first)) + "'; indexed_shards also has .damaged_shards_at_most";
+}
+
+MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
+  if (at_most >= paths.size()) return;
+  constexpr std::size_t max_named = 3;
+  std::string named;
+  std::size_t bad = 0;
+  for (const auto& path : paths) {
+    const std::string reason = unreadable_because(path);
+    if (reason.empty()) continue;
+    if (++bad <= max_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
+  }
+  if (bad <= at_most) return;
+  throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
+                        (bad > max_named ? ", ..." : ""),
+                    advice_about(paths, bad));
+}
+
+MILLRACE_INLINE std::uint64_t size_of_file(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+MILLRACE_INLINE std::int64_t time_of_file_ns(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::vector<std::string> list_shards(const std::vector<std::string>& names,
+                                                     const detail::folder_rule& rule) {
+  if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
+  std::vector<std::string> paths;
+  paths.reserve(names.size());
+  for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
+  detail::check_readable(paths, rule.unreadable_at_most);
+  return paths;
+}
+
+MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, const detail::folder_rule& rule) {
+  std::vector<std::string> paths;
+  const auto append = [&paths](std::vector<std::string> more) {
+    for (auto& path : more) paths.push_back(std::move(path));
+  };
+  for (std::size_t at = 0; at <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    if (part.empty())
+      throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
+                        "Name at least one shard before and after each ::");
+    (void)detail::local_path(part);   // checked before the expansion, because a command may hold braces
+    for (const auto& expanded : detail::expand_braces(part)) {
+      const std::string path(detail::local_path(expanded));
+      const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
+      if (rule.leaves_out_missing && !is_glob && !detail::exists(path)) continue;
+      std::vector<std::string> matches = is_glob ? detail::glob_matches(path, rule) : std::vector<std::string>{path};
+      if (matches.empty() && !rule.leaves_out_missing)
+        throw setup_error("no file matches '" + printable(path) + "'", detail::working_directory_hint(path));
+      for (auto& match : matches) {
+        if (detail::is_folder(match)) append(detail::files_of_folder(match, rule));
+        else paths.push_back(std::move(match));
+      }
+    }
+    at = end + 2;
+  }
+  detail::check_readable(paths, rule.unreadable_at_most);
+  return paths;
+}
+
+MILLRACE_INLINE std::vector<std::string> list_shards(const std::string& pattern) {
+  return list_shards(std::string_view(pattern));
+}
+
+MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string> names,
+                                                     const detail::folder_rule& rule) {
+  return list_shards(std::vector<std::string>(names.begin(), names.end()), rule);
+}
+
+namespace detail {
+
+/// Returns whether a glob of a storage, or a folder, which ends with a slash, has this file.
+MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, const folder_rule& rule) {
+  const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
+  if (pattern.ends_with('/') && rule.with_subfolders)
+    return !last.empty() && rule.takes(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
+  if (pattern.ends_with('/')) return file.size() == pattern.size() + last.size() && rule.takes(last);
+  if (has_deep_glob(pattern)) return path_matches(pattern, file) && (!pattern.ends_with("**") || rule.takes(last));
+  return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
+}
+
+MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o) {
+  slow_step step("lists files in the storage", {.after_ns = o.report_after_ns});
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    if (part.empty())
+      throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
+                        "Name at least one shard before and after each ::");
+    for (const std::string& name : expand_braces(part)) {
+      const std::size_t glob = name.find_first_of("*?[");
+      const bool is_folder = name.ends_with('/');
+      if (glob == std::string::npos && !is_folder) {
+        const slow_step::item here(step, name);
+        if (o.rule.leaves_out_missing && !o.at->find(name)) continue;
+        names.push_back(name);
+        continue;
+      }
+      const std::size_t before = names.size();
+      const slow_step::item here(step, name);
+      for (std::string& found : o.at->list(name.substr(0, glob))) {
+        if (means(name, found, o.rule)) names.push_back(std::move(found));
+      }
+      std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+      if (names.size() == before && !o.rule.leaves_out_missing)
+        throw setup_error("the storage has no file that '" + printable(name) + "' means",
+                          is_folder ? o.rule.sentence : "Check the pattern");
+    }
+    at = end + 2;
+  }
+  return names;
+}
+
+}  // namespace detail
+
+}}  // namespace millrace

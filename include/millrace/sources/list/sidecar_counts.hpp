@@ -1,0 +1,77 @@
+// Finds out how many samples shards have, from files of other tools: for shards that cannot have a Millrace index.
+//
+//   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
+//   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
+//   if (counts[k]) plan_with(*counts[k]);              // compare with the samples read, at the end of the shard
+//
+// Looks beside each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If a wids file
+// is named, it is read, too ("url" and "nsamples"). A count on which two files disagree is unknown.
+// The offsets in these files are not even read. The offsets of wds2idx are wrong for pax headers and for long names.
+// Checking the header at each offset would amount to the scan that builds a Millrace index
+// (io/index/format/tar_index_scan.hpp).
+// Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
+// cannot be read. Threads: no shared state.
+// Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of sidecar_counts().
+struct sidecar_counts_options {
+  std::string wids_file{};   ///< path of a wids index; empty: none
+  millrace::storage storage{};   ///< where the shards are, and the files beside them
+};
+
+namespace detail {
+
+inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is no regular file.
+std::optional<std::string> small_file(const storage& at, const std::string& path,
+                                      std::size_t max_bytes = std::size_t{64} << 20);
+
+/// Returns the content of a file of JSON. Throws data_error if it has more than 64 MiB.
+std::optional<std::string> json_file(const storage& at, const std::string& path);
+
+/// Returns the count from the first line: "v1.2 <samples>".
+std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);
+
+/// Holds counts by file name. A name with two different counts has no count.
+class counts_by_name {
+ public:
+  void add(std::string_view name, std::uint64_t count);
+  const std::optional<std::uint64_t>* find(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::optional<std::uint64_t>, std::less<>> counts_;
+};
+
+counts_by_name counts_of_sizes(std::string_view text, const std::string& path);
+
+counts_by_name counts_of_wids(std::string_view text, const std::string& path);
+
+}  // namespace detail
+
+/// Returns the number of samples of each shard; nothing for a shard whose count is unknown. Throws data_error if a file
+/// is malformed, io_error if the wids file does not exist or a file cannot be read.
+std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
+                                                         const sidecar_counts_options& options = {});
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/list/sidecar_counts.ipp>
+#endif

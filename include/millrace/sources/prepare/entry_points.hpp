@@ -1,0 +1,93 @@
+// entry_points: makes the indexes of tar shards hold entry points, places in a payload where its decoder may start.
+//
+//   const auto make = [](std::string_view field, std::span<const std::byte> payload) -> std::vector<std::byte> {
+//     return field == "jpg" ? example::entries_of(payload) : std::vector<std::byte>();
+//   };
+//   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
+//   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
+//
+// indexed_shards() hands them out with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its
+// option `entries` makes them at the first start. Shards stay as they are, and so does everything that is read of them.
+// Shards whose indexes have entry points are left alone, so that an interrupted call goes on where it was. An index is
+// replaced in one step. Entries that are longer than their payload are left out.
+// Errors: those of indexed_shards(). io_error if an index cannot be written; whatever `make` throws.
+// Threads: starts its own, which call `make` at the same time.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/io/index/set/index_build.hpp>
+#include <millrace/sources/list/shard_list.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of make_entry_points().
+struct entry_points_options {
+  std::string index_folder{};     ///< folder of the index files; empty: beside each shard
+  millrace::storage storage{};    ///< where the shards are; indexes are then kept in index_folder only
+  unsigned threads = 0;           ///< 0: one for each usable core
+  bool show_progress = true;      ///< prints progress to stderr if it takes over a second
+};
+
+/// The entry points in the indexes of shards.
+struct entry_points {
+  std::uint64_t shards = 0;            ///< with entry points, or looked at and without any
+  std::uint64_t made = 0;              ///< of these, the ones that this call made
+  std::uint64_t samples = 0;           ///< of all shards
+  std::uint64_t damaged_samples = 0;   ///< read by this call, and left without entry points
+  std::uint64_t fields = 0;            ///< with entry points
+  std::uint64_t bytes = 0;             ///< of all entry points and their checksums
+  std::uint64_t shard_bytes = 0;       ///< of the shards
+
+  /// Adds what other shards have.
+  entry_points& operator+=(const entry_points& other) noexcept {
+    shards += other.shards;
+    made += other.made;
+    samples += other.samples;
+    damaged_samples += other.damaged_samples;
+    fields += other.fields;
+    bytes += other.bytes;
+    shard_bytes += other.shard_bytes;
+    return *this;
+  }
+  /// Returns their size as a share of the shards.
+  double share() const noexcept {
+    return shard_bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(shard_bytes) : 0;
+  }
+};
+
+namespace detail {
+
+/// Makes what is missing for these shards.
+entry_points add_entry_points(const std::vector<std::string>& shards, const entry_maker& make,
+                              const entry_points_options& o);
+
+}  // namespace detail
+
+/// Makes the entry points that are missing in the indexes of shards, and the indexes too. `names` is a pattern or a
+/// list, as for list_shards(). `make(field, payload)` returns the entry points of a payload, or nothing.
+template <class Names>
+entry_points make_entry_points(
+    const Names& names,
+    const std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>& make,
+    const entry_points_options& options = {}) {
+  const detail::listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
+  return detail::add_entry_points(detail::list_files(names, listing), make, options);
+}
+
+/// Returns what the index of a shard has; nothing if there is no index that fits. Throws io_error if the shard or the
+/// index cannot be read.
+entry_points entry_points_of(const std::string& shard, const std::string& index_folder = {});
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/prepare/entry_points.ipp>
+#endif

@@ -1,0 +1,44 @@
+// Defines what entry_points.hpp declares.
+#pragma once
+
+#include <millrace/sources/prepare/entry_points.hpp>
+
+#include <unistd.h>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE entry_points entry_points_in(const shard_index& index) noexcept {
+  const entry_table& entries = index.entries();
+  return {.shards = entries.made, .samples = index.samples(), .fields = entries.fields(), .bytes = entries.bytes(),
+          .shard_bytes = index.identity().size_bytes};
+}
+
+MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& shards, const entry_maker& make,
+                                              const entry_points_options& o) {
+  const index_file_options files{.cache_folder = o.index_folder, .storage = o.storage};
+  if (!files.keeps())
+    throw setup_error("the indexes of shards of a storage cannot be kept beside them",
+                      "Set entry_points_options::index_folder, or copy the shards to the local disk first");
+  const shard_indexes all = build_indexes(
+      shards, {.files = files, .threads = o.threads, .progress_file = o.show_progress ? STDERR_FILENO : -1,
+               .entries = make});
+  if (all.counts.not_kept > 0)
+    throw io_error(std::to_string(all.counts.not_kept) + " of " + std::to_string(shards.size()) +
+                       " indexes cannot be kept; the first: " + all.why_not_kept,
+                   "Check the folder of the indexes, or name another one");
+  entry_points found{.made = all.counts.entries_made, .damaged_samples = all.counts.entries_unreadable};
+  for (const auto& index : all.indexes) found += entry_points_in(*index);
+  return found;
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE entry_points entry_points_of(const std::string& shard, const std::string& index_folder) {
+  const detail::loaded_index known = detail::load_index(detail::index_path(shard, {.cache_folder = index_folder}),
+                                                        detail::identify_shard(shard));
+  return known.state == detail::index_file_state::good ? detail::entry_points_in(known.index) : entry_points();
+}
+
+}}  // namespace millrace

@@ -1,0 +1,59 @@
+// Writes a set index: one small file that tells of all shards of a set, so that a start need not ask for each of them.
+//
+//   auto told = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
+//   std::printf("%zu shards, %llu samples\n", told.shards, static_cast<unsigned long long>(told.samples));
+//   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
+//   auto flow = mr::indexed_shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
+//
+// The file has the size of each shard, the number of its samples, the digest of its members and, from a storage, the
+// version. A local set has no versions; where it is copied to, its shards are asked for when they are first read.
+// Indexes are made where there are none. Shards that cannot have an index, compressed or damaged, are left out.
+// Errors: those of indexed_shards(); io_error if the file cannot be written.
+// Threads: starts its own and waits for them.
+// Format: io/index/format/set_index.hpp.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+#include <millrace/sources/list/shard_list.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of write_set_index().
+struct write_set_index_options {
+  std::string index_folder{};    ///< folder of the index files; empty: beside each shard
+  millrace::storage storage{};   ///< where the shards are
+  bool show_progress = true;     ///< prints progress to stderr if it takes over a second
+};
+
+/// The numbers of a set index.
+struct set_index_totals {
+  std::size_t shards = 0;
+  std::size_t left_out = 0;   ///< shards that cannot have an index
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;    ///< of the shards
+};
+
+namespace detail {
+
+set_index_totals write_set_index_of(const std::vector<std::string>& shards, const std::string& path,
+                                    const write_set_index_options& options);
+
+}  // namespace detail
+
+/// Writes the set index of the shards to a local file. `names` is a pattern or a list, as for list_shards().
+template <class Names>
+set_index_totals write_set_index(const Names& names, const std::string& path,
+                                 const write_set_index_options& options = {}) {
+  return detail::write_set_index_of(detail::list_files(names, {.at = options.storage}), path, options);
+}
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/prepare/write_set_index.ipp>
+#endif

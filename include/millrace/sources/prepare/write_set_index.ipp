@@ -1,0 +1,30 @@
+// Defines what write_set_index.hpp declares.
+#pragma once
+
+#include <millrace/sources/prepare/write_set_index.hpp>
+
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/index/set/shard_heads.hpp>
+
+#include <unistd.h>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::string>& shards, const std::string& path,
+                                                    const write_set_index_options& options) {
+  const set_index index = make_set_index(
+      shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage},
+               .progress_file = options.show_progress ? STDERR_FILENO : -1});
+  set_index_totals all{.shards = index.shards().size(), .left_out = shards.size() - index.shards().size()};
+  for (const set_index_shard& s : index.shards()) {
+    all.samples += s.samples;
+    all.bytes += s.size_bytes;
+  }
+  millrace::atomic_file file(path);
+  file.append(bytes_of(index.text()));
+  file.commit();
+  return all;
+}
+
+}}}  // namespace millrace::detail

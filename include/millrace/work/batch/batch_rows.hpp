@@ -1,0 +1,128 @@
+// The last segment as far as the types of its samples and columns do not matter: where errors go, how rows that have no
+// sample are filled, how a batch is closed.
+//
+//   class my_segment : public mr::detail::batch_rows { ... };   // says how a row of its columns is copied or cleared
+//   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
+//   rows_done(batch, 2);                                 // closes the batch if these are the last
+//
+// It is no template, so that a flow does not compile it anew.
+// Errors: kept with the batch. Threads: any worker calls fail() and rows_done().
+#pragma once
+
+#include <millrace/base/aligned_allocator.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/measure/meters/phase_times.hpp>
+#include <millrace/sync/batch_ring.hpp>
+#include <millrace/work/segment/batch_borders.hpp>
+#include <millrace/work/segment/stage_passages.hpp>
+#include <millrace/work/batch/damage_rule.hpp>
+#include <millrace/work/segment/final_segment.hpp>
+#include <millrace/work/schedule/worker_segment.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A sample on its way to its row.
+struct row_ticket {
+  std::uint64_t position = 0;
+  std::size_t map_at_work = 0;
+  std::size_t bytes = 0;   ///< held by the input
+  std::uint64_t digest = 0;
+  bool unreadable = false, end_of_run = false;   ///< why there is no item
+  record origin{};
+};
+
+/// A sample that was taken while there were no slots; the segment adds what is typed.
+struct early_row {
+  virtual ~early_row() = default;
+  std::exception_ptr error{};
+};
+
+/// The memory of a worker for the rows that it makes at once; the segment adds what is typed.
+struct worker_rows {
+  virtual ~worker_rows() = default;
+};
+
+/// The rows of the batches of a last segment.
+class batch_rows : public worker_segment, public final_segment {
+ public:
+  struct options {
+    std::size_t rows = 1;   ///< rows of a batch
+    bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
+    bool keys = false;   ///< keeps the keys of its rows with each batch
+    std::size_t max_workers = 1;   ///< number of workers
+    executor* workers = nullptr;   ///< null: advance() does the work
+    std::size_t ring_capacity = 64;   ///< samples in the input, at least
+    batch_ring* batches = nullptr;
+    batch_borders borders{};
+    stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
+    const damage_rule* damaged = nullptr;   ///< null: damage is an error
+  };
+
+  using worker_segment::add_to;
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+  void start() override {}
+  void space_freed() noexcept override { open_slots(); }   // a slot was freed
+  dispatcher& tickets() noexcept override { return *dispatcher_; }
+  std::exception_ptr early_damage() const noexcept override { return first_early_damage_; }
+
+ protected:
+  static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
+
+  /// Facts about the columns and the maps.
+  struct row_kind {
+    std::size_t together;    ///< the preferred claim
+    const char* rendering;   ///< the name of rendering, beside that of the maps; null: there are no maps
+  };
+
+  batch_rows(const options& o, const row_kind& kind);
+  ~batch_rows() override = default;
+
+  std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
+    return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
+  }
+  /// Whether a slot says which of its rows are valid and which are copies.
+  bool has_flags() const noexcept { return damaged_.goes_on() || rows_.pad_last; }
+
+  /// Returns the current exception with the location of the sample.
+  std::exception_ptr located(const row_ticket& of) const noexcept;
+  /// Keeps the current exception with the batch: as its error, or as a damaged row.
+  void fail(std::uint64_t batch, row_ticket& of) noexcept;
+  /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
+  bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
+  /// Reports `count` finished rows. Closes the batch if these are its last.
+  void rows_done(std::uint64_t batch, std::size_t count) noexcept;
+
+  const options rows_;
+  const damage_rule damaged_;
+  std::vector<std::unique_ptr<early_row>> early_{};   // by position; once the workers run, none is added
+  std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
+  aligned_vector<phase_times> phases_;   // by worker
+
+ private:
+  /// Pads ragged columns and moves them together; returns the used part of the slot.
+  virtual batch_extent close_columns(std::byte* base, std::size_t rows) const noexcept = 0;
+  virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
+  virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;
+  virtual void clear_row(std::byte* base, std::size_t row) const noexcept = 0;
+
+  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
+  void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept;
+  void set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept;
+
+  const char* const rendering_name_;
+  std::uint64_t early_damaged_ = 0;
+  std::exception_ptr first_early_damage_{};
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/batch/batch_rows.ipp>
+#endif

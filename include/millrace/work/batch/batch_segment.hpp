@@ -1,0 +1,301 @@
+// The last segment: runs the remaining maps and renders each sample directly into its row of a slot.
+//
+//   using columns = mr::detail::columns<&example::pixels, &example::label>;
+//   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
+//   std::uint64_t p = 0;
+//   do last.tickets().wait_for_available(p);
+//   while (!last.make_early(p++));   // the lowest position that has an item fixes all shapes; it is rendered later
+//   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is known now
+//   last.open_slots();
+//
+// Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples
+// continue. If the damage_rule takes the error, the sample's row is filled when the batch is closed.
+// Threads: workers call run(). One thread calls make_early(), before open_slots(). Costs: no allocation per sample.
+#pragma once
+
+#include <millrace/item/column/columns.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/work/batch/batch_rows.hpp>
+#include <millrace/work/batch/no_mixer.hpp>
+#include <millrace/work/schedule/dispatcher.hpp>
+#include <millrace/work/segment/final_segment.hpp>
+#include <millrace/work/segment/fused_maps.hpp>
+#include <millrace/work/segment/ticket_input.hpp>
+
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Runs `Maps` on samples and renders the results into the columns of a batch.
+template <class Maps, class Columns>
+class batch_segment final : public batch_rows {
+ public:
+  using input = typename Maps::input;
+  using item = typename Columns::item;
+  using mixer = typename mixer_of<Columns>::type;
+
+  struct options {
+    batch_rows::options batch{};
+    typename mixer::options mixing{};
+  };
+
+  [[gnu::cold]] batch_segment(Maps chain, const options& o)
+      : batch_rows(o.batch, {.together = together, .rendering = Maps::maps > 0 ? Columns::rendering : nullptr}),
+        maps_(std::move(chain)),
+        input_({.capacity = rows_.ring_capacity, .group = rows_.rows, .drop_partial = rows_.drop_last,
+                .batches = rows_.batches, .borders = rows_.borders, .passages = rows_.passages}),
+        mixer_(o.mixing) {
+    for (auto& of_worker : groups_) of_worker.reset(new group_memory);
+    input_.connect(*dispatcher_);
+  }
+
+  /// Returns the sink that the producer puts samples into.
+  sample_sink<input>& entrance() noexcept { return input_; }
+  std::size_t batch_bytes() const override { return columns_.batch_bytes(); }
+  std::string describe() const override { return columns_.describe(); }
+  /// Returns the columns; their shapes are fixed once make_early() has returned true.
+  const Columns& layout() const noexcept { return columns_; }
+
+  /// Makes the item of a position, and fixes all shapes. Call it once that position is available. Throws the error of
+  /// the sample, with its location.
+  [[gnu::cold]] bool make_early(std::uint64_t position) override {
+    row_ticket context{position};
+    std::unique_ptr<early_row> taken(new early_item(input_.take(position, context.bytes)));
+    early_.push_back(std::move(taken));
+    early_item& early = early_at(position);
+    sample<input>& s = early.taken;
+    input_.freed(1, context.bytes);
+    const bool in_later_epoch = s.epoch > early_at(0).taken.epoch;
+    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.item.error(), in_later_epoch);
+    if (!s.item && s.what != sample<input>::kind::failed) return false;
+    try {
+      if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.item.error());
+      s.keep_origin();
+      context.origin = s.origin;
+      early.made.emplace(
+          maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
+      s.item.reset();
+      context.map_at_work = rendering;
+      columns_.fix_shapes(*early.made, rows_.rows, has_flags());
+    } catch (...) {
+      early.made.reset();
+      s.item.reset();
+      early.error = located(context);
+      if (s.what != sample<input>::kind::failed && damaged_.takes(early.error))
+        return add_early_damage(early.error, in_later_epoch);
+      std::rethrow_exception(early.error);
+    }
+    return true;
+  }
+
+  /// Assigns free slots to the next batches and raises the limit of the workers.
+  void open_slots() override {
+    if constexpr (mixer::mixes) mixer_.start(columns_, *rows_.batches);
+    dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
+  }
+
+  /// Renders the rows of one claim.
+  void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
+    const trace_range work("decode");
+    const std::uint64_t batch = first / rows_.rows;
+    group_sums sums;
+    phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
+    auto& memory = static_cast<group_memory&>(*groups_[worker]);
+    for (std::size_t done = 0; done < count; done += group_rows, look = nullptr) {
+      if (count > together && done % fetched_rows == 0)
+        fetch_ahead(first + done, std::min(fetched_rows, count - done));
+      render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, look}, sums);
+    }
+    input_.freed(count - sums.early, sums.bytes);
+    rows_.batches->add_digest(batch, sums.digest);
+  }
+  /// Reports the rows of one claim, and closes the batch if these are its last.
+  void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
+
+ private:
+  /// Prefetches the records of some rows. Another core read them long ago, so it is better to wait for all at once.
+  /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
+  [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
+    if constexpr (requires(const input& i) { i.prefetch_head(); }) {
+      if (first < early_.size()) return;   // samples that were taken early
+      for (std::size_t i = 0; i < count; ++i)
+        if (const auto& next = input_.peek(first + i).item) next->prefetch_head();
+      for (std::size_t i = 0; i < count; ++i)
+        if (const auto& next = input_.peek(first + i).item) next->prefetch_fields();
+    }
+  }
+
+  static constexpr std::size_t together = Columns::together;
+  // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
+  static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
+
+  // Cheap tickets are prefetched so many at once: enough to keep the memory busy, and few enough for the cache.
+  static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
+
+  /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
+  struct alignas(64) group_memory final : worker_rows {
+    std::optional<item> items[group_rows];
+    row_ticket contexts[group_rows];
+  };
+  struct group {
+    std::uint64_t batch, first;
+    std::size_t count;
+    group_memory& rows;
+    phase_times* look;   // null: the times are not measured
+  };
+  struct early_item final : early_row {
+    explicit early_item(sample<input>&& s) : taken(std::move(s)) {}
+    sample<input> taken;   // without its item
+    std::optional<item> made{};
+  };
+  struct group_sums {
+    std::size_t early = 0;   // taken by make_early()
+    std::size_t bytes = 0;   // held by the inputs
+    std::uint64_t digest = 0;
+  };
+
+  batch_extent close_columns([[maybe_unused]] std::byte* base,
+                             [[maybe_unused]] std::size_t rows) const noexcept override {
+    if constexpr (Columns::ragged > 0) return columns_.close(base, rows);
+    else return {};
+  }
+  std::span<std::uint8_t> flags_at(std::byte* base) const noexcept override { return columns_.flags(base); }
+  void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept override {
+    columns_.copy_row(base, from, to);
+  }
+  void clear_row(std::byte* base, std::size_t row) const noexcept override { columns_.clear_row(base, row); }
+
+  /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
+  void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
+    scratch& memory = scratch_[worker];
+    worker_times& times = dispatcher_->times(worker);
+    const auto& [batch, first, count, rows, look] = of;
+    const std::uint64_t start = look ? steady_now_ns() : 0;
+    auto& [items, contexts] = rows;
+    for (std::size_t i = 0; i < count; ++i) contexts[i] = row_ticket{.position = first + i};
+    std::size_t early = 0;
+    if (first < early_.size()) [[unlikely]] {
+      early = take_early(of);
+      sums.early += early;
+    }
+    for (std::size_t i = early; i < count; ++i) {
+      times.at(first + i);
+      try {
+        prepare(memory, batch, contexts[i], items[i]);
+      } catch (...) {
+        items[i].reset();   // an item of another shape would be written beyond its row
+        fail(batch, contexts[i]);
+      }
+      sums.bytes += contexts[i].bytes;
+    }
+    const std::uint64_t mapped = look ? steady_now_ns() : 0;
+    std::byte* const base = rows_.batches->data(batch);
+    for (std::size_t i = 0; i < count;) {
+      // Consecutive samples that did not fail lie in consecutive rows.
+      const item* run[group_rows];
+      std::size_t n = 0;
+      while (i + n < count && items[i + n]) {
+        run[n] = &*items[i + n];
+        ++n;
+      }
+      times.at(first + i);
+      if (n > 0) render_run(memory, {batch, base, run, contexts + i, n});
+      i += n + 1;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      sums.digest += contexts[i].digest;
+      contexts[i].origin = {};
+      items[i].reset();
+    }
+    if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
+  }
+
+  void prepare(scratch& memory, std::uint64_t batch, row_ticket& context, std::optional<item>& out) {
+    const auto s = input_.use(context.position, context.bytes);
+    if (!enter(batch, context, *s)) return;
+    out.emplace(maps_(std::move(*s->item), {.epoch = s->pass, .sample = s->id}, memory, context.map_at_work));
+    context.map_at_work = rendering;
+    columns_.check_shapes(*out);
+  }
+
+  /// Enters what the batch keeps of a sample. Returns false for a void row.
+  [[gnu::always_inline]] bool enter(std::uint64_t batch, row_ticket& context, sample<input>& s) {
+    if (row_of(batch, context) == 0) rows_.batches->set_epoch(batch, s.epoch);
+    if (s.what == sample<input>::kind::void_row) {
+      rows_.batches->add_void_rows(batch, 1);
+      return false;
+    }
+    if (s.item.is_error()) [[unlikely]] {
+      context.unreadable = s.what == sample<input>::kind::damaged;
+      context.end_of_run = !context.unreadable;
+      std::rethrow_exception(s.item.error());
+    }
+    if constexpr (mixer::mixes) mixer_.set_epoch(batch, s.epoch);   // a void row has no epoch
+    context.digest = s.digest;
+    s.keep_origin();
+    context.origin = std::move(s.origin);
+    if (rows_.keys) rows_.batches->keys(batch).set(row_of(batch, context), context.origin.key());
+    return true;
+  }
+
+  /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
+  /// (Never inlined, because hardly any group has some.)
+  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of) noexcept {
+    auto& [items, contexts] = of.rows;
+    std::size_t i = 0;
+    for (; i < of.count && of.first + i < early_.size(); ++i) {
+      early_item& early = early_at(of.first + i);
+      try {
+        if (enter(of.batch, contexts[i], early.taken)) {
+          if (early.error) std::rethrow_exception(early.error);
+          items[i] = std::move(early.made);
+        }
+      } catch (...) {
+        fail(of.batch, contexts[i]);
+      }
+      early.made.reset();
+      contexts[i].map_at_work = rendering;
+    }
+    return i;
+  }
+
+  /// Items that are made, of consecutive rows.
+  struct made_rows {
+    std::uint64_t batch;
+    std::byte* base;
+    const item* const* items;
+    row_ticket* contexts;
+    std::size_t count;
+  };
+
+  void render_run(scratch& memory, const made_rows& of) noexcept {
+    const std::size_t row = row_of(of.batch, of.contexts[0]);
+    try {
+      columns_.render({of.items, of.count}, of.base, row, memory);
+      if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row, of.count);
+      return;
+    } catch (...) {
+      if (of.count == 1) return fail(of.batch, of.contexts[0]);
+    }
+    // One of several rows failed. Rendered one by one, each row shows whether it is the one.
+    for (std::size_t i = 0; i < of.count; ++i) {
+      try {
+        columns_.render({of.items + i, 1}, of.base, row + i, memory);
+        if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row + i, 1);
+      } catch (...) {
+        fail(of.batch, of.contexts[i]);
+      }
+    }
+  }
+
+  early_item& early_at(std::uint64_t position) const noexcept {
+    return static_cast<early_item&>(*early_[position]);
+  }
+
+  const Maps maps_;
+  Columns columns_;
+  ticket_input<input> input_;
+  [[no_unique_address]] mixer mixer_;
+};
+
+}}}  // namespace millrace::detail

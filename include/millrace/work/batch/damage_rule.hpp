@@ -1,0 +1,51 @@
+// Which errors of samples are damage that a run goes on from, and where a replaced row comes from.
+//
+//   const mr::detail::damage_rule rule{.policy = mr::damage::replace, .donor_step = 12};
+//   if (!rule.takes(error)) return false;                     // the error of a stage, with its location
+//   const auto good = [&](std::size_t row) { return valid[row] != 0; };
+//   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row of row 17's lane, or row 17
+//
+// Errors: those of add_early(). Threads: immutable.
+#pragma once
+
+#include <millrace/item/on_damage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The policy of a session, as its last segment needs it.
+struct damage_rule {
+  damage policy = damage::fail;
+  std::size_t donor_step = 1;   ///< distance of two rows of the same lane
+  std::uint64_t in_a_row = 0;   ///< limit of damaged samples before the first good one
+  std::vector<std::string> stages{};
+
+  /// Returns whether the run goes on from damage.
+  bool goes_on() const noexcept { return policy != damage::fail; }
+  /// Returns whether this error of a stage is damage.
+  bool takes(const std::exception_ptr& located) const noexcept;
+  /// Counts a damaged sample before the first good one. Throws data_error if they are too many, or if a whole epoch
+  /// has gone by without a good one.
+  void add_early(std::uint64_t& count, const std::exception_ptr& located, bool epoch_is_over) const;
+
+  /// Returns the nearest row of the same lane that is good, the earlier of two; `row` itself if there is none.
+  template <class Good>
+  std::size_t donor_of(std::size_t row, std::size_t rows, const Good& good) const {
+    for (std::size_t away = donor_step; away <= row || row + away < rows; away += donor_step) {
+      if (away <= row && good(row - away)) return row - away;
+      if (row + away < rows && good(row + away)) return row + away;
+    }
+    return row;
+  }
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/batch/damage_rule.ipp>
+#endif

@@ -1,0 +1,114 @@
+// Mixes the rows of batches in pairs while they are rendered: whichever worker makes the second row of a pair mixes it.
+//
+//   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
+//   mixer.start(layout, ring);                 // once the shapes are fixed and the ring has its slots
+//   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
+//   mixer.rendered(batch, base, 4, 8);         // after it: rows 4 to 11 are there
+//
+// A row that is not reported, because its sample is damaged or there is none, leaves its partner as it is.
+// Errors: setup_error from start(), if rows have no height and width, and cutmix needs them.
+// Threads: any number of workers. Costs: an atomic exchange for each row; nothing is allocated after start().
+#pragma once
+
+#include <millrace/device/mix_pixels.hpp>
+#include <millrace/item/column/mixed_columns.hpp>
+#include <millrace/order/batch_numbers.hpp>
+#include <millrace/stages/mix_rows.hpp>
+#include <millrace/sync/batch_ring.hpp>
+#include <millrace/work/batch/no_mixer.hpp>
+
+#include <atomic>
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Mixes the rows of batches with `Columns`.
+template <class Columns>
+class row_mixer {
+ public:
+  static constexpr bool mixes = true;
+
+  struct options {
+    std::optional<pair_rule> rule{};
+    mix_rows_options settings{};
+    std::uint64_t seed = 0, stage = 0;   // of the draws
+    batch_numbers numbers{};
+  };
+
+  explicit row_mixer(options o) : options_(std::move(o)) {}
+
+  /// Allocates its memory, unless it has been started. Throws setup_error if the rows cannot be cut.
+  void start(const Columns& columns, batch_ring& batches) {
+    if (batches_) return;
+    batches_ = &batches;
+    columns_ = &columns;
+    grid_ = checked_grid_of(columns.pixels_shape());
+    slots_ = batches.count();
+    arrived_ = std::make_unique<std::atomic<std::uint32_t>[]>(slots_ * options_.numbers.rows);
+    epochs_ = std::make_unique<std::atomic<std::uint64_t>[]>(slots_);
+  }
+
+  /// Notes the epoch of the samples of a batch. The workers of one batch all say the same.
+  void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept {
+    epochs_[batch % slots_].store(epoch, std::memory_order_relaxed);
+  }
+
+  /// Takes over rows that were rendered. Mixes them if their partners are there.
+  void rendered(std::uint64_t batch, std::byte* base, std::size_t row, std::size_t count) noexcept {
+    for (const std::size_t end = row + count; row < end; ++row) {
+      columns_->start_row(base, row);
+      const std::size_t stride = options_.numbers.own_stride();
+      const std::size_t first = row / stride % 2 == 0 ? row : row - stride, second = first + stride;
+      if (second >= options_.numbers.rows) continue;
+      // A batch has its own mark, so that nothing need be reset when its slot is used again.
+      const auto mark = static_cast<std::uint32_t>(batch / slots_ + 1);
+      auto& arrived = arrived_[batch % slots_ * options_.numbers.rows + first];
+      if (arrived.exchange(mark, std::memory_order_acq_rel) == mark) mix(batch, base, {first, second});
+    }
+  }
+
+ private:
+  void mix(std::uint64_t batch, std::byte* base, const typename Columns::pair& rows) noexcept {
+    const batch_numbers& numbers = options_.numbers;
+    const batch_number in = numbers.epoch_batches > 0
+                                ? numbers.of(batch)
+                                : numbers.of(batch, epochs_[batch % slots_].load(std::memory_order_relaxed),
+                                             batches_->epoch_start_of(batch));
+    if (in.epoch >= options_.settings.off_epoch) return;
+    rng random({.seed = options_.seed, .epoch = in.epoch, .sample = numbers.position(in, rows.first),
+                .stage = options_.stage});
+    const pair_mix how = options_.rule->draw(random, {.width = grid_.width, .height = grid_.height});
+    if (!how.mixes) return;
+    columns_->pair_rows(base, rows, how.row, how.lambda);
+    if (options_.settings.deferred) return;
+    mix_pixels(columns_->pixels(base, rows.first).data(), columns_->pixels(base, rows.second).data(), grid_, how.row);
+  }
+
+  template <std::size_t Rank>
+  row_grid checked_grid_of(const std::array<std::size_t, Rank>& shape) const {
+    const row_grid g = grid_of(shape, options_.settings.layout.value_or(usual_layout<typename Columns::pixel>));
+    const auto is_side = [](std::size_t side) { return side >= 1 && side <= max_side; };
+    if (options_.rule->cuts() && (Rank == 1 || !is_side(g.height) || !is_side(g.width)))
+      throw setup_error("cutmix cuts boxes out of rows: got rows of shape " + to_string(shape) +
+                            ", expected a height and a width of 1 to " + std::to_string(max_side),
+                        "Use mixup alone, or rows of two or three dimensions; .layout names the order of their axes");
+    return g;
+  }
+
+  static constexpr std::size_t max_side = 65'535;
+
+  const options options_;
+  const Columns* columns_ = nullptr;
+  batch_ring* batches_ = nullptr;
+  row_grid grid_{};
+  std::size_t slots_ = 0;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // for each slot and first row, the mark of its last batch
+  std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // of the batch in each slot
+};
+
+template <auto Pixels, auto Label, auto... Members>
+struct mixer_of<mixed_columns<Pixels, Label, Members...>> {
+  using type = row_mixer<mixed_columns<Pixels, Label, Members...>>;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,70 @@
+// Runs tasks on oneTBB's workers, in an arena of its own. The only header that includes oneTBB.
+//
+//   mr::detail::arena_executor workers({.workers = 8});
+//   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
+//
+// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
+// caller is the trainer, which does not join in. A global_control with a large limit makes oneTBB start all workers.
+// The executor holds it for its whole life. Each session is bounded by its own arena. oneTBB never ends a thread. It
+// starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
+// many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
+// process. So all executors set the same one, far above any useful number.
+// Why a second arena: a queued task wakes the threads of its arena, which look for other tasks for a while. If
+// there are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). So their arena is small.
+// Why cores are left after each task: oneTBB's threads are the process's, and other work of the user runs on them.
+// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
+#pragma once
+
+#include <millrace/work/schedule/executor.hpp>
+
+#if !__has_include(<oneapi/tbb/version.h>)
+#error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
+#endif
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Runs tasks on oneTBB's workers.
+class arena_executor final : public executor {
+ public:
+  explicit arena_executor(const arena_options& o);
+
+  /// Returns true: the stages of a session share these workers.
+  bool shared() const noexcept override { return true; }
+  /// Returns how many cores the workers share; 0: each has one.
+  std::size_t cores() const noexcept override { return shared_cores_; }
+  /// Queues a task for the worker with this index and returns at once.
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
+
+  /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
+  /// not join in.
+  static std::size_t max_threads(std::size_t workers) noexcept {
+    const std::size_t cores = std::thread::hardware_concurrency();
+    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // places of both arenas
+  }
+
+ private:
+  /// Cores of tasks, and those of the threads of this process.
+  struct core_choice {
+    std::vector<unsigned> tasks, process;
+  };
+
+  const std::size_t shared_cores_;
+  tbb::global_control limit_;
+  tbb::task_arena arena_;
+  tbb::task_arena few_;   // with a place for each shared core; for the first workers of a single stage
+  std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/schedule/arena_executor.ipp>
+#endif

@@ -1,0 +1,175 @@
+// Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
+//
+//   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
+//       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
+//   d->attach(&executor);
+//   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
+//   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
+//
+// A ticket is a position: ticket t is row t % B of batch t / B, whichever worker runs it. So the order never depends
+// on the number of workers. Tickets below min(available, limit) are claimable. A claim takes the preferred number of
+// tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses a
+// multiple of `group` (a batch).
+// A worker that finds nothing to claim stays for a millisecond, asleep, and then leaves. The thread that raises one of
+// the two counters wakes workers, or starts them again. Staying costs less: oneTBB lets a thread that leaves look for
+// other tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its
+// place. The number of active workers may change at any time. A worker that becomes inactive finishes its current claim
+// and leaves.
+// If there are more workers than cores, only as many are active as the cores have time for: workers that share a core
+// spoil each other's cache. A worker that waits in its callable needs no core, and another one is active instead.
+//
+// Threads: any thread may call any member.
+// Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
+// stop() and join() no worker is at work.
+#pragma once
+
+#include <millrace/base/aligned_allocator.hpp>
+#include <millrace/measure/meters/worker_times.hpp>
+#include <millrace/sync/doorbell.hpp>
+#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/segment.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The work that a dispatcher runs on its tickets.
+class dispatcher_work {
+ public:
+  virtual ~dispatcher_work() = default;
+  /// Runs tickets first .. first + count - 1 as the worker with this index. No other thread is that worker meanwhile.
+  virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
+  /// Passes on the tickets that this worker ran, which are counted by now.
+  virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
+};
+
+/// Hands claims to workers.
+class dispatcher final : public worker_task,
+                               public ticket_gate,
+                               public std::enable_shared_from_this<dispatcher> {
+ public:
+  struct options {
+    std::size_t max_workers = 1;   ///< number of workers
+    std::size_t together = 1;   ///< preferred claim, in tickets
+    std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
+    std::int64_t stay_ns = 1'000'000;   ///< how long a worker stays that finds nothing to claim
+  };
+
+  /// `work` must outlive the last task, see join().
+  dispatcher(dispatcher_work& work, options o);
+
+  /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
+  void attach(executor* e) noexcept;
+
+  /// Makes the tickets below `tickets` available: they have their input.
+  void set_available(std::uint64_t tickets) override;
+  /// Raises the limit: tickets below `tickets` have space for their result. A lower value has no effect.
+  void set_limit(std::uint64_t tickets);
+  /// Returns the number of tickets that have their input.
+  std::uint64_t available() const noexcept override { return available_.load(); }
+  void set_last() noexcept override;
+  /// Blocks until this ticket is available, whether or not it may be claimed. Returns false if it never will be. One
+  /// thread may call it, with tickets that do not decrease.
+  bool wait_for_available(std::uint64_t ticket);
+
+  /// Returns the times of a worker, which it tells for waits() at which ticket of its claim it is.
+  worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
+
+  /// Runs one claim on the calling thread. Returns false if nothing is claimable.
+  bool advance();
+
+  /// Makes the first `count` workers active, and the others inactive; at least 1, at most all. From then on the number
+  /// no longer follows the cores. Has no effect if the stage runs on threads of its own.
+  void set_active(std::size_t count);
+
+  /// Makes all workers leave after their current claim. Does not wait.
+  void stop() noexcept;
+  /// Blocks until no worker is at work. Call it after stop().
+  void join() noexcept;
+
+  /// Returns the nanoseconds that all workers spent at work, in sum.
+  std::uint64_t busy_ns() const noexcept;
+  /// Returns the times and event counts of all workers.
+  stage_figures figures(std::string name, std::uint64_t now_ns) const;
+
+  /// Returns the state of the workers as text:
+  ///   "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
+  std::string waits(std::uint64_t now_ns) const;
+  /// Adds the latest spans of each worker to a timeline.
+  void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
+
+  /// Runs claims as worker `index` until nothing comes for a while, the worker is inactive, or its turn is over.
+  void run_as_worker(std::size_t index) noexcept override;
+
+ private:
+  static constexpr std::uint64_t turn_ns = 5'000'000;
+  static constexpr std::uint64_t cheap_ns = 20'000;
+  static constexpr std::uint64_t fit_interval_ns = 50'000'000, never = ~std::uint64_t{0};
+
+  struct alignas(64) worker {
+    std::size_t at_once = 1;
+    bool taken = false;   // guarded by mutex_
+    std::unique_ptr<worker_times> times{};
+  };
+
+  bool on_workers() const noexcept { return executor_ && executor_->shared(); }
+
+  std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
+  std::uint64_t batch_of(std::uint64_t ticket) const noexcept;
+  /// Returns the missing half of a ticket: space or input.
+  worker_times::waits_for what_is_missing() const noexcept;
+
+  /// Returns the claimable tickets from `head` on. Tickets wait until the preferred claim is complete, except at the
+  /// end of a group: groups are always filled up.
+  std::uint64_t claimable(std::uint64_t head) const noexcept;
+
+  /// Doubles the claim for cheap tickets, so that claiming costs nothing. Halves it for expensive tickets, so that the
+  /// workers finish evenly.
+  void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept;
+
+  /// From time to time, makes as many workers active as the cores have time for.
+  void fit_to_cores(std::uint64_t now) noexcept;
+  /// Makes the first `count` workers active; at least 1, at most all. Under mutex_.
+  void open_first(std::size_t count, std::uint64_t now) noexcept;
+
+  /// Wakes or starts workers while there is something to claim.
+  void kick();
+  /// Lets a worker sleep until it is woken. Returns false if it has to leave instead.
+  bool stay(std::size_t index, std::uint64_t now) noexcept;
+  /// Notes whether kick() has nobody to wake or to start. Under mutex_.
+  void note_all_taken() noexcept;
+  bool submit(std::size_t index) noexcept;
+  void leave(std::size_t index, std::uint64_t now) noexcept;
+
+  dispatcher_work* const work_;
+  const options options_;
+  std::size_t max_at_once_ = 1;
+  executor* executor_ = nullptr;
+
+  alignas(64) std::atomic<std::uint64_t> head_{0};
+  alignas(64) std::atomic<std::uint64_t> available_{0};
+  std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::uint64_t> awaited_{0};   // ticket of the latest wait_for_available()
+  std::atomic<bool> stopped_{false}, last_known_{false};
+  std::atomic<std::size_t> open_;   // written under mutex_
+  std::atomic<bool> all_taken_{false};
+  std::atomic<std::uint64_t> fit_due_ns_{never};
+  std::mutex mutex_;
+  std::condition_variable worker_left_, worker_called_;
+  doorbell awaited_available_;
+  std::size_t taken_ = 0, asleep_ = 0, called_ = 0;   // asleep: taken, without those who are called
+  worker_times::measured_times fitted_{};   // by which the number of active workers was chosen
+  aligned_vector<worker> workers_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/schedule/dispatcher.ipp>
+#endif

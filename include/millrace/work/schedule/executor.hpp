@@ -1,0 +1,91 @@
+// Runs dispatcher tasks: on oneTBB's workers (arena_executor.hpp), or on separate threads for stages that wait.
+//
+//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
+//   workers->submit(std::move(task), worker);           // returns at once; task is a std::shared_ptr<worker_task>
+//
+// Errors: none. Threads: any thread may submit; submit() does not wait.
+// Lifetime: tasks own what they touch. An executor may be destroyed with tasks in its queue only if those tasks need
+// nothing but themselves.
+#pragma once
+
+#include <millrace/sync/fifo.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A task that one worker runs once.
+class worker_task {
+ public:
+  virtual ~worker_task() = default;
+  /// Runs the task as the worker with this index.
+  virtual void run_as_worker(std::size_t worker) noexcept = 0;
+};
+
+/// Runs tasks on threads.
+class executor {
+ public:
+  virtual ~executor() = default;
+  /// Queues a task for the worker with this index and returns at once.
+  virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
+  /// Returns whether its threads are the shared workers, not the threads of one stage.
+  virtual bool shared() const noexcept { return false; }
+  /// Returns how many cores its threads share; 0: each has one, or they are there to wait.
+  virtual std::size_t cores() const noexcept { return 0; }
+
+  /// Counts one more stage that submits tasks.
+  void add_stage() noexcept { stages_.fetch_add(1); }
+  /// Returns how many stages submit tasks.
+  std::size_t stages() const noexcept { return stages_.load(); }
+
+ private:
+  std::atomic<std::size_t> stages_{0};
+};
+
+/// How many workers an executor has, and where they run.
+struct arena_options {
+  unsigned workers = 1;
+  std::vector<unsigned> cores{};   ///< they run on these; empty: on any
+  std::size_t shared_cores = 0;    ///< how many cores they share, if that is fewer than workers; 0: each has one
+};
+
+/// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
+std::unique_ptr<executor> new_arena_executor(const arena_options& o);
+
+/// Runs tasks on its own threads, for callables that wait.
+class thread_executor final : public executor {
+ public:
+  /// Starts the threads. The destructor runs the queued tasks and joins the threads.
+  explicit thread_executor(unsigned threads);
+  ~thread_executor() override;
+
+  /// Queues a task for the worker with this index and returns at once.
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
+
+ private:
+  struct entry {
+    std::shared_ptr<worker_task> task;
+    std::size_t worker;
+  };
+
+  void work();
+  void stop() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  fifo<entry> queue_;   // at most one entry for each worker
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/schedule/executor.ipp>
+#endif

@@ -1,0 +1,122 @@
+// Defines how the pipeline nodes of a running flow connect: samples, space, start and stop.
+//
+//   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
+//
+// A producer puts samples into the sink of the next segment, in order, while the sink has space. When space appears
+// again, the sink calls the listener of its producer. Nothing here waits. Code that waits has a thread of its own: I/O
+// threads, serial stages, the trainer.
+#pragma once
+
+#include <millrace/item/sample.hpp>
+#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/measure/values/flow_figures.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The limit of concurrent work: workers in each stage that they run, and reads.
+struct concurrency_counts {
+  std::size_t workers = 0, reads = 0;
+  friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
+};
+
+/// Is called when a full sink has space again.
+class space_listener {
+ public:
+  virtual ~space_listener() = default;
+  /// Any thread may call it. The implementation must not wait.
+  virtual void space_freed() noexcept = 0;
+};
+
+/// Takes samples in order, from one producer at a time.
+template <class T>
+class sample_sink {
+ public:
+  virtual ~sample_sink() = default;
+
+  /// Returns whether put() may be called once. First writes what an earlier end left to write.
+  virtual bool can_accept() = 0;
+  /// Takes the next sample. Requires can_accept().
+  virtual void put(sample<T>&& s) = 0;
+  /// The first samples of put_all(), and the bytes that their items keep alive.
+  struct accepted {
+    std::size_t samples = 0, bytes = 0;
+  };
+  /// Takes the next samples, as many as there is space for.
+  virtual accepted put_all(std::span<sample<T>> next) {
+    accepted all;
+    while (all.samples < next.size() && can_accept()) {
+      sample<T>& s = next[all.samples];
+      const std::size_t bytes = held_bytes_of(s);
+      put(std::move(s));
+      all.bytes += bytes;
+      ++all.samples;
+    }
+    return all;
+  }
+  /// Ends the batch here, however few rows it has. Only the sink of the last segment supports it.
+  virtual void end_batch() {}
+  /// Ends the current epoch: none of its samples follows.
+  virtual void end_epoch() = 0;
+  /// Marks the end of a pass after which stages keep what they hold. Requires can_accept().
+  virtual void end_pass() {}
+  /// Ends the run: no sample follows. An error takes the position of the next sample.
+  virtual void finish(std::exception_ptr error) = 0;
+  /// Writes what an earlier end left to write, as far as there is space. Returns whether everything is written.
+  virtual bool settle() { return true; }
+  /// Makes everything put so far visible to the workers.
+  virtual void publish() = 0;
+  /// Returns the samples that are visible to the workers and not yet taken.
+  virtual std::uint64_t backlog() const noexcept = 0;
+  /// Returns the bytes of all samples put and not yet taken.
+  virtual std::size_t held_bytes() const noexcept = 0;
+  /// Sets the listener to call when space appears.
+  virtual void set_listener(space_listener* producer) = 0;
+  /// Returns the position of the next sample put, if each sample becomes a row and was not delivered before. Otherwise
+  /// returns `unknown`.
+  virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
+};
+
+/// Is told how many tickets of a segment have their input.
+class ticket_gate {
+ public:
+  virtual ~ticket_gate() = default;
+  /// Makes the tickets below `tickets` available.
+  virtual void set_available(std::uint64_t tickets) = 0;
+  /// Returns the last number given to set_available().
+  virtual std::uint64_t available() const noexcept = 0;
+  /// Is told that no further ticket will be available.
+  virtual void set_last() noexcept {}
+};
+
+/// A running piece of a session: a source, a segment, or the batch output.
+class pipeline_node {
+ public:
+  virtual ~pipeline_node() = default;
+  /// Sets the event counts to count into. Called before start().
+  virtual void count_into(event_counts&) noexcept {}
+  /// Adds the current figures of its stages. Any thread may call it after start().
+  virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
+  /// Returns a line that says what works and what waits, for diagnosis of a run that stands still. Any thread may call
+  /// it after start().
+  virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
+  /// Adds the latest spans of its threads. Any thread may call it after start().
+  virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
+  /// Sets how many of its workers or reads are active. Any thread may call it after start().
+  virtual void set_active(const concurrency_counts&) {}
+  /// Starts its threads, if it has any.
+  virtual void start() = 0;
+  /// Does one unit of work on the calling thread, if the session has no threads. Returns false if there was no work.
+  virtual bool advance() = 0;
+  /// Requests the end of all work. Does not wait.
+  virtual void stop() noexcept = 0;
+  /// Blocks until its threads and tasks have ended. Called after stop().
+  virtual void join() noexcept = 0;
+};
+
+}}}  // namespace millrace::detail

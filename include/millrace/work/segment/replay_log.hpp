@@ -1,0 +1,75 @@
+// Records the resume points of a run without an index: for each batch on its way, where reading would restart.
+//
+//   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
+//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
+//   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
+//   mr::detail::replay_point p = log.take();                            // trainer, once for each batch
+//
+// The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
+// stages are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart
+// point needs less information. Samples move by less than the shuffle window. So all samples of a shard that lies
+// further back have come.
+// Memory: one entry for each batch between the entrance of the last segment and the trainer. One entry for each shard
+// that these batches still need.
+// Threads: any thread may call it. The calls that are in order come from one thread at a time. Errors: std::bad_alloc.
+#pragma once
+
+#include <millrace/item/position.hpp>
+#include <millrace/order/shard_order.hpp>
+#include <millrace/sync/fifo.hpp>
+
+#include <cstdint>
+#include <mutex>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The points where a flow can restart, because the stages hold nothing there.
+enum class replay_start { sample, pass, run };
+
+/// Records where reading restarts after each batch.
+class replay_log {
+ public:
+  /// The begin of a shard in a pass.
+  struct shard_begin {
+    std::uint64_t pass = 0;
+    std::uint64_t shard = 0;    ///< ordinal in the pass's order
+    std::uint64_t first = 0;   ///< ordinal of its first sample in the pass
+  };
+  /// The last row of a batch, and the rows up to and including it.
+  struct batch_end {
+    std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the sample that the row was made of
+    std::uint64_t rows_of_ordinal = 0;     ///< rows made of that sample
+    std::uint64_t rows_of_pass = 0;   ///< rows made of that pass
+    std::uint64_t rows_of_run = 0;   ///< rows made in the run
+    std::uint64_t held = 0;              ///< tokens that a packing stage held when that sample came
+    bool ends_pass = false;              ///< true: no further row of the pass follows
+  };
+
+  /// `in_lanes`: ordinals count several lanes at once (read/stage/interleaved_read_stage.hpp), where shards have no
+  /// single order.
+  replay_log(const shard_order& order, replay_start from, bool in_lanes);
+
+  /// Records the begin of a shard. Called in the order of the pass.
+  void shard_begins(const shard_begin& p);
+  /// Records the end of a batch. Called in the order of batches.
+  void batch_ends(const batch_end& b);
+
+  /// Returns where reading restarts after the next batch in order. Requires that batch_ends() was called for it.
+  replay_point take();
+
+ private:
+  void forget_shards_before(std::uint64_t pass, std::uint64_t sample);
+
+  const shard_order plan_;
+  const replay_start from_;
+  const bool in_lanes_;
+  std::mutex mutex_;
+  fifo<shard_begin> shards_;
+  fifo<batch_end> batches_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/segment/replay_log.ipp>
+#endif

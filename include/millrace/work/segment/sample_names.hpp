@@ -1,0 +1,64 @@
+// Names samples in batches with keys: the keys of their records, or a name for each sample without a key.
+//
+//   shards(), indexed_shards()   the key:                               "n01440764/0017"
+//   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
+//   from(), token_files()        the item's key() if it has one, else shard and number in it, from 0:
+//                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
+//   a source of mix()            the same, but "photos:3" with the source's name in the mix if its shards have none
+//   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
+//
+// A name travels as the origin of the sample, so errors show it too. It takes about 300 bytes until its row is
+// rendered. Only sessions with keys in their batches make names.
+// Threads: any number at once. Errors: std::bad_alloc.
+#pragma once
+
+#include <millrace/item/sample.hpp>
+
+#include <concepts>
+#include <string>
+#include <type_traits>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Makes the names of samples.
+class sample_names {
+ public:
+  /// Returns a record without fields that holds shard, key and offset.
+  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown);
+
+  /// Returns the name of output number `child` that expand() made of a sample.
+  record child(const record& parent, std::uint64_t child);
+
+  /// Names a sample at its source. `fallback()` returns the name for a sample that has none.
+  template <class T, class Fallback>
+  void name(sample<T>& s, const Fallback& fallback) {
+    if constexpr (!std::is_base_of_v<record, T>) {
+      if (!s.origin.empty()) return;
+      s.keep_origin();
+      if constexpr (requires {
+                      { s.item->key() } -> std::convertible_to<std::string_view>;
+                    })
+        s.origin = make(s.origin.shard(), s.item->key(), s.origin.offset_bytes());
+      else if (s.origin.key().empty()) s.origin = make({}, fallback());
+    }
+  }
+
+  /// Returns the name of a sample by shard and index. `unnamed` replaces the name of a source whose shards have no
+  /// names.
+  template <class Source>
+  static std::string name_in(const Source& source, const located_sample& at, const std::string& unnamed = {}) {
+    std::string shard = unnamed;
+    if constexpr (requires { source.shard_name(at.shard); }) shard = source.shard_name(at.shard);
+    else if (source.shards() > 1) shard += (shard.empty() ? "" : ":") + std::to_string(at.shard);
+    return (shard.empty() ? shard : shard + ":") + std::to_string(at.index);
+  }
+
+ private:
+  block_pool pool_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/segment/sample_names.ipp>
+#endif

@@ -1,0 +1,78 @@
+// Counts what the stages that can drop samples took and emitted in each pass, for the error of a pass without a row.
+//
+//   mr::detail::stage_passages all;                          // of one session
+//   auto& filter = all.add("filter 1", {.may_hold = false});   // in the order of the flow, before the run
+//   filter.took();  filter.emitted(1);  filter.end_pass();   // by the thread that passes its samples on
+//   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
+//   pass.text;                                               // "0 of 50,000 samples passed filter 1"
+//
+// Errors: none. Threads: as above; a stage may be passes ahead of the last segment.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The counts of one stage.
+class stage_passage {
+ public:
+  struct counts {
+    std::uint64_t taken = 0, emitted = 0;
+  };
+
+  stage_passage(std::string name, bool may_hold) : name_(std::move(name)), may_hold_(may_hold) {}
+
+  void took() noexcept { ++now_.taken; }
+  void emitted(std::uint64_t items) noexcept { now_.emitted += items; }
+  void end_pass();
+
+ private:
+  friend class stage_passages;
+
+  const std::string name_;
+  const bool may_hold_;   // its items of a pass may follow in a later one
+  counts now_;
+  std::mutex mutex_;
+  std::deque<counts> passes_;   // under the mutex: ended by the stage, not yet by the last segment
+};
+
+/// The counts of all stages that can drop samples.
+class stage_passages {
+ public:
+  struct stage_kind_of {
+    bool may_hold = false;
+  };
+  /// The result of a pass.
+  struct pass {
+    std::string text{};      ///< a clause about the stage that emitted nothing, or about all stages; may be empty
+    std::string stage{};     ///< name of the stage that emitted nothing; may be empty
+    bool nothing = false;    ///< a stage that holds nothing back took samples and emitted none
+  };
+
+  /// Adds the next stage of the flow. Its name gets a number: "filter" becomes "filter 2".
+  stage_passage& add(const std::string& kind, stage_kind_of what);
+  /// Ends a pass at the last segment. `describe` asks for the texts.
+  pass close_pass(bool describe);
+
+ private:
+  std::deque<stage_passage> stages_;   // addresses stay
+};
+
+/// The rows of a pass, and those of a batch.
+struct pass_rows {
+  std::size_t rows = 0, batch = 0;
+};
+/// Returns the error of a pass whose rows fill no batch.
+setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/segment/stage_passages.ipp>
+#endif

@@ -1,0 +1,71 @@
+// Defines what stage_passages.hpp declares.
+#pragma once
+
+#include <millrace/work/segment/stage_passages.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns a number with commas: 50,000.
+MILLRACE_INLINE std::string with_commas(std::uint64_t n) {
+  const std::string digits = std::to_string(n);
+  std::string text;   // grows at its end: g++ 12 warns of text.insert() at -O3
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+MILLRACE_INLINE void stage_passage::end_pass() {
+  const std::lock_guard lock(mutex_);
+  passes_.push_back(std::exchange(now_, {}));
+}
+
+MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stage_kind_of what) {
+  const auto before = std::count_if(stages_.begin(), stages_.end(),
+                                    [&](const stage_passage& s) { return s.name_.starts_with(kind + " "); });
+  return stages_.emplace_back(kind + " " + std::to_string(before + 1), what.may_hold);
+}
+
+MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
+  pass result;
+  for (stage_passage& s : stages_) {
+    stage_passage::counts c;
+    {
+      const std::lock_guard lock(s.mutex_);
+      if (s.passes_.empty()) continue;
+      c = s.passes_.front();
+      s.passes_.pop_front();
+    }
+    if (!describe || !result.stage.empty()) continue;
+    const bool filters = s.name_.starts_with("filter") || s.name_.starts_with("take");
+    const std::string taken = with_commas(c.taken), emitted = with_commas(c.emitted);
+    const std::string text = filters ? emitted + " of " + taken + " samples passed " + s.name_
+                                     : s.name_ + " emitted " + emitted + " items for " + taken + " samples";
+    if (c.emitted == 0) {
+      result = pass{.text = text, .stage = s.name_, .nothing = c.taken > 0 && !s.may_hold_};
+    } else {
+      result.text += (result.text.empty() ? "" : ", ") + text;
+    }
+  }
+  return result;
+}
+
+MILLRACE_INLINE setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass) {
+  const std::string counts = pass.text.empty() ? "" : ": " + pass.text;
+  if (of.rows > 0)
+    return {"an epoch has only " + std::to_string(of.rows) + " samples, fewer than the batch size of " +
+                std::to_string(of.batch) + ", and drop_last drops them" + counts,
+            "Use a smaller batch, more data, or batch({.drop_last = false})"};
+  if (!pass.stage.empty())
+    return {"no sample of a pass arrives at batch" + counts,
+            "Check what " + pass.stage + " drops, and whether each rank's share of the data has samples for it"};
+  return {"an epoch has only 0 samples, and batch needs at least one" + counts,
+          "Check the data set and the stages before batch"};
+}
+
+}}}  // namespace millrace::detail

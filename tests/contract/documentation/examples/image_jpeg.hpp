@@ -1,0 +1,335 @@
+// ---- block_loops.hpp
+void example(mr::detail::block_stream& stream, mr::detail::block_stream& other) {
+EXAMPLE
+}
+
+// ---- block_stream.hpp
+#include <millrace/image/jpeg/baseline/block_loops.hpp>
+mr::detail::jpeg_refusal example(const mr::detail::block_loops& loops, mr::detail::block_stream& other,
+                                 std::uintptr_t first_bit, mr::detail::block_slot* slots, std::size_t count,
+                                 bool stored, const mr::detail::stop_table& stop) {
+  using enum mr::detail::jpeg_refusal;
+EXAMPLE
+  return none;
+}
+
+// ---- coefficient_table.hpp
+void example(const mr::detail::huffman_code& ac, mr::detail::coefficient_table& table, std::uint64_t window,
+             std::int16_t* block, const std::uint8_t* order, unsigned k) {
+EXAMPLE
+}
+
+// ---- component_tables.hpp
+mr::detail::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
+EXAMPLE
+  return mr::detail::jpeg_refusal::none;
+}
+
+// ---- dct_sums_avx2.hpp
+#ifdef __x86_64__
+using mr::detail::avx2::quads;
+using mr::detail::avx2::words;
+[[gnu::target("avx2")]] void example(quads rounding, words x04, words x26) {
+EXAMPLE
+}
+#endif
+
+// ---- entry_walk.hpp
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+
+void example(std::span<const std::byte> file, mr::detail::jpeg_plane_decoder& decoder) {
+EXAMPLE
+}
+
+// ---- huffman_code.hpp
+mr::detail::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
+EXAMPLE
+  return mr::detail::jpeg_refusal::none;
+}
+
+// ---- inverse_dct.hpp
+void example(const mr::detail::scan_component& component, std::int16_t* pair, std::uint8_t* samples,
+             std::size_t stride_bytes) {
+EXAMPLE 1
+}
+// block 2 is a line of a list
+
+// ---- inverse_dct_avx2.hpp
+#ifdef __x86_64__
+void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
+             std::size_t stride_bytes, bool& tame) {
+EXAMPLE
+}
+#endif
+
+// ---- inverse_dct_avx512.hpp
+#ifdef __x86_64__
+void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
+             std::size_t stride_bytes, mr::detail::quad_result& result) {
+EXAMPLE
+}
+#endif
+
+// ---- jpeg_entry.hpp
+#include <millrace/image/jpeg/baseline/mcu_stream.hpp>
+
+void example(mr::detail::mcu_stream& stream) {
+EXAMPLE
+}
+
+// ---- jpeg_plane_decoder.hpp
+void use(const mr::detail::jpeg_planes& planes);
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& first,
+             const mr::detail::jpeg_planes_request& second) {
+EXAMPLE
+}
+
+// ---- jpeg_planes.hpp
+#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+void example(const mr::detail::jpeg_planes_result& result, std::size_t row, std::size_t column) {
+EXAMPLE
+}
+
+// ---- jpeg_planes_request.hpp
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void example(std::span<const std::byte> file, mr::detail::jpeg_plane_decoder& decoder) {
+EXAMPLE
+}
+
+// ---- jpeg_refusal.hpp
+#include <millrace/measure/values/event_counts.hpp>
+
+#include <cstdio>
+
+void show(mr::detail::event_counts& events) {
+EXAMPLE
+}
+
+// ---- marker_search.hpp
+void example(const std::uint8_t* from, const std::uint8_t* file_end) {
+EXAMPLE
+}
+
+// ---- mcu_stream.hpp
+#include <millrace/image/jpeg/baseline/block_loops.hpp>
+
+mr::detail::jpeg_refusal example(std::span<const std::byte> bytes, mr::detail::component_table_store& store,
+                                 const mr::detail::stop_table& stop, const mr::detail::block_loops& loops) {
+  using enum mr::detail::jpeg_refusal;
+  const auto wild = wild_values;
+EXAMPLE
+  return mcus > 0 ? none : wild;
+}
+
+// ---- packed_entries.hpp
+#include <millrace/image/jpeg/baseline/mcu_stream.hpp>
+
+void example(const std::vector<mr::detail::jpeg_entry>& entries, mr::detail::mcu_stream& stream, std::size_t n,
+             std::size_t h) {
+EXAMPLE
+}
+
+// ---- plane_job.hpp
+void example(const mr::detail::jpeg_planes_request& request, mr::detail::component_table_store& store) {
+EXAMPLE
+}
+
+// ---- plane_region.hpp
+void example(const mr::detail::scan_header& header, const mr::detail::jpeg_planes_request& request,
+             mr::detail::byte_memory& memory) {
+EXAMPLE
+}
+
+// ---- reduced_dct.hpp
+void example(const mr::detail::scan_component& component, std::int16_t* pair, mr::detail::sample_target to) {
+EXAMPLE
+}
+
+// ---- reduced_dct_avx2.hpp
+#include <millrace/image/jpeg/baseline/inverse_dct_avx2.hpp>
+#ifdef __x86_64__
+void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
+             std::size_t stride_bytes, bool& tame) {
+EXAMPLE
+}
+#endif
+
+// ---- scan_header.hpp
+mr::detail::jpeg_refusal example(std::span<const std::byte> bytes) {
+EXAMPLE
+  return mr::detail::jpeg_refusal::none;
+}
+
+// ---- segment_slots.hpp
+void example(const mr::detail::scan_header& header, const mr::detail::segment_slots::tables_of_components& tables,
+             mr::detail::block_stream& stream, const mr::detail::stop_table& stop, std::size_t mcus) {
+EXAMPLE
+}
+
+// ---- skip_table.hpp
+void example(const mr::detail::huffman_code& ac, mr::detail::skip_table& table, std::uint64_t window,
+             std::uintptr_t& bits, unsigned& k) {
+EXAMPLE
+}
+
+// ---- unstuffer.hpp
+void example(std::span<const std::uint8_t> file, std::size_t scan_begin, mr::detail::byte_memory& memory,
+             const std::uint8_t* from, std::size_t bytes, unsigned number) {
+EXAMPLE
+}
+
+// ---- jpeg_symbol_counts.hpp
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+
+void example(const std::vector<std::vector<std::byte>>& files) {
+EXAMPLE
+}
+
+// ---- package_merge.hpp
+#include <vector>
+
+void example() {
+EXAMPLE
+}
+
+// ---- jpeg_codes.hpp
+#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+
+void example(std::span<const std::byte> bytes, const mr::jpeg_symbol_counts& counts) {
+EXAMPLE
+}
+
+// ---- jpeg_encoder.hpp
+void example(const mr::image& pixels, const mr::image& gray_pixels) {
+EXAMPLE
+}
+
+// ---- jpeg_entries.hpp
+void example(std::span<const std::byte> file) {
+EXAMPLE
+}
+
+// ---- jpeg_header.hpp
+void example(std::span<const std::byte> bytes) {
+EXAMPLE
+}
+
+// ---- jpeg_options.hpp
+#include <millrace/image/picture/picture.hpp>
+void example(const mr::record& r) {
+EXAMPLE
+}
+
+// ---- jpeg_transcoder.hpp
+void example(std::span<const std::byte> bytes, const mr::jpeg_codes& codes) {
+EXAMPLE
+}
+
+// ---- jpeg_coefficients.hpp
+void example(std::span<const std::byte> file, std::span<const std::byte> rewritten) {
+EXAMPLE
+}
+
+// ---- jpeg_decoder.hpp
+#include <millrace/image/resize/plane_resizer.hpp>
+void example(std::span<const std::byte> bytes, mr::detail::plane_resizer& sink) {
+EXAMPLE
+}
+
+// ---- jpeg_input.hpp
+EXAMPLE
+
+// ---- jpeg_output.hpp
+EXAMPLE
+
+// ---- jpeg_segments.hpp
+#include <vector>
+void example(std::span<const std::byte> file, std::vector<std::byte>& kept) {
+EXAMPLE
+}
+
+// ---- jpeg_symbols.hpp
+void example(mr::detail::jpeg_coefficients& coefficients, mr::detail::jpeg_symbol_counts& counts) {
+EXAMPLE
+}
+
+// ---- libjpeg.hpp
+#include <millrace/image/jpeg/libjpeg/jpeg_segments.hpp>
+void example() {
+EXAMPLE
+}
+
+// ---- band_loops.hpp
+bool example(const mr::detail::band_stream& first, const mr::detail::block_run& blocks, bool stored, bool refines) {
+  struct {
+    bool refines;
+  } scan{refines};
+  mr::detail::band_stream stream = first;
+EXAMPLE
+  return whole;
+}
+
+// ---- band_stream.hpp
+mr::detail::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coefficient_set* sets,
+                                 std::int16_t* pairs, std::uintptr_t first_bit, std::uintptr_t end) {
+  using enum mr::detail::jpeg_refusal;
+EXAMPLE
+  return none;
+}
+
+// ---- band_table.hpp
+#include <millrace/image/jpeg/progressive/progressive_header.hpp>
+mr::detail::jpeg_refusal example(const mr::detail::progressive_scan& scan, std::uint64_t window, unsigned k) {
+  using enum mr::detail::jpeg_refusal;
+EXAMPLE
+  return value > static_cast<int>(k) ? none : damaged;
+}
+
+// ---- coefficient_set.hpp
+std::uint64_t example() {
+EXAMPLE
+  return third + k;
+}
+
+// ---- coefficient_store.hpp
+bool example(const mr::detail::scan_header& header, const mr::detail::mcu_region& region, std::size_t c,
+             std::size_t row, std::size_t column, std::size_t from, std::size_t to) {
+EXAMPLE
+  return dc != nullptr && run.count > 0;
+}
+
+// ---- dc_scans.hpp
+mr::detail::jpeg_refusal example(const mr::detail::scan_header& header, const mr::detail::progressive_scan& scan,
+                                 const mr::detail::dc_scan::tables& codes, mr::detail::coefficient_store& store,
+                                 std::uintptr_t bit, std::uintptr_t end_bit, std::size_t row) {
+  using enum mr::detail::jpeg_refusal;
+EXAMPLE
+  return none;
+}
+
+// ---- progressive_decoder.hpp
+#include <millrace/item/scratch.hpp>
+void use(const mr::detail::jpeg_planes& planes);
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& request) {
+EXAMPLE
+}
+
+// ---- progressive_header.hpp
+void decode(const mr::detail::progressive_scan& scan);
+mr::detail::jpeg_refusal example(std::span<const std::uint8_t> file, mr::detail::scan_header& header,
+                                 std::size_t behind_data) {
+EXAMPLE
+  return mr::detail::jpeg_refusal::none;
+}
+
+// ---- scan_data.hpp
+#include <millrace/image/jpeg/progressive/progressive_header.hpp>
+mr::detail::jpeg_refusal example(std::span<const std::uint8_t> file, const mr::detail::progressive_scan& scan,
+                                 mr::detail::byte_memory& memory) {
+  using enum mr::detail::jpeg_refusal;
+EXAMPLE
+  return marker > 0 ? none : damaged;
+}

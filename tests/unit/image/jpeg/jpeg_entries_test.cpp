@@ -1,0 +1,245 @@
+#include <millrace/image/jpeg/baseline/entry_walk.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
+
+#include "../drawn_files.hpp"
+#include "../drawn_requests.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+using slow::count_of, slow::draw_file, slow::drawn_file, slow::exact_request, slow::random_region, slow::seed_of_run;
+using mr::detail::entry_origin, mr::detail::packed_entries_layout;
+
+namespace {
+
+/// Entries in memory of exactly their size, so that AddressSanitizer sees one read too many.
+struct exact_entries {
+  std::unique_ptr<std::byte[]> memory;
+  std::span<const std::byte> view;
+
+  explicit exact_entries(std::span<const std::byte> from) : memory(new std::byte[from.size()]) {
+    std::copy(from.begin(), from.end(), memory.get());
+    view = {memory.get(), from.size()};
+  }
+};
+
+/// Entries wherever they fit, even if they are larger than the file.
+std::vector<std::byte> dense_entries(std::span<const std::byte> file, std::size_t every, mr::detail::entry_walk& walk) {
+  return walk.run(file, {.every_mcus = every, .max_per_thousand = 1'000'000, .fewest_entries = 1});
+}
+
+/// Bytes that are not these entries, and may be no entries at all.
+std::vector<std::byte> wrong(std::vector<std::byte> entries, mr::rng& d) {
+  const auto any_byte = [&] { return static_cast<std::byte>(d.below(256)); };
+  constexpr std::size_t header = packed_entries_layout::header_bytes;
+  switch (d.below(5)) {
+    case 0: entries.resize(d.below(entries.size())); break;
+    case 1: entries.push_back(any_byte()); break;
+    case 2:   // a header that may be taken, with fields of noise
+      for (std::size_t i = header; i < entries.size(); ++i) entries[i] = any_byte();
+      break;
+    case 3:   // other least values
+      for (std::size_t i = 10; i < header; ++i) entries[i] = any_byte();
+      break;
+    default:
+      for (std::uint64_t k = d.below(4) + 1; k > 0; --k)
+        entries[d.below(entries.size())] ^= static_cast<std::byte>(1U << d.below(8));
+  }
+  return entries;
+}
+
+drawn_file photo_file(std::size_t height, std::size_t width, const slow::file_recipe& recipe,
+                      std::size_t channels = 3) {
+  return {recipe, height, width, channels, slow::make_file(slow::photo(height, width, channels, 3), recipe)};
+}
+
+}  // namespace
+
+TEST_CASE("entries never change a plane, and wrong ones write no memory that is not theirs") {
+  mr::rng d({.seed = seed_of_run(), .sample = 21});
+  mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
+  mr::detail::entry_walk walk;
+  const std::size_t files = count_of("MILLRACE_TEST_ENTRIES", 1'500);
+  std::size_t by_entries = 0, by_markers = 0, with_both = 0, refused_entries = 0, taken_though_wrong = 0, without = 0;
+  for (std::size_t i = 0; i < files; ++i) {
+    const drawn_file f = draw_file(d, d.chance(0.3) ? 250 : 100), other = draw_file(d, 64);
+    exact_request x(f.bytes, random_region(d, f)), y(other.bytes, random_region(d, other));
+    const auto expected = slow::raw_reader().read(f.bytes, f.height, x.ask.eighths);
+    const auto expected_other = slow::raw_reader().read(other.bytes, other.height, y.ask.eighths);
+    INFO(describe(f));
+    const auto expect = [&](const mr::detail::jpeg_planes_result& got) {
+      CHECK(std::string(refusal_name(got.refusal)) == "none");
+      CHECK(slow::covers(got.planes, x.ask));
+      CHECK(slow::difference_of(got.planes, expected) == "");
+    };
+    const auto plain = best.decode(x.ask);
+    expect(plain);
+    by_markers += plain.entries == entry_origin::restart_markers;
+    const exact_entries right(dense_entries(f.bytes, 1 + d.below(12), walk));
+    if (right.view.empty()) {
+      ++without;
+      continue;
+    }
+    x.ask.entries = right.view;
+    for (auto* decoder : {&best, &portable}) {
+      const auto alone = decoder->decode(x.ask);
+      expect(alone);
+      CHECK(!alone.entries_refused);
+      by_entries += alone.entries == entry_origin::packed;
+      with_both += alone.entries == entry_origin::packed && f.recipe.restart_interval > 0;
+      const auto both = decoder->decode(y.ask, x.ask);
+      CHECK(slow::difference_of(both[0].planes, expected_other) == "");
+      expect(both[1]);
+    }
+    const exact_entries bad(wrong({right.view.begin(), right.view.end()}, d));
+    x.ask.entries = bad.view;
+    for (auto* decoder : {&best, &portable}) {
+      const auto got = decoder->decode(x.ask);
+      if (got.entries_refused) {
+        expect(got);
+        ++refused_entries;
+      } else if (got) {
+        CHECK(slow::covers(got.planes, x.ask));
+        taken_though_wrong += !slow::difference_of(got.planes, expected).empty();
+      }
+      // Nothing of it is left.
+      x.ask.entries = right.view;
+      expect(decoder->decode(x.ask));
+      const auto both = decoder->decode(x.ask, y.ask);
+      expect(both[0]);
+      CHECK(slow::difference_of(both[1].planes, expected_other) == "");
+      x.ask.entries = bad.view;
+    }
+  }
+  CHECK(by_entries > files / 3);
+  CHECK(by_markers > files / 20);
+  CHECK(with_both > files / 20);
+  CHECK(refused_entries > files / 4);
+  CHECK(taken_though_wrong > 0);
+  CHECK(without < files / 2);
+}
+
+TEST_CASE("entries are what the layout says, for each MCU that has one") {
+  const drawn_file f = photo_file(100, 150, {.quality = 85});   // 10 by 7 MCUs
+  mr::detail::entry_walk walk;
+  const auto bytes = dense_entries(f.bytes, 4, walk);
+  mr::detail::scan_header h;
+  REQUIRE(mr::detail::read_scan_header(f.bytes, h) == mr::detail::jpeg_refusal::none);
+  mr::detail::packed_entries p;
+  const mr::detail::packed_entries_file of{.file_bytes = f.bytes.size(), .data_offset_bytes = h.data_offset_bytes,
+                                           .mcus = 70};
+  REQUIRE(p.open(bytes, of));
+  CHECK(p.every() == 4);
+  CHECK(p.last() == 17);
+  std::vector<mr::detail::jpeg_entry> entries;
+  for (int n = 1; n <= 17; ++n) entries.push_back(p.at(n));
+  for (std::size_t n = 0; n < entries.size(); ++n) {
+    CHECK(entries[n].mcu == std::int64_t(n + 1) * 4);
+    CHECK(entries[n].bit < 8);
+    const std::size_t before = n == 0 ? h.data_offset_bytes : entries[n - 1].offset_bytes;
+    CHECK(entries[n].offset_bytes > before);
+    CHECK(entries[n].offset_bytes < f.bytes.size());
+    // Never the 0 that is stuffed behind a 0xff.
+    CHECK(!(f.bytes[entries[n].offset_bytes - 1] == std::byte{0xff} &&
+            f.bytes[entries[n].offset_bytes] == std::byte{0}));
+  }
+  CHECK(pack_entries(entries, {.file_bytes = of.file_bytes, .data_offset_bytes = of.data_offset_bytes, .mcus = 70,
+                               .every = 4}) == bytes);
+  CHECK(mr::jpeg_entries(f.bytes, {.every_mcus = 4}).size() <= f.bytes.size() * 35 / 1'000);
+}
+
+TEST_CASE("values at the ends of what the layout holds come back") {
+  using mr::detail::jpeg_entry;
+  const std::vector<jpeg_entry> entries{{.mcu = 1, .offset_bytes = 600, .bit = 7, .dc = {-32'767, 32'767, 0}},
+                                        {.mcu = 2, .offset_bytes = 600, .bit = 7, .dc = {32'767, 32'767, 0}},
+                                        {.mcu = 3, .offset_bytes = 400'000'000, .bit = 0, .dc = {0, -32'767, 0}}};
+  const mr::detail::packed_entries_file of{.file_bytes = 4'294'967'295, .data_offset_bytes = 500, .mcus = 4,
+                                           .every = 1};
+  const exact_entries bytes(pack_entries(entries, of));
+  mr::detail::packed_entries p;
+  REQUIRE(p.open(bytes.view, of));
+  for (int n = 1; n <= 3; ++n) {
+    const jpeg_entry got = p.at(n), &expected = entries[static_cast<std::size_t>(n - 1)];
+    CHECK(got.mcu == expected.mcu);
+    CHECK(got.offset_bytes == expected.offset_bytes);
+    CHECK(got.bit == expected.bit);
+    CHECK(got.dc == expected.dc);
+  }
+  auto beyond = entries;
+  beyond[2].offset_bytes = 1'000'000'000;   // a distance of more than 32 bits
+  CHECK(pack_entries(beyond, of).empty());
+  CHECK(pack_entries(entries, {.file_bytes = 4'294'967'296, .data_offset_bytes = 500, .mcus = 4, .every = 1}).empty());
+  CHECK(pack_entries({}, of).empty());
+}
+
+TEST_CASE("a photograph's entries take at most 3.5 % of it, and a crop leaves out what it does not need") {
+  struct kind {
+    int quality;
+    std::size_t channels;
+  };
+  for (const kind k : {kind{40, 3}, {75, 3}, {90, 3}, {97, 3}, {85, 1}})
+    for (const int sampling : {1, 2}) {
+      const auto file = photo_file(375, 500, {.quality = k.quality, .horizontal = sampling, .vertical = sampling},
+                                   k.channels);
+      mr::scratch s;
+      const auto entries = mr::jpeg_entries(file.bytes, {.every_mcus = 4}, s);
+      CAPTURE(k.quality);
+      CHECK(!entries.empty());
+      CHECK(entries.size() * 1'000 <= file.bytes.size() * 35);
+      CHECK(entries == mr::jpeg_entries(file.bytes));
+      mr::detail::jpeg_plane_decoder decoder;
+      const mr::detail::jpeg_planes_request ask{.bytes = file.bytes, .left = 200, .top = 200, .right = 300,
+                                                .bottom = 300, .entries = entries};
+      const auto got = decoder.decode(ask);
+      CHECK(got.entries == entry_origin::packed);
+      CHECK(slow::difference_of(got.planes, slow::raw_reader().read(file.bytes, 375)) == "");
+      CHECK(decoder.decode({.bytes = file.bytes, .entries = entries}).entries == entry_origin::none);
+    }
+}
+
+TEST_CASE("files that entries bring nothing for, or that are damaged anywhere, have none") {
+  const auto file = photo_file(375, 500, {.quality = 85}).bytes;
+  CHECK(!mr::jpeg_entries(file).empty());
+  CHECK(mr::jpeg_entries({}).empty());
+  CHECK(mr::jpeg_entries(std::span(file).first(300)).empty());
+  CHECK(mr::jpeg_entries(file, {.every_mcus = 0}).empty());
+  CHECK(mr::jpeg_entries(photo_file(32, 32, {}).bytes).empty());
+  CHECK(mr::jpeg_entries(photo_file(375, 500, {.progressive = true}).bytes).empty());
+  CHECK(mr::jpeg_entries(photo_file(375, 500, {.restart_interval = 8}).bytes).empty());
+  CHECK(!mr::jpeg_entries(photo_file(375, 500, {.restart_interval = 32}).bytes).empty());
+  auto cut = file;
+  cut.resize(file.size() - 100);
+  CHECK(mr::jpeg_entries(cut).empty());
+  auto without_end = file;
+  without_end.resize(file.size() - 2);
+  CHECK(mr::jpeg_entries(without_end).empty());
+  auto more = file;   // something between the last block and the end
+  more.insert(more.end() - 2, 4, std::byte{0x12});
+  CHECK(mr::jpeg_entries(more).empty());
+}
+
+TEST_CASE("entries of a file of another size, version or number of MCUs are refused, and the plain way is taken") {
+  const auto file = photo_file(200, 300, {.quality = 85}), other = photo_file(200, 300, {.quality = 86});
+  mr::detail::entry_walk walk;
+  const auto right = dense_entries(file.bytes, 4, walk);
+  const auto expected = slow::raw_reader().read(file.bytes, 200);
+  mr::detail::jpeg_plane_decoder decoder;
+  const auto expect_refused = [&](std::vector<std::byte> entries) {
+    const auto got = decoder.decode({.bytes = file.bytes, .left = 150, .top = 100, .entries = entries});
+    CHECK(got.entries_refused);
+    CHECK(got.entries == entry_origin::none);
+    CHECK(slow::difference_of(got.planes, expected) == "");
+  };
+  expect_refused(dense_entries(other.bytes, 4, walk));
+  for (const std::size_t at : {0U, 1U, 2U, 5U, 6U, 7U}) {
+    auto changed = right;
+    changed[at] ^= std::byte{0x40};
+    CAPTURE(at);
+    expect_refused(changed);
+  }
+  for (std::size_t size = 1; size < right.size(); size += 7)
+    expect_refused({right.begin(), right.begin() + static_cast<std::ptrdiff_t>(size)});
+  CHECK(!decoder.decode({.bytes = file.bytes, .left = 150, .top = 100, .entries = right}).entries_refused);
+  CHECK(!decoder.decode({.bytes = file.bytes, .left = 150, .top = 100}).entries_refused);
+}

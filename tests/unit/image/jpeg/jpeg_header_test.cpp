@@ -1,0 +1,131 @@
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
+
+#include "../slow_pictures.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+std::vector<std::byte> as_bytes(std::initializer_list<int> values) {
+  std::vector<std::byte> made;
+  for (const int v : values) made.push_back(static_cast<std::byte>(v));
+  return made;
+}
+
+std::string message_of(std::span<const std::byte> data) {
+  try {
+    (void)mr::read_jpeg_header(data);
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().stage == "jpeg");
+    return e.message();
+  }
+  return "no error";
+}
+
+std::string message_of(std::string_view text) { return message_of(std::as_bytes(std::span(text.data(), text.size()))); }
+
+/// SOI and a frame header with the given marker, precision and components, 5 x 4 pixels.
+std::vector<std::byte> frame(int marker, int precision, int components) {
+  auto made = as_bytes({0xff, 0xd8, 0xff, marker, 0, 8 + 3 * components, precision, 0, 4, 0, 5, components});
+  for (int i = 0; i < 3 * components; ++i) made.push_back(std::byte{1});
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("the header says size, components and coding") {
+  const auto pixels = slow::photo(37, 53, 3, 1);
+  const auto h = mr::read_jpeg_header(mr::encode_jpeg(pixels));
+  CHECK(h.width == 53);
+  CHECK(h.height == 37);
+  CHECK(h.components == 3);
+  CHECK_FALSE(h.progressive);
+  CHECK(h.orientation == 1);
+  CHECK(mr::read_jpeg_header(mr::encode_jpeg(pixels, {.progressive = true})).progressive);
+  CHECK(mr::read_jpeg_header(mr::encode_jpeg(pixels, {.arithmetic = true})).arithmetic);
+  CHECK(mr::read_jpeg_header(mr::encode_jpeg(slow::photo(3, 3, 1, 1))).components == 1);
+}
+
+TEST_CASE("bytes of another format are named") {
+  using namespace std::string_view_literals;
+  CHECK(message_of(""sv) == "a JPEG was expected, but there are 0 bytes");
+  CHECK(message_of("\x89PNG\r\n\x1a\n...."sv) == "a JPEG was expected, but the bytes look like a PNG");
+  CHECK(message_of("GIF89a"sv) == "a JPEG was expected, but the bytes look like a GIF");
+  CHECK(message_of("RIFF\1\2\3\4WEBPVP8 "sv) == "a JPEG was expected, but the bytes look like a WebP");
+  CHECK(message_of("<!DOCTYPE html>"sv) == "a JPEG was expected, but the bytes look like an HTML or XML page");
+  CHECK(message_of("\0\0\0\x1c"
+                   "ftypavif"sv) ==
+        "a JPEG was expected, but the bytes look like an ISO media file (HEIF, AVIF or MP4)");
+  CHECK(message_of("\xff\xd8"sv) == "a JPEG begins with ff d8 ff, but these 2 bytes with ff d8");
+  CHECK(message_of("\xff\xd8\x7f\xe0"sv) == "the JPEG's first marker is damaged: got ff d8 7f e0, expected ff d8 ff");
+  CHECK(message_of("1234567890"sv) == "a JPEG begins with ff d8 ff, but these 10 bytes with 31 32 33 34 35 36 37 38");
+}
+
+TEST_CASE("processes that are not supported are named") {
+  CHECK(mr::read_jpeg_header(frame(0xc0, 8, 3)).width == 5);
+  CHECK(mr::read_jpeg_header(frame(0xc1, 8, 4)).components == 4);
+  CHECK(mr::read_jpeg_header(frame(0xca, 8, 1)).height == 4);
+  CHECK(message_of(frame(0xc1, 12, 3)) == "the JPEG has 12 bits per sample; 8 are supported");
+  CHECK(message_of(frame(0xc0, 8, 2)) == "the JPEG has 2 components; 1, 3 and 4 are supported");
+  for (const int marker : {0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf})
+    CHECK(message_of(frame(marker, 8, 3)) == "the JPEG is lossless or hierarchical, which is not supported");
+  auto no_rows = frame(0xc0, 8, 3);
+  no_rows[8] = std::byte{0};
+  CHECK(message_of(no_rows) == "the JPEG's header says 5 x 0 pixels");
+}
+
+TEST_CASE("a header cut anywhere is an error that says where") {
+  const auto file = mr::encode_jpeg(slow::photo(8, 8, 3, 2));
+  std::size_t whole = 0;   // the shortest prefix that holds the frame header
+  for (std::size_t n = 3; n <= file.size(); ++n) {
+    const std::vector<std::byte> part(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n));
+    const auto message = message_of(part);
+    if (message == "no error") {
+      if (whole == 0) whole = n;
+    } else {
+      CHECK(whole == 0);
+      CHECK(message == "the JPEG ends after " + std::to_string(n) + " bytes, inside its headers");
+    }
+  }
+  CHECK(whole > 100);
+  CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xda, 0, 2})) == "the JPEG has no frame header before its first scan");
+  CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xf7, 0, 11, 8, 0, 16, 0, 16, 1, 1, 0x11, 0, 0xff, 0xda, 0, 2})) ==
+        "the JPEG is a JPEG-LS, which is not supported");
+}
+
+TEST_CASE("the orientation is read in both byte orders and never beyond the segment") {
+  for (const bool little : {false, true})
+    for (int value = 0; value <= 9; ++value) {
+      const auto two = [&](int v) { return little ? std::array{v, 0} : std::array{0, v}; };
+      std::vector<std::byte> segment;
+      const auto add = [&](auto... v) { (segment.push_back(static_cast<std::byte>(v)), ...); };
+      const auto add_two = [&](int v) { add(two(v)[0], two(v)[1]); };
+      const auto add_four = [&](int v) { little ? add(v, 0, 0, 0) : add(0, 0, 0, v); };
+      add('E', 'x', 'i', 'f', 0, 0);
+      little ? add('I', 'I', 42, 0) : add('M', 'M', 0, 42);
+      add_four(8);
+      add_two(2);
+      for (const int tag : {0x0f, 0x12}) {   // another tag first
+        little ? add(tag, 1) : add(1, tag);
+        add_two(3);
+        add_four(1);
+        add_two(value);
+        add_two(0);
+      }
+      CHECK(mr::detail::exif_orientation(segment) == (value >= 1 && value <= 8 ? value : 0));
+      for (std::size_t n = 0; n < segment.size(); ++n) {
+        const std::vector<std::byte> part(segment.begin(), segment.begin() + static_cast<std::ptrdiff_t>(n));
+        CHECK(mr::detail::exif_orientation(part) == 0);
+      }
+      mr::rng random({.seed = 3});
+      for (int round = 0; round < 200; ++round) {
+        auto broken = segment;
+        broken[random.below(broken.size())] = static_cast<std::byte>(random.below(256));
+        const int found = mr::detail::exif_orientation(broken);
+        CHECK((found >= 0 && found <= 8));
+      }
+    }
+}

@@ -1,0 +1,196 @@
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/item/record_builder.hpp>
+
+#include "../label_files.hpp"
+#include "../slow_geometry.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+mr::bytes named(const std::string& file, const char* name = "pgm") { return mr::bytes::borrowed(file, name); }
+
+/// Whether a map of numbers, rendered, has the samples that fractions say.
+template <class T>
+bool holds_numbers(const mr::label_map<T>& map, const slow::seen_picture& seen, std::size_t stored_width) {
+  const auto got = map.values();
+  if (got.shape()[0] != static_cast<std::size_t>(seen.down.count) ||
+      got.shape()[1] != static_cast<std::size_t>(seen.across.count))
+    return false;
+  for (std::size_t y = 0; y < got.shape()[0]; ++y)
+    for (std::size_t x = 0; x < got.shape()[1]; ++x) {
+      const auto [row, column] = seen.nearest(y, x);
+      if (got(y, x) != static_cast<T>(row * stored_width + column)) return false;
+    }
+  return true;
+}
+
+template <class Act>
+std::string message_of(const Act& act) {
+  try {
+    act();
+  } catch (const mr::data_error& e) {
+    return e.message() + ". " + e.hint();
+  }
+  return "no error";
+}
+
+std::string opened(const std::string& file, const char* name = "pgm") {
+  return message_of([&] { static_cast<void>(mr::labels(named(file, name))); });
+}
+
+}  // namespace
+
+TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, tells the nearest source pixels") {
+  mr::rng d({.seed = 21});
+  for (int i = 0; i < 400; ++i) {
+    const std::size_t width = d.below(i % 9 == 0 ? 3 : 90) + 1, height = d.below(i % 9 == 1 ? 3 : 90) + 1;
+    const int orientation = static_cast<int>(d.between(1, 8));
+    const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({height, width, 3})), orientation);
+    const bool turns = d.chance(0.7);
+    const auto numbers = slow::labels::of_numbers(width, height);
+    const std::string map = d.chance(0.5) ? slow::pgm(numbers, 16) : slow::npy(numbers, 16);
+    slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = turns}), turns ? orientation : 1);
+    p.take_random_steps(d, 6, 120);
+    CAPTURE(width);
+    CAPTURE(height);
+    CAPTURE(orientation);
+    INFO(p.steps);
+    const mr::geometry g = p.picture.geometry();
+    CHECK(std::array{g.height(), g.width()} == std::array{p.picture.height(), p.picture.width()});
+    REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(g), p.seen, width));
+  }
+}
+
+TEST_CASE("a map that was drawn on the turned picture is rendered by the upright geometry") {
+  mr::rng d({.seed = 22});
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    for (int i = 0; i < 25; ++i) {
+      const std::size_t width = d.below(60) + 2, height = d.below(60) + 2;
+      const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({height, width, 3})), orientation);
+      slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = true}), orientation);
+      const std::size_t turned_width = p.picture.width();
+      // The same steps, seen from a picture that was turned before it was stored.
+      p.seen = slow::seen_picture(turned_width, p.picture.height(), 1);
+      const auto numbers = slow::labels::of_numbers(turned_width, p.picture.height());
+      p.take_random_steps(d, 4, 80);
+      CAPTURE(orientation);
+      INFO(p.steps);
+      const mr::geometry upright = p.picture.geometry().upright();
+      CHECK(upright.orientation() == 1);
+      CHECK(upright.source().width == turned_width);
+      CHECK(upright.mirrored() == (p.seen.across.step.over < 0));
+      const std::string map = slow::pgm(numbers, 16);
+      REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(upright), p.seen, turned_width));
+    }
+}
+
+TEST_CASE("maps of 8 and 16 bits are read from PGM and npy, alone they are rendered as they are stored") {
+  auto numbers = slow::labels::of_numbers(7, 5);
+  const auto of8 = slow::pgm(numbers, 8), npy8 = slow::npy(numbers, 8);
+  for (auto& n : numbers.samples) n = static_cast<std::uint16_t>(n * 1'000 + 9);
+  const auto of16 = slow::pgm(numbers, 16), npy16 = slow::npy(numbers, 16);
+  for (const auto& file : {of8, npy8}) {
+    const auto map = mr::labels(named(file));
+    CHECK(map.shape() == std::array<std::size_t, 2>{5, 7});
+    CHECK(map.stored().width == 7);
+    CHECK(map.values()(4, 6) == 34);
+    CHECK(map.values()(1, 0) == 7);
+  }
+  for (const auto& file : {of16, npy16}) CHECK(mr::labels<std::uint16_t>(named(file)).values()(4, 6) == 34'009);
+  CHECK(mr::labels<std::uint16_t>(named(of8)).values()(4, 6) == 34);   // a PGM has as many bits as its numbers need
+  CHECK(mr::labels(named("P5 1#\n# w\n1\t255 x")).values()(0, 0) == 'x');
+}
+
+TEST_CASE("samples that are no class become the number to ignore") {
+  const auto file = slow::pgm(slow::labels::of_numbers(6, 1), 8);
+  const auto values = mr::labels(named(file), {.classes = 4, .ignore = 77}).values();
+  CHECK(std::vector<std::uint8_t>(values.span().begin(), values.span().end()) ==
+        std::vector<std::uint8_t>{0, 1, 2, 3, 77, 77});
+  CHECK(mr::labels(named(file), {.ignore = 77}).values()(0, 5) == 5);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mr::labels(named(file), {.classes = 4, .ignore = 256})),
+                       doctest::Contains("label_options::ignore is 256 (expected: at most 255)"), mr::setup_error);
+  CHECK(mr::labels<std::uint16_t>(named(file), {.classes = 4, .ignore = 65'535}).values()(0, 4) == 65'535);
+}
+
+TEST_CASE("fields that are no label map are refused, and damaged ones") {
+  const auto map = slow::labels::of_numbers(3, 2);
+  const auto of8 = slow::pgm(map, 8), of16 = slow::pgm(map, 16);
+  CHECK(opened("RIFF....WEBP", "seg") ==
+        "the field 'seg' is a WebP (expected: a PNG, a binary PGM or a .npy array). Write the numbers of the classes "
+        "as a PNG, as a binary PGM (P5), or with numpy.save()");
+  CHECK(opened("P2 1 1 1 0").find("is an ASCII PGM (expected: ") != std::string::npos);
+  CHECK(opened("").find("is not a label map (expected: ") != std::string::npos);
+  CHECK(opened(of16).find("is a label map of 16 bits (expected: 8 bits). Use label_map<std::uint16_t>") !=
+        std::string::npos);
+  for (const char* header : {"P5", "P5 3", "P5 3 2", "P5 3 2 255", "P5 0 2 255 ", "P5 3 0 255 ", "P5 3 2 0 ",
+                             "P5 3 2 65536 ", "P5 3 2 -1 ", "P5 x 2 255 ", "P5 3 2 255x", "P5 1234567 1 255 ", "P5 #",
+                             "P53 2 255 ", "P5 3 2 255#x\n"})
+    CHECK(opened(header).find("is a PGM whose header is damaged") != std::string::npos);
+  CHECK(opened(of8.substr(0, of8.size() - 1)).find("is a PGM with 5 bytes of samples (expected for 3 x 2 pixels: 6)") !=
+        std::string::npos);
+  CHECK(opened(of8 + "x").find("with 7 bytes of samples") != std::string::npos);
+  CHECK(opened(of8 + of8).find("or holds several pictures") != std::string::npos);
+  CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("is a PGM whose header is damaged") !=
+        std::string::npos);
+  CHECK(opened(slow::npy("|u1", "(1, 70000)", std::string(70'000, 'x')), "npy").find(
+            "70000 x 1 pixels (expected: at most 65535") != std::string::npos);
+  CHECK(opened(slow::npy("<i8", "(1, 1)", "12345678"), "npy").find("'<i8' (expected: '|u1'") != std::string::npos);
+  CHECK(opened(slow::npy("|u1", "(3,)", "abc"), "npy").find("holds an array of 1 dimensions and 3 elements (expected: "
+                                                           "[height, width]") != std::string::npos);
+  CHECK(opened(slow::npy("|u1", "(0, 3)", ""), "npy").find("2 dimensions and 0 elements") != std::string::npos);
+}
+
+TEST_CASE("a map of another size than its picture is refused, with shard and key, and with what to do") {
+  const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({30, 40, 3})), 6);
+  const auto p = mr::jpeg(slow::view(file)), turned = mr::jpeg(slow::view(file), {.apply_orientation = true});
+  const auto as_stored = slow::pgm(slow::labels::of_numbers(40, 30), 16);
+  const auto as_seen = slow::pgm(slow::labels::of_numbers(30, 40), 16);
+  const auto other = slow::pgm(slow::labels::of_numbers(40, 31), 16);
+  const auto applied = [](const std::string& map, const mr::geometry& g) {
+    return message_of([&] { static_cast<void>(mr::labels<std::uint16_t>(named(map)).apply(g)); });
+  };
+  CHECK(applied(as_stored, p.geometry()) == "no error");
+  CHECK(applied(as_stored, turned.crop({.width = 5, .height = 5}).resize(9, 9).geometry()) == "no error");
+  CHECK(applied(as_seen, turned.geometry().upright()) == "no error");
+  CHECK(applied(other, p.geometry()) == "the field 'pgm' is a label map of 40 x 31 pixels (expected: 40 x 30 pixels, "
+                                        "as its picture is stored). Write maps of their pictures' sizes");
+  CHECK(applied(as_seen, turned.geometry()) ==
+        "the field 'pgm' is a label map of 30 x 40 pixels (expected: 40 x 30 pixels, as its picture is stored before "
+        "its EXIF orientation 6). Use apply(p.geometry().upright()) if the map was drawn on the turned picture");
+  CHECK(applied(as_seen, p.geometry()).find("Use jpeg(..., {.apply_orientation = true}), and apply(") !=
+        std::string::npos);
+  CHECK(applied(as_stored, turned.geometry().upright()) != "no error");
+
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("train-7.tar", "0042", 512);
+  const auto data = std::as_bytes(std::span(other));
+  std::copy(data.begin(), data.end(), build.add_field("mask.pgm", data.size()).begin());
+  const mr::record r = build.finish();
+  try {
+    static_cast<void>(mr::labels<std::uint16_t>(r["mask.pgm"]).apply(p.geometry()));
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().shard == "train-7.tar");
+    CHECK(e.where().key == "0042");
+    CHECK(e.where().stage == "labels");
+    CHECK(e.message().find("the field 'mask.pgm'") == 0);
+  }
+}
+
+TEST_CASE("a row of another size is refused, and what a map says of itself is what it renders") {
+  const auto file = slow::pgm(slow::labels::of_numbers(6, 4), 8);
+  const auto map = mr::labels(named(file));
+  mr::scratch s;
+  std::vector<std::uint8_t> row(25);
+  CHECK_THROWS_WITH_AS(map.render(row, s), doctest::Contains("of shape [4, 6] cannot be rendered into 25 elements"),
+                       mr::setup_error);
+  map.render(std::span(row).first(24), s);
+  CHECK(row[23] == 23);
+}

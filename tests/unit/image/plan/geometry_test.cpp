@@ -1,0 +1,195 @@
+#include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/plan/geometry.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+
+#include "../slow_geometry.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace mr = millrace;
+
+namespace {
+
+mr::picture plain_picture(const std::vector<std::byte>& file) { return mr::jpeg(slow::view(file)); }
+
+std::vector<std::byte> file_of(std::size_t width, std::size_t height) {
+  return mr::encode_jpeg(mr::image({height, width, 3}));
+}
+
+}  // namespace
+
+TEST_CASE("boxes and points lie where fractions say, after any chain of steps in any orientation") {
+  mr::rng d({.seed = 31});
+  std::size_t kept = 0, given = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t width = d.below(80) + 1, height = d.below(80) + 1;
+    const int orientation = static_cast<int>(d.between(1, 8));
+    const auto file = slow::with_orientation(file_of(width, height), orientation);
+    slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = true}), orientation);
+    p.take_random_steps(d, 5, 100);
+    INFO(p.steps);
+    CAPTURE(orientation);
+    const mr::geometry g = p.picture.geometry();
+    const auto& [across, down, transposed] = p.seen;
+    const bool mirrored = ((across.step.over < 0) != (down.step.over < 0)) != transposed;
+    CHECK(g.mirrored() == mirrored);
+    std::vector<mr::box> boxes;
+    std::vector<mr::point> points;
+    for (int k = 0; k < 20; ++k) {
+      const double x = d.uniform(0, static_cast<double>(width)), y = d.uniform(0, static_cast<double>(height));
+      boxes.push_back({.left = x, .top = y, .right = x + d.uniform(0, 30), .bottom = y + d.uniform(0, 30)});
+      points.push_back({.x = x, .y = y});
+    }
+    const auto moved = g.points(points);
+    const auto by_centers = g.points(points, {.pixel_centers = true});
+    const double right = static_cast<double>(g.width()), bottom = static_cast<double>(g.height());
+    for (std::size_t k = 0; k < points.size(); ++k) {
+      const auto [x, y] = points[k];
+      const double seen_x = across.edge(transposed ? y : x), seen_y = down.edge(transposed ? x : y);
+      REQUIRE(moved.points[k].x == doctest::Approx(seen_x).epsilon(1e-9));
+      REQUIRE(moved.points[k].y == doctest::Approx(seen_y).epsilon(1e-9));
+      REQUIRE(moved.inside[k] == (seen_x >= 0 && seen_x < right && seen_y >= 0 && seen_y < bottom));
+      const double of_center = across.edge((transposed ? y : x) + 0.5) - 0.5;
+      REQUIRE(by_centers.points[k].x == doctest::Approx(of_center).epsilon(1e-9));
+    }
+    const auto left = g.boxes(boxes, {.min_size = 2, .min_area = 6});
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < boxes.size(); ++k) {
+      const auto& b = boxes[k];
+      double x[2] = {across.edge(transposed ? b.top : b.left), across.edge(transposed ? b.bottom : b.right)};
+      double y[2] = {down.edge(transposed ? b.left : b.top), down.edge(transposed ? b.right : b.bottom)};
+      if (x[0] > x[1]) std::swap(x[0], x[1]);
+      if (y[0] > y[1]) std::swap(y[0], y[1]);
+      for (double& edge : x) edge = std::clamp(edge, 0.0, right);
+      for (double& edge : y) edge = std::clamp(edge, 0.0, bottom);
+      const double w = x[1] - x[0], h = y[1] - y[0];
+      if (w < 2 || h < 2 || w * h < 6) continue;
+      REQUIRE(next < left.kept.size());
+      REQUIRE(left.kept[next] == k);
+      const double got[4] = {left.boxes[next].left, left.boxes[next].top, left.boxes[next].right,
+                             left.boxes[next].bottom};
+      const double expected[4] = {x[0], y[0], x[1], y[1]};
+      for (int e = 0; e < 4; ++e) REQUIRE(got[e] == doctest::Approx(expected[e]).epsilon(1e-9));
+      ++next;
+    }
+    REQUIRE(next == left.kept.size());
+    kept += next;
+    given += boxes.size();
+  }
+  CHECK(kept > given / 4);
+  CHECK(kept < given * 3 / 4);
+}
+
+TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize by two doubles") {
+  const auto file = file_of(100, 60);
+  const auto g = plain_picture(file).crop({.left = 10, .top = 20, .width = 40, .height = 30}).resize(60, 80).flip()
+                     .geometry();
+  CHECK(g.mirrored());
+  const std::vector<mr::box> boxes{{.left = 20, .top = 25, .right = 30, .bottom = 35},
+                                   {.left = 0, .top = 0, .right = 100, .bottom = 60},
+                                   {.left = 0, .top = 0, .right = 10, .bottom = 60}};
+  const auto [moved, kept] = g.boxes(boxes);
+  CHECK(moved == std::vector<mr::box>{{.left = 40, .top = 10, .right = 60, .bottom = 30},
+                                      {.left = 0, .top = 0, .right = 80, .bottom = 60}});
+  CHECK(kept == std::vector<std::size_t>{0, 1});
+  const std::vector<mr::point> first{{.x = 10, .y = 20}};
+  CHECK(g.points(first).points[0] == mr::point{.x = 80, .y = 0});
+  CHECK(g.points(first).inside[0] == 0);   // on the right edge, beyond the last pixel
+  // The centers of the first source pixel: 0.5 becomes 79 of edges, and 78.5 of centers.
+  CHECK(g.points(first, {.pixel_centers = true}).points[0] == mr::point{.x = 78.5, .y = 0.5});
+  CHECK(g.points(first, {.pixel_centers = true}).inside[0] == 1);
+}
+
+TEST_CASE("points outside of the picture are clamped to it if asked for, and still are outside") {
+  const auto file = file_of(50, 40);
+  const auto g = plain_picture(file).crop({.left = 10, .top = 10, .width = 20, .height = 10}).geometry();
+  const std::vector<mr::point> points{{.x = 0, .y = 12}, {.x = 100, .y = 15.5}, {.x = 12, .y = -3},
+                                      {.x = 29.75, .y = 99}};
+  const auto free = g.points(points), clamped = g.points(points, {.clamp = true});
+  CHECK(free.points == std::vector<mr::point>{{-10, 2}, {90, 5.5}, {2, -13}, {19.75, 89}});
+  CHECK(clamped.points == std::vector<mr::point>{{0, 2}, {20, 5.5}, {2, 0}, {19.75, 10}});
+  CHECK(clamped.inside == free.inside);
+  CHECK(free.inside == std::vector<std::uint8_t>{0, 0, 0, 0});
+  const auto centers = g.points(points, {.pixel_centers = true, .clamp = true});
+  CHECK(centers.points == std::vector<mr::point>{{0, 2}, {19, 5.5}, {2, 0}, {19, 9}});
+}
+
+TEST_CASE("boxes without an area and without numbers are left out, and labels by the same numbers") {
+  const auto file = file_of(50, 50);
+  const auto g = plain_picture(file).geometry();
+  const double none = std::numeric_limits<double>::quiet_NaN(), far = std::numeric_limits<double>::infinity();
+  const std::vector<mr::box> boxes{{.left = 9, .top = 1, .right = 4, .bottom = 8},         // the wrong way around
+                                   {.left = none, .top = 1, .right = 9, .bottom = 8},
+                                   {.left = -far, .top = 1, .right = far, .bottom = 8},
+                                   {.left = 3, .top = 3, .right = 3, .bottom = 8},
+                                   {.left = 60, .top = 3, .right = 70, .bottom = 8},       // beside the picture
+                                   {.left = 1, .top = 1, .right = 2.5, .bottom = 2},
+                                   {.left = 1, .top = 1, .right = 2.5, .bottom = 9}};
+  CHECK(g.boxes(boxes, {.min_size = 0, .min_area = 0}).kept == std::vector<std::size_t>{2, 5, 6});
+  CHECK(g.boxes(boxes).kept == std::vector<std::size_t>{2, 5, 6});
+  CHECK(g.boxes(boxes, {.min_size = 1.5}).kept == std::vector<std::size_t>{2, 6});
+  CHECK(g.boxes(boxes, {.min_area = 100}).kept == std::vector<std::size_t>{2});
+  const auto left = g.boxes(boxes);
+  CHECK(left.boxes[0] == mr::box{.left = 0, .top = 1, .right = 50, .bottom = 8});
+  CHECK(left.of(std::vector<std::int32_t>{10, 11, 12, 13, 14, 15, 16}) == std::vector<std::int32_t>{12, 15, 16});
+  CHECK_THROWS_WITH_AS(static_cast<void>(left.of(std::vector<int>{1, 2, 3, 4, 5, 6})),
+                       doctest::Contains("box 6 has no value: got 6 values"), mr::setup_error);
+  const mr::ragged<float, 2> column(left.rows<float>(), {.max_length = 8});
+  CHECK(column.length() == 3);
+  CHECK(column.elements()[6] == 2.5F);
+  for (const mr::box_options& bad : {mr::box_options{.min_size = -1}, mr::box_options{.min_area = none}})
+    CHECK_THROWS_WITH_AS(static_cast<void>(g.boxes(boxes, bad)), doctest::Contains("(expected: 0 or more)"),
+                         mr::setup_error);
+}
+
+TEST_CASE("a picture of its own coordinates, rendered, agrees with boxes and points within half a pixel") {
+  constexpr std::size_t width = 50, height = 42;
+  mr::image coordinates({height, width, 3});
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x) {
+      coordinates(y, x, 0) = static_cast<std::uint8_t>(5 * x + 2);
+      coordinates(y, x, 1) = static_cast<std::uint8_t>(5 * y + 2);
+      coordinates(y, x, 2) = 128;
+    }
+  const auto plain = mr::encode_jpeg(coordinates, {.quality = 100, .sampling = mr::chroma_sampling::yuv444});
+  mr::rng d({.seed = 32});
+  std::size_t looked_at = 0;
+  for (int i = 0; i < 120; ++i) {
+    const int orientation = i % 8 + 1;
+    const auto file = slow::with_orientation(plain, orientation);
+    slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = true}), orientation);
+    p.take_random_steps(d, 4, 90);
+    INFO(p.steps);
+    CAPTURE(orientation);
+    const mr::geometry g = p.picture.geometry();
+    const auto pixels = p.picture.pixels();
+    // How far the filter reaches, in pixels of the source: what lies nearer to the crop's edge is pulled to its inside.
+    const auto reach = [](const slow::seen_axis& a) { return std::max(std::abs(a.step.real()), 1.0); };
+    const auto& [across, down, transposed] = p.seen;
+    for (std::size_t y = 0; y < g.height(); ++y)
+      for (std::size_t x = 0; x < g.width(); ++x) {
+        const double seen_x = static_cast<double>(x) + 0.5, seen_y = static_cast<double>(y) + 0.5;
+        const double from_x = std::abs(across.step.real()) * std::min(seen_x, static_cast<double>(g.width()) - seen_x);
+        const double from_y = std::abs(down.step.real()) * std::min(seen_y, static_cast<double>(g.height()) - seen_y);
+        if (from_x < reach(across) + 0.5 || from_y < reach(down) + 0.5) continue;
+        const mr::point stored{.x = (pixels(y, x, 0) + 0.5) / 5, .y = (pixels(y, x, 1) + 0.5) / 5};
+        const mr::box around{.left = stored.x - 1, .top = stored.y - 1, .right = stored.x + 1, .bottom = stored.y + 1};
+        const auto point = g.points({&stored, 1}).points[0];
+        // Half a pixel of the source, or of the result where that is larger.
+        const double limit_x = 0.5 * std::max(1.0, 1 / std::abs(across.step.real()));
+        const double limit_y = 0.5 * std::max(1.0, 1 / std::abs(down.step.real()));
+        REQUIRE(std::abs(point.x - seen_x) <= limit_x);
+        REQUIRE(std::abs(point.y - seen_y) <= limit_y);
+        const auto box = g.boxes({&around, 1}, {.min_size = 0, .min_area = 0}).boxes.at(0);
+        const bool whole = box.left > 0 && box.top > 0 && box.right < static_cast<double>(g.width()) &&
+                           box.bottom < static_cast<double>(g.height());
+        if (whole) REQUIRE(std::abs((box.left + box.right) / 2 - seen_x) <= limit_x);
+        if (whole) REQUIRE(std::abs((box.top + box.bottom) / 2 - seen_y) <= limit_y);
+        ++looked_at;
+      }
+  }
+  CHECK(looked_at > 20'000);
+}

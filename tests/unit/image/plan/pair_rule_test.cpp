@@ -1,0 +1,103 @@
+#include "../slow_mixes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+using options = mr::detail::pair_rule_options;
+
+std::string refusal_of(const options& o) {
+  try {
+    const mr::detail::pair_rule rule(o);
+  } catch (const mr::setup_error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("pairs are mixed as timm and torchvision would with the same random numbers") {
+  constexpr std::array all = {
+      options{.mixup_alpha = 0.8}, options{.cutmix_alpha = 1}, options{.mixup_alpha = 0.2, .cutmix_alpha = 0.4},
+      options{.mixup_alpha = 2, .cutmix_alpha = 1, .switch_probability = 0.1, .probability = 0.6},
+      options{.cutmix_minmax = {0.2, 0.8}}, options{.cutmix_alpha = 0.3, .cutmix_minmax = {0, 1}},
+      options{.mixup_alpha = 1, .cutmix_minmax = {0.5, 0.5}}};
+  int boxes = 0, at_edges = 0, of_nothing = 0, unmixed = 0;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const mr::detail::pair_rule rule(all[k]);
+    CHECK(rule.cuts() == (all[k].cutmix_alpha > 0 || all[k].cutmix_minmax[1] > 0));
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      const std::array<std::size_t, 5> sides = {224, 96, 1, 7, 65'535};
+      const mr::picture_size size{.width = sides[i % 5], .height = sides[i / 5 % 5]};
+      mr::rng random({.seed = 3, .epoch = k, .sample = i, .stage = 1}), same = random;
+      const mr::detail::pair_mix got = rule.draw(random, size);
+      const auto expected =
+          slow_mixes::draw(all[k], same, static_cast<long>(size.height), static_cast<long>(size.width));
+      REQUIRE(got.mixes == expected.mixes);
+      REQUIRE(got.row.partner == mr::row_mix::none);
+      REQUIRE(got.row.weight == expected.weight);
+      REQUIRE(got.row.weight % 2 == 0);
+      REQUIRE(got.row.left == expected.left);
+      REQUIRE(got.row.right == expected.right);
+      REQUIRE(got.row.top == expected.top);
+      REQUIRE(got.row.bottom == expected.bottom);
+      REQUIRE(static_cast<double>(got.lambda) == doctest::Approx(expected.lambda).epsilon(1e-6));
+      REQUIRE(random.bits() == same.bits());   // as many draws
+      boxes += expected.by_cutmix ? 1 : 0;
+      at_edges += expected.by_cutmix && expected.left == 0 ? 1 : 0;
+      of_nothing += expected.by_cutmix && expected.left == expected.right ? 1 : 0;
+      unmixed += expected.mixes ? 0 : 1;
+    }
+  }
+  CHECK(boxes > 50'000);
+  CHECK(at_edges > 1'000);
+  CHECK(of_nothing > 100);
+  CHECK(unmixed > 7'000);
+}
+
+TEST_CASE("lambda is what the labels weigh: the part of the pixels that stay, on the whole") {
+  const mr::detail::pair_rule both({.mixup_alpha = 0.8, .cutmix_alpha = 1, .switch_probability = 0.25});
+  constexpr int pairs = 40'000;
+  int by_cutmix = 0;
+  double mixup_sum = 0, mixup_squares = 0, cutmix_sum = 0;
+  for (std::uint64_t i = 0; i < pairs; ++i) {
+    mr::rng random({.seed = 5, .sample = i});
+    const mr::detail::pair_mix got = both.draw(random, {.width = 224, .height = 160});
+    const int inside = (got.row.right - got.row.left) * (got.row.bottom - got.row.top);
+    if (got.row.weight == mr::row_mix::whole) {
+      CHECK(got.lambda == static_cast<float>((224.0 * 160 - inside) / (224.0 * 160)));
+      ++by_cutmix;
+      cutmix_sum += static_cast<double>(got.lambda);
+    } else {
+      CHECK(got.lambda * 65'536 == static_cast<float>(got.row.weight));
+      CHECK(inside == 0);
+      mixup_sum += static_cast<double>(got.lambda) - 0.5;
+      mixup_squares += std::pow(static_cast<double>(got.lambda) - 0.5, 2);
+    }
+  }
+  CHECK(by_cutmix == doctest::Approx(pairs * 0.25).epsilon(0.05));
+  CHECK(std::abs(mixup_sum / (pairs - by_cutmix)) < 0.01);
+  CHECK(mixup_squares / (pairs - by_cutmix) == doctest::Approx(0.25 / 2.6).epsilon(0.03));
+  // A center is anywhere, so a part of the box is cut off: of sides r, 1 - r / 4 is left of each on average. With a
+  // uniform share 1 - lambda has the mean of r^2 (1 - r / 4)^2, r = sqrt(share): 1/2 - 1/5 + 1/48.
+  CHECK(cutmix_sum / by_cutmix == doctest::Approx(1 - (1.0 / 2 - 1.0 / 5 + 1.0 / 48)).epsilon(0.02));
+}
+
+TEST_CASE("options out of range are refused by name, with what was got") {
+  CHECK(refusal_of({.mixup_alpha = 0.8}) == "no error");
+  CHECK(refusal_of({}).find("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha") != std::string::npos);
+  CHECK(refusal_of({.mixup_alpha = -1}).find("mixup_alpha of mixed rows is wrong: got -1.0") != std::string::npos);
+  CHECK(refusal_of({.cutmix_alpha = 5000}).find("cutmix_alpha of mixed rows is wrong: got 5000") != std::string::npos);
+  CHECK(refusal_of({.cutmix_alpha = std::nan("")}).find("cutmix_alpha of mixed rows") != std::string::npos);
+  CHECK(refusal_of({.mixup_alpha = 1, .switch_probability = 1.5}).find("switch_probability") != std::string::npos);
+  CHECK(refusal_of({.mixup_alpha = 1, .probability = -0.1}).find("probability of mixed rows") != std::string::npos);
+  CHECK(refusal_of({.cutmix_minmax = {0.8, 0.2}}).find("got 0.2") != std::string::npos);
+  CHECK(refusal_of({.cutmix_minmax = {-0.5, 0.2}}).find("got -0.5") != std::string::npos);
+  CHECK(refusal_of({.cutmix_minmax = {0.5, 1.5}}).find("got 1.5") != std::string::npos);
+}

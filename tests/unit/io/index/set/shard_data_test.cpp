@@ -1,0 +1,264 @@
+// Many shards as one list of samples: by blocks or one by one the same records and the same errors.
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+
+#include "../../tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+constexpr std::size_t shards = 3, samples_per_shard = 500;
+
+std::vector<std::string> write_shards(const temporary_folder& f) {
+  mr::shard_writer writer({.pattern = f / "s-%d.tar", .max_samples = samples_per_shard});
+  for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
+    writer.write("k" + std::to_string(i), {{"txt", std::string(i % 900, static_cast<char>('a' + i % 26))},
+                                           {"cls", std::to_string(i)}});
+  writer.close();
+  std::vector<std::string> names;
+  for (std::size_t s = 0; s < shards; ++s) names.push_back(f / ("s-" + std::to_string(s) + ".tar"));
+  return names;
+}
+
+/// All samples, each near its place, in lists of 100.
+std::vector<std::vector<mr::detail::located_sample>> shuffled() {
+  std::vector<mr::detail::located_sample> all;
+  for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
+    all.push_back({i / samples_per_shard, i % samples_per_shard});
+  mr::rng random({.seed = 3});
+  for (std::size_t i = all.size(); i-- > 1;) std::swap(all[i], all[i - std::min<std::size_t>(i, random.below(300))]);
+  std::vector<std::vector<mr::detail::located_sample>> lists;
+  for (std::size_t at = 0; at < all.size(); at += 100) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
+    lists.emplace_back(first, first + 100);
+  }
+  return lists;
+}
+
+std::size_t expect_a_shuffle(mr::detail::shard_data& data) {
+  return data.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{32} << 20});
+}
+
+/// Reads everything; the message of the first error, or nothing.
+std::string read_all(mr::detail::shard_data& data) {
+  for (const auto& wanted : shuffled()) {
+    std::vector<mr::record> records(wanted.size());
+    std::exception_ptr failure;
+    const std::size_t good = data.read(wanted, records, failure);
+    for (std::size_t i = 0; i < good; ++i) {
+      const std::size_t number = wanted[i].shard * samples_per_shard + wanted[i].index;
+      CHECK(records[i].key() == "k" + std::to_string(number));
+      CHECK(records[i]["cls"].text() == std::to_string(number));
+      CHECK(records[i]["txt"].size() == number % 900);
+    }
+    if (good == wanted.size()) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const mr::error& e) {
+      return "sample " + std::to_string(good) + " of the list: " + e.what();
+    }
+  }
+  return {};
+}
+
+/// No file grows beyond so many bytes: as on a disk that is full.
+class limited_files {
+ public:
+  explicit limited_files(rlim_t max_bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{max_bytes, before_.rlim_max};
+    old_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~limited_files() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, old_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*old_)(int) = SIG_DFL;
+};
+
+void change_byte(const std::string& path, std::streamoff at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(at);
+  const char old = static_cast<char>(file.get());
+  file.seekp(at);
+  file.put(static_cast<char>(old ^ 4));
+}
+
+/// Changes a byte and leaves the time as it was, as a bad disk would.
+void damage(const std::string& path, std::streamoff at) {
+  const auto time = std::filesystem::last_write_time(path);
+  change_byte(path, at);
+  std::filesystem::last_write_time(path, time);
+}
+
+}  // namespace
+
+TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  mr::detail::shard_data one_by_one(names), by_blocks(names);
+  CHECK(expect_a_shuffle(by_blocks) > 0);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    CHECK(read_all(one_by_one) == "");
+    CHECK(read_all(by_blocks) == "");
+  }
+}
+
+TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what may be") {
+  const temporary_folder f;
+  mr::detail::shard_data data(write_shards(f));
+  CHECK(data.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{1} << 30}) == 0);
+  CHECK(data.expect({.window = 300, .lanes = 48, .max_held_bytes = 1'000'000}) == 0);
+  CHECK(data.expect({.window = ~std::uint64_t{0}, .lanes = 1, .max_held_bytes = std::size_t{1} << 20}) == 0);
+  mr::shard_writer writer({.pattern = f / "large-%d.tar"});
+  for (int i = 0; i < 4; ++i) writer.write("k" + std::to_string(i), {{"bin", std::string(40'000, 'x')}});
+  writer.close();
+  mr::detail::shard_data large({f / "large-0.tar"});
+  CHECK(large.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{1} << 30}) == 0);
+}
+
+TEST_CASE("a payload that has changed is the error of its sample alone, in the same words either way") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  std::uint64_t at = 0;
+  {
+    mr::detail::shard_data learns(names);
+    CHECK(read_all(learns) == "");
+    at = learns.location_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
+  }
+  damage(names[1], static_cast<std::streamoff>(at));
+  mr::detail::shard_data one_by_one(names), by_blocks(names);
+  expect_a_shuffle(by_blocks);
+  const std::string told = read_all(one_by_one);
+  CHECK(told.find("CRC-32C") != std::string::npos);
+  CHECK(told.find("k750") != std::string::npos);
+  CHECK(read_all(by_blocks) == told);
+}
+
+TEST_CASE("at the start no more than heads are read, and columns that are damaged are made again later") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  { mr::detail::shard_data makes(names); }
+  for (const auto& name : names) change_byte(mr::detail::index_path(name), 2'000);
+  mr::detail::shard_data data(names);
+  CHECK(mr::detail::summarize_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::good);
+  CHECK(mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::damaged);
+  CHECK(read_all(data) == "");
+  CHECK(mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::good);
+}
+
+TEST_CASE("a shard that is replaced after the start is refused when its turn comes") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  { mr::detail::shard_data makes(names); }
+  mr::detail::shard_data data(names);
+  mr::shard_writer writer({.pattern = f / "other-%d.tar"});
+  writer.write("other", {{"cls", "1"}});
+  writer.close();
+  std::filesystem::rename(f / "other-0.tar", names[2]);
+  const std::string told = read_all(data);
+  CHECK(told.find("changed since this program has started") != std::string::npos);
+  CHECK(told.find("s-2.tar") != std::string::npos);
+}
+
+TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in one line, and the run goes on") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  const auto lines_of = [&](const std::string& folder, rlim_t max_bytes) {
+    const std::string told = f / "told";
+    const int file = ::open(told.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    auto data = std::make_unique<mr::detail::shard_data>(
+        names, mr::detail::shard_data_options{.files = {.cache_folder = folder}, .progress_file = file});
+    expect_a_shuffle(*data);
+    CHECK(read_all(*data).empty());
+    {
+      const limited_files full(max_bytes);
+      data.reset();
+    }
+    ::close(file);
+    const std::string text = load(told);
+    CHECK(std::count(text.begin(), text.end(), '\n') == (text.empty() ? 0 : 1));
+    return text;
+  };
+  const std::string nowhere = lines_of(f / "none/indexes", RLIM_INFINITY);
+  CHECK_MESSAGE(nowhere.starts_with("millrace: 3 of 3 indexes cannot be kept and will be made again at the next start: "
+                                    "cannot write the index: No such file or directory (shard "), nowhere);
+  CHECK_MESSAGE(nowhere.find(". Check the file and its permissions, or name another") != std::string::npos, nowhere);
+  const std::string full = lines_of(f / "indexes", 4'096);
+  CHECK_MESSAGE(full.starts_with("millrace: checksums that were learned cannot be kept and will be learned again: "
+                                 "cannot write the file: File too large (shard "), full);
+  CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
+  CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
+}
+
+TEST_CASE("what a killed process left of an index goes when checksums are kept") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  mr::detail::build_indexes(names);
+  const std::string left = f / (".s-9.tar.millrace-index." + mr::detail::kernel_id() + "-7-0.partial");
+  save(left, "half");
+  {
+    mr::detail::shard_data data(names, {});
+    expect_a_shuffle(data);
+    CHECK(read_all(data).empty());
+    CHECK(std::filesystem::exists(left));
+  }
+  CHECK_FALSE(std::filesystem::exists(left));
+}
+
+TEST_CASE("shards without an end marker are counted and one is told, or are errors where strict is asked for") {
+  const temporary_folder f;
+  const small_shard shard;
+  const std::string members = shard.bytes().substr(0, shard.bytes().size() - 1'024);
+  const std::vector<std::string> names{f / "a.tar", f / "b.tar", f / "c.tar"};
+  save(names[0], shard.bytes());
+  save(names[1], members);
+  save(names[2], members + std::string(512, '\0'));
+  for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
+    mr::detail::shard_data data(names);
+    CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
+    mr::detail::event_counts counts;
+    data.report(counts);
+    REQUIRE(counts.counts().size() == 1);
+    CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");
+    CHECK(counts.counts()[0].times == 2);
+    const std::vector<mr::notice> news = counts.take_posted();
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].kind == mr::notice_kind::missing_end_marker);
+    CHECK(news[0].where.shard == names[1]);
+    CHECK(news[0].text.find(names[1] + " ended without an end marker") != std::string::npos);
+    CHECK(counts.take_posted().empty());
+    try {
+      mr::detail::shard_data strict(names, {.strict = true});
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.message() == "the shard ends without an end marker (expected: two blocks of 512 zeros), after the last "
+                           "good key 'b'");
+      CHECK(e.where().shard == names[1]);
+      CHECK(e.where().offset_bytes == members.size());
+    }
+  }
+  CHECK(mr::detail::shard_data({names[0]}, {.strict = true}).counts().front() == 3);
+}

@@ -1,0 +1,209 @@
+// Large payloads of plain shards, which are read straight to their place: the same as in chunks, in all conditions.
+#include <millrace/io/tar/read/shard_reader.hpp>
+#include <millrace/io/tar/read/shard_stream.hpp>
+
+#include "../../tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+constexpr std::size_t straight_from_bytes = 32 << 10;
+
+/// A shard in memory that remembers where the bytes went that it gave.
+class watched_source final : public mr::byte_source {
+ public:
+  struct memory {
+    std::vector<std::span<const std::byte>> places;   // of reads into several parts, the first part of each
+    std::size_t reads = 0;
+  };
+  watched_source(std::string data, memory_source::faults faults, memory& kept)
+      : source_(std::move(data), faults), kept_(&kept) {}
+  std::string_view name() const noexcept override { return source_.name(); }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+    ++kept_->reads;
+    return source_.read_at(offset_bytes, buffer);
+  }
+  std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
+    ++kept_->reads;
+    if (parts.size() > 1) kept_->places.push_back(parts[0]);
+    return source_.read_parts(offset_bytes, parts);
+  }
+  bool reads_parts() const noexcept override { return source_.reads_parts(); }
+
+ private:
+  memory_source source_;
+  memory* kept_;
+};
+
+std::string noise(std::mt19937& random, std::size_t size_bytes) {
+  std::string bytes(size_bytes, '\0');
+  for (char& b : bytes) b = static_cast<char>(random());
+  if (size_bytes > 3 && random() % 4 == 0) std::fill(bytes.end() - 3, bytes.end(), '\0');
+  return bytes;
+}
+
+/// Samples with payloads of 0 to 300 KB, of which `other` may be left out.
+struct large_shard {
+  std::string bytes;
+  std::vector<std::size_t> begins;   // of samples
+  explicit large_shard(std::mt19937& random, std::size_t samples = 12) {
+    for (std::size_t i = 0; i < samples; ++i) {
+      begins.push_back(bytes.size());
+      const auto size_bytes = [&]() -> std::size_t {
+        constexpr std::size_t at[] = {straight_from_bytes - 1, straight_from_bytes, 40'000, 70'000};
+        return random() % 3 == 0 ? at[random() % 4] : random() % (random() % 2 == 0 ? 40'000 : 300'000);
+      };
+      const std::string key = "k" + std::to_string(i);
+      if (random() % 2 == 0) bytes += file(key + ".cls", std::to_string(i));
+      bytes += (random() % 2 == 0 ? file : pax_file)(key + ".jpg", noise(random, size_bytes()));
+      if (random() % 2 == 0) bytes += file(key + ".other", noise(random, size_bytes()));
+      if (random() % 3 == 0) bytes += file(key + ".json", noise(random, random() % 9'000));
+    }
+    bytes += end_marker();
+  }
+};
+
+struct content {
+  std::vector<std::string> samples;   // with all bytes of all fields
+  std::string error;
+  bool operator==(const content&) const = default;
+};
+
+content read_all(const std::string& shard, memory_source::faults faults, const mr::shard_reader_options& options,
+                 std::uint64_t start_bytes = 0) {
+  content all;
+  try {
+    mr::shard_reader reader(std::make_unique<memory_source>(shard, faults), shared_pool(), options,
+                            {.offset_bytes = start_bytes});
+    while (const auto record = reader.next()) {
+      std::string sample(record->key());
+      for (const auto& f : record->fields()) (sample += f.name()) += f.text();
+      all.samples.push_back(std::move(sample));
+    }
+  } catch (const mr::error& e) {
+    all.error = e.what();
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("large payloads are read straight to their place, by one read each") {
+  std::mt19937 random(1);
+  for (const std::size_t between_bytes : {1, 6'000}) {   // what lies behind a payload comes along, if it is small
+    std::string tar;
+    for (int i = 0; i < 10; ++i) {
+      tar += file("k" + std::to_string(i) + ".jpg", noise(random, 200'000));
+      tar += file("k" + std::to_string(i) + ".json", noise(random, between_bytes));
+    }
+    watched_source::memory kept;
+    mr::shard_reader reader(
+        std::make_unique<watched_source>(tar + end_marker(), memory_source::faults{.in_parts = true}, kept),
+        shared_pool());
+    std::size_t straight = 0, read = 0;
+    while (const auto record = reader.next()) {
+      const auto payload = (*record)["jpg"];
+      ++read;
+      if (kept.places.empty()) continue;
+      const auto place = kept.places.back();
+      kept.places.clear();   // blocks come back
+      if (place.data() < payload.data() || place.data() >= payload.data() + payload.size()) continue;
+      ++straight;
+      CHECK(place.data() + place.size() == payload.data() + payload.size());
+    }
+    CHECK(read == 10);
+    CHECK(straight == 8);   // the first chunk, of 512 KiB, holds two
+    CHECK(kept.reads <= (between_bytes == 1 ? 11 : 19));
+  }
+}
+
+TEST_CASE("a stream hands out what it has read before it reads into a place, and does not skip it") {
+  std::mt19937 random(5);
+  const std::string bytes = noise(random, 2'000'000);
+  memory_source source(bytes, {.in_parts = true});
+  mr::detail::shard_stream stream(source, shared_pool());
+  std::string got;
+  std::vector<std::byte> place(300'000);
+  std::size_t in_place = 0, elsewhere = 0;
+  for (;;) {
+    const auto chunk = stream.next_chunk(place);
+    if (chunk.empty()) break;
+    ++(chunk.data() == place.data() ? in_place : elsewhere);
+    got.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    if (chunk.data() == place.data() && got.size() < bytes.size()) CHECK(stream.skip(200'000) == 0);
+  }
+  CHECK((got == bytes));
+  CHECK(in_place == 5);
+  CHECK(elsewhere == 5);   // the first chunk, and the short ones behind all places but the last
+}
+
+TEST_CASE("payloads that are read straight have the bytes that chunks give, from each sample on") {
+  std::mt19937 random(2);
+  const int rounds = 40;
+  for (int round = 0; round < rounds; ++round) {
+    const large_shard shard(random);
+    const mr::shard_reader_options all{}, some{.fields = {"jpg", "cls"}};
+    for (const auto& options : {all, some}) {
+      const std::size_t piece = round % 4 == 0 ? ~std::size_t{0} : 1 + random() % 100'000;
+      const std::uint64_t start = shard.begins[random() % shard.begins.size()];
+      for (const std::uint64_t from : {std::uint64_t{0}, start}) {
+        const content chunks = read_all(shard.bytes, {}, options, from);
+        CHECK(chunks.error == "");
+        CHECK((read_all(shard.bytes, {.max_bytes_per_read = piece, .in_parts = true}, options, from) == chunks));
+      }
+    }
+  }
+}
+
+TEST_CASE("cut, damaged and unreadable shards end in the same error, whether payloads are read straight or not") {
+  std::mt19937 random(3);
+  const int rounds = 150;
+  std::size_t errors = 0;
+  for (int round = 0; round < rounds; ++round) {
+    large_shard shard(random, 6);
+    memory_source::faults chunks{}, straight{.in_parts = true};
+    const std::size_t at = random() % shard.bytes.size();
+    switch (round % 3) {
+      case 0: shard.bytes.resize(at); break;
+      case 1: {   // a header
+        const std::size_t begin = shard.begins[random() % shard.begins.size()];
+        shard.bytes[begin + random() % 512] = static_cast<char>(random());
+        break;
+      }
+      default: shard.bytes.replace(at, 1'024, 1'024, '\0'); shard.bytes.resize(shard.bytes.size() / 512 * 512);
+    }
+    const content expected = read_all(shard.bytes, chunks, {});
+    errors += expected.error.empty() ? 0 : 1;
+    const content got = read_all(shard.bytes, straight, {});
+    CHECK(got.error == expected.error);
+    CHECK((got.samples == expected.samples));
+  }
+  CHECK(errors > rounds / 4);
+}
+
+TEST_CASE("storage that fails inside a payload or behind it ends in its error, after the samples before") {
+  std::mt19937 random(4);
+  for (int round = 0; round < 40; ++round) {
+    const large_shard shard(random, 6);
+    const std::uint64_t fails_at = random() % shard.bytes.size();
+    const content whole = read_all(shard.bytes, {}, {});
+    const content got = read_all(shard.bytes, {.fail_at = fails_at, .in_parts = true}, {});
+    CHECK(got.error.find("the disk is broken") != std::string::npos);
+    CHECK(got.samples.size() < whole.samples.size());
+    CHECK(std::equal(got.samples.begin(), got.samples.end(), whole.samples.begin()));
+  }
+}

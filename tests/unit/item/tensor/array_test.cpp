@@ -1,0 +1,225 @@
+#include <millrace/item/tensor/array.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+namespace mr = millrace;
+
+namespace {
+
+std::string npy(std::string header, std::string_view payload, int version = 1) {
+  header += std::string((64 - (header.size() + (version == 1 ? 11 : 13)) % 64) % 64, ' ') + "\n";
+  std::string file = "\x93NUMPY";
+  file += static_cast<char>(version);
+  file += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) file += static_cast<char>(header.size() >> (8 * i) & 255);
+  return file + header + std::string(payload);
+}
+
+template <class T>
+std::string raw(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+const std::vector<float> six{0, 1, 2, 3, 4, 5};
+const std::string plain_header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+
+template <class T = float>
+std::string message_of(const std::string& file, const char* name = "npy") {
+  try {
+    (void)mr::array<T>(mr::bytes::borrowed(file, name));
+  } catch (const mr::data_error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a .npy file gives its shape and its elements, versions 1.0 and 2.0") {
+  for (const int version : {1, 2}) {
+    const std::string file = npy(plain_header, raw(six), version);
+    const auto a = mr::array<float>(mr::bytes::borrowed(file));
+    CHECK(a.shape == std::vector<std::size_t>{2, 3});
+    CHECK(a.data == six);
+    CHECK(reinterpret_cast<std::uintptr_t>(a.data.data()) % 16 == 0);
+    const auto t = mr::array<float, 2>(mr::bytes::borrowed(file));
+    CHECK(t.shape() == std::array<std::size_t, 2>{2, 3});
+    CHECK(t(1, 0) == 3);
+    CHECK(reinterpret_cast<std::uintptr_t>(t.data()) % 16 == 0);
+  }
+}
+
+TEST_CASE("every element type is known by the name that NumPy gives it") {
+  const auto check = [](auto value, const std::string& type) {
+    using T = decltype(value);
+    const std::string file = npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (1,)}",
+                                 std::string(sizeof(T), '\x01'));
+    CHECK(mr::array<T>(mr::bytes::borrowed(file)).shape == std::vector<std::size_t>{1});
+  };
+  check(std::int8_t{}, "|i1");
+  check(std::uint8_t{}, "|u1");
+  check(std::int16_t{}, "<i2");
+  check(std::uint16_t{}, "<u2");
+  check(std::int32_t{}, "<i4");
+  check(std::uint32_t{}, "<u4");
+  check(std::int64_t{}, "<i8");
+  check(std::uint64_t{}, "<u8");
+  check(float{}, "<f4");
+  check(double{}, "<f8");
+  check(mr::f16{}, "<f2");
+}
+
+TEST_CASE("scalars, empty arrays and other ways to write the header are read") {
+  const auto shape_of = [](const std::string& header, std::size_t elements) {
+    return mr::array<float>(mr::bytes::borrowed(npy(header, std::string(elements * 4, '\0')))).shape;
+  };
+  CHECK(shape_of("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", 1).empty());
+  CHECK(shape_of("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 99999999999999999)}", 0).size() == 2);
+  CHECK(shape_of("{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999, 999999999999, 0)}", 0).size() == 3);
+  CHECK(shape_of("{ \"shape\" : (3 , ) , \"fortran_order\":False,\"descr\":\"<f4\" }", 3) ==
+        std::vector<std::size_t>{3});
+}
+
+TEST_CASE("bytes without NumPy's mark are raw elements") {
+  const std::string file = raw(std::vector<std::int16_t>{1, -2, 3});
+  const auto a = mr::array<std::int16_t>(mr::bytes::borrowed(file, "pcm"));
+  CHECK(a.shape == std::vector<std::size_t>{3});
+  CHECK(a.data == std::vector<std::int16_t>{1, -2, 3});
+  CHECK(mr::array<std::int16_t, 1>(mr::bytes::borrowed(file, "pcm"))(1) == -2);
+  CHECK(mr::array<float>(mr::bytes::borrowed("", "pcm")).data.empty());
+  CHECK(message_of(file, "pcm") == "the field 'pcm' has 6 bytes, which is not a multiple of the 4 bytes of one f32");
+  CHECK_THROWS_AS((void)(mr::array<std::int16_t, 2>(mr::bytes::borrowed(file))), mr::data_error);
+  // A damaged .npy file does not turn into numbers.
+  CHECK(message_of(std::string(8, 'x')) == "the field 'npy' is not a .npy file: it does not begin with NumPy's mark");
+}
+
+TEST_CASE("another type, order or version is an error that names both") {
+  const auto with = [](const std::string& type, const std::string& order) {
+    return npy("{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': (2, 3), }", raw(six));
+  };
+  CHECK(message_of(with("<f8", "False")) ==
+        "the field 'npy' holds elements of type '<f8' (expected: '<f4', which is f32)");
+  CHECK(message_of(with(">f4", "False")).find("'>f4'") != std::string::npos);
+  CHECK(message_of(with("|O", "False")).find("'|O'") != std::string::npos);
+  CHECK(message_of(with("<f4", "True")).find("Fortran order") != std::string::npos);
+  CHECK(message_of(npy(plain_header, raw(six), 3)).find("version 3.0") != std::string::npos);
+  CHECK_THROWS_AS((void)(mr::array<float, 3>(mr::bytes::borrowed(with("<f4", "False")))), mr::data_error);
+}
+
+TEST_CASE("sizes are checked against the payload before memory is taken") {
+  const auto with_shape = [](const std::string& shape) {
+    return message_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}", raw(six)));
+  };
+  CHECK(with_shape("(2, 4)") == "the field 'npy' has 24 bytes of elements (expected by its shape: 32)");
+  CHECK(with_shape("(5,)") == "the field 'npy' has 24 bytes of elements (expected by its shape: 20)");
+  CHECK(with_shape("(4611686018427387905, 4)").find("64 bits") != std::string::npos);   // 4 * 4 wraps to 16
+  CHECK(with_shape("(1000000000000,)").find("expected by its shape") != std::string::npos);
+  CHECK(with_shape("(99999999999999999999999,)").find("another kind") != std::string::npos);
+  CHECK(with_shape("(-1,)").find("another kind") != std::string::npos);
+}
+
+TEST_CASE("a file cut at any byte, or with any header byte changed, is an error or the same array") {
+  const std::string whole = npy(plain_header, raw(six));
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    CAPTURE(length);
+    CHECK_THROWS_AS((void)mr::array<float>(mr::bytes::borrowed(std::string_view(whole).substr(0, length), "npy")),
+                    mr::data_error);
+  }
+  for (std::size_t at = 0; at + 24 < whole.size(); ++at) {
+    for (int value = 0; value < 256; value += 5) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(value);
+      try {
+        const auto a = mr::array<float>(mr::bytes::borrowed(changed, "npy"));
+        if (a.data != six) FAIL("byte " << at << " set to " << value << " gives other elements");
+      } catch (const mr::data_error&) {
+      }
+    }
+  }
+}
+
+TEST_CASE("headers that are no plain dictionary are refused") {
+  for (const std::string header :
+       {"", "{", "{}", "{'descr': '<f4'}", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (6,)}",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (6,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': 6}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6,)} x", "{'descr': '<f4', 'descr': '<f4', 'shape': (6,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), 'more': 1}", "{'descr: '<f4'}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6"}) {
+    CAPTURE(header);
+    CHECK(message_of(npy(header, raw(six))).find("another kind") != std::string::npos);
+  }
+}
+
+TEST_CASE("what numpy.save() writes is read") {
+  if (std::system("python3 -c 'import numpy' >/dev/null 2>&1") != 0) {
+    MESSAGE("skipped: no numpy");
+    return;
+  }
+  char path[] = "/tmp/millrace-array-XXXXXX";
+  const int file = ::mkstemp(path);
+  REQUIRE(file != -1);
+  ::close(file);
+  const std::string program = "import numpy as n; n.save(open('" + std::string(path) +
+                              "','wb'), n.arange(24, dtype='i4').reshape(2, 3, 4))";
+  REQUIRE(std::system(("python3 -c \"" + program + "\"").c_str()) == 0);
+  std::ostringstream all;
+  all << std::ifstream(path, std::ios::binary).rdbuf();
+  ::unlink(path);
+  const std::string saved = all.str();
+  const auto t = mr::array<std::int32_t, 3>(mr::bytes::borrowed(saved));
+  CHECK(t.shape() == std::array<std::size_t, 3>{2, 3, 4});
+  for (int i = 0; i < 24; ++i) CHECK(t.data()[i] == i);
+}
+
+TEST_CASE("raw elements are not read from a file of another kind") {
+  using namespace std::string_literals;
+  const std::string gzip = "\x1f\x8b\x08\0\0\0\0\0\2\3\5\xc1\x83\x61\3\0\0\0\xb0\xd4\1\1"s;
+  const std::string zip = "PK\3\4\x2d\0\0\0\0\0\0\0\x21\0\0\xf6\xc8\x6a\x23\xff\xff\xff\xff\xff\xff\xff\x09\0\x14\0"s;
+  const std::string wav = "RIFF\x24\x08\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"s;
+  CHECK(message_of(gzip, "emb") ==
+        "the field 'emb' holds no raw numbers: got a gzip stream, expected a .npy file or raw numbers");
+  CHECK(message_of(zip, "npz").find("a ZIP archive") != std::string::npos);
+  CHECK(message_of<std::int16_t>(wav, "pcm").find("a WAV file") != std::string::npos);
+  CHECK(message_of("0.5 0.25 0.125 1.5 2.5 3.5 4.5 5", "txt").find("a text") != std::string::npos);
+  CHECK(message_of<std::int32_t>("[15, 16, 17, 18, 19, 20, 21, 22]", "json").find("a JSON text") != std::string::npos);
+  // Bytes are bytes, whatever they hold.
+  CHECK(message_of<std::uint8_t>(gzip, "bin") == "no error");
+  // A count and sorted offsets may be raw numbers.
+  std::vector<std::uint32_t> offsets{20};
+  for (std::uint32_t i = 0; i <= 20; ++i) offsets.push_back(88);
+  CHECK(message_of<std::uint32_t>(raw(offsets), "bin") == "no error");
+}
+
+TEST_CASE("bools are bytes, and two raw bytes are a bf16, as ml_dtypes writes it") {
+  const auto of = [](const char* type, std::string_view payload) {
+    return npy("{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (2,), }", payload);
+  };
+  const std::string bools = of("|b1", {"\1\0", 2});
+  CHECK(mr::array<std::uint8_t>(mr::bytes::borrowed(bools)).data == std::vector<std::uint8_t>{1, 0});
+  CHECK(mr::array<std::uint8_t, 1>(mr::bytes::borrowed(bools))(0) == 1);
+  CHECK(message_of<std::int8_t>(bools) ==
+        "the field 'npy' holds elements of type '|b1' (expected: '|i1', which is i8)");
+  CHECK_THROWS_WITH_AS((void)mr::array<std::int8_t>(mr::bytes::borrowed(bools)),
+                       doctest::Contains("Read bools as std::uint8_t"), mr::data_error);
+  for (const char* type : {"<V2", "|V2"}) {
+    const std::string halves = of(type, {"\x80\x3f\x00\xc0", 4});
+    const auto read = mr::array<mr::bf16>(mr::bytes::borrowed(halves));
+    REQUIRE(read.data.size() == 2);
+    CHECK(mr::detail::to_float(read.data[0]) == 1.0F);
+    CHECK(mr::detail::to_float(read.data[1]) == -2.0F);
+    CHECK(message_of<mr::f16>(halves).find("type '" + std::string(type) + "' (expected: '<f2'") != std::string::npos);
+  }
+  CHECK(message_of<mr::bf16>(of("<f2", "abcd")).find("(expected: '<V2', which is bf16)") != std::string::npos);
+}

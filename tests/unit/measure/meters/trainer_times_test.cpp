@@ -1,0 +1,55 @@
+#include <millrace/measure/meters/trainer_times.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+namespace mr = millrace;
+
+namespace {
+
+using times = mr::detail::trainer_times;
+using figures = mr::detail::stage_figures;
+
+/// A run of 1000 ns whose trainer paused from 600 to 900. Its one stage has two threads.
+figures after_a_pause(const figures& stage) {
+  times t;
+  t.start(0);
+  t.call(0);
+  t.answer(100, times::kind::batch, {});
+  t.call(500);
+  t.answer(600, times::kind::pause, {});
+  t.call(900);
+  t.answer(950, times::kind::batch, {});
+  mr::detail::flow_figures f;
+  f.stages.push_back(stage);
+  t.add_to(f, 1000);
+  CHECK(f.wall_ns == 700);
+  REQUIRE(f.stages.size() == 2);
+  return f.stages[0];
+}
+
+void check(const figures& is, const figures& expected) {
+  CHECK(is.busy_ns == expected.busy_ns);
+  CHECK(is.starved_ns == expected.starved_ns);
+  CHECK(is.blocked_ns == expected.blocked_ns);
+}
+
+}  // namespace
+
+TEST_CASE("a pause of the trainer is no time of a stage") {
+  SUBCASE("a stage that was blocked in it: 600 ns of two threads are left out")
+    check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 300, .blocked_ns = 800}),
+          {.busy_ns = 900, .starved_ns = 300, .blocked_ns = 200});
+  SUBCASE("a stage without further samples: it was starved")
+    check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 1000, .blocked_ns = 100}),
+          {.busy_ns = 900, .starved_ns = 500});
+  SUBCASE("a stage that was closed before: it counted nothing in it")
+    check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 300, .blocked_ns = 200}),
+          {.busy_ns = 900, .starved_ns = 300, .blocked_ns = 200});
+  SUBCASE("a stage that worked through it: what it did is not left out")
+    check(after_a_pause({.concurrency = 2, .busy_ns = 1900, .starved_ns = 100}), {.busy_ns = 1900});
+  SUBCASE("a stage of which threads were closed since: more than the pause is never left out")
+    check(after_a_pause({.concurrency = 1, .busy_ns = 900, .starved_ns = 500, .blocked_ns = 200}),
+          {.busy_ns = 900, .starved_ns = 400});
+}

@@ -1,0 +1,40 @@
+#include <millrace/measure/values/event_counts.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mr = millrace;
+
+TEST_CASE("counts of many threads add up, by text") {
+  mr::detail::event_counts counts;
+  const std::string same = "one";   // another address
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
+        for (int n = 0; n < 1000; ++n) {
+          counts.count(i % 2 ? "one" : same.c_str());
+          counts.count("two", 3);
+        }
+      });
+  }
+  std::uint64_t one = 0, two = 0;
+  for (const auto& c : counts.counts()) (std::string(c.what) == "one" ? one : two) += c.times;
+  CHECK(counts.counts().size() == 2);
+  CHECK(one == 4000);
+  CHECK(two == 12000);
+}
+
+TEST_CASE("names beyond the room for them are counted together") {
+  mr::detail::event_counts counts;
+  std::vector<std::string> names;
+  for (int i = 0; i < 54; ++i) names.push_back("name " + std::to_string(i));
+  for (const auto& name : names) counts.count(name.c_str());
+  const auto all = counts.counts();
+  REQUIRE(all.size() == 49);
+  CHECK(std::string(all[48].what) == "other");
+  CHECK(all[48].times == 6);
+}

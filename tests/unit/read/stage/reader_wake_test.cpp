@@ -1,0 +1,55 @@
+// Readers that sleep: each is woken when there is something to pass on or to read.
+#include "../../run/stall_watchdog.hpp"
+#include "lane_flows.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+namespace mr = millrace;
+
+namespace {
+
+/// A sink that is full at every second look once it has some samples: a worker frees the space right after the look.
+struct freed_after_look final : mr::detail::sample_sink<int> {
+  static constexpr std::uint64_t before = 5;
+  std::atomic<std::uint64_t> put_{0}, looks{0}, taken{0};
+  mr::detail::space_listener* listener = nullptr;
+
+  bool can_accept() override { return put_ < before || ++looks % 2 == 0; }
+  void put(mr::detail::sample<int>&&) override { ++put_; }
+  void end_epoch() override {}
+  void finish(std::exception_ptr) override {}
+  void publish() override {}
+  std::uint64_t backlog() const noexcept override { return put_ - taken; }
+  std::size_t held_bytes() const noexcept override { return 0; }
+  void set_listener(mr::detail::space_listener* producer) override { listener = producer; }
+  void take_all() {
+    taken = put_.load();
+    listener->space_freed();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a reader that found no space is woken, although there is space when it goes to sleep") {
+  const stall_watchdog watchdog;
+  const numbers_in_shards source{{40}};
+  mr::detail::interleaved_read_stage_options options{.threads = 1};
+  options.lanes.push_back({.order = {.seed = 1, .shards = 1}});
+  freed_after_look sink;
+  mr::detail::interleaved_read_stage<numbers_in_shards> stage(source, options, sink);
+  stage.start();
+  for (std::uint64_t wanted = freed_after_look::before; wanted < 60;) {
+    while (sink.put_ < wanted) std::this_thread::yield();   // without the wake-up the reader sleeps for ever
+    for (std::uint64_t seen = 0; std::exchange(seen, sink.looks.load()) != sink.looks;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));   // it has gone to sleep
+    wanted = sink.put_ + 1;
+    sink.take_all();
+  }
+  stage.stop();
+  stage.join();
+  CHECK(sink.put_ >= 59);
+}

@@ -1,0 +1,216 @@
+// Bottlenecks planted in simulated runs: the verdict has to find them.
+#include "../../../thorough.hpp"
+
+#include <millrace/report/simulate/simulation.hpp>
+#include <millrace/report/simulate/what_if.hpp>
+#include <millrace/report/verdict/knobs.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+namespace mr = millrace;
+
+namespace {
+
+enum class planted { latency, bandwidth, unpack, work, transfer, consumer };
+constexpr planted all_planted[] = {planted::latency, planted::bandwidth, planted::unpack,
+                                   planted::work, planted::transfer, planted::consumer};
+
+std::string name_of(planted p) {
+  switch (p) {
+    case planted::latency: return "latency";
+    case planted::bandwidth: return "bandwidth";
+    case planted::unpack: return "unpack";
+    case planted::work: return "work";
+    case planted::transfer: return "transfer";
+    case planted::consumer: break;
+  }
+  return "consumer";
+}
+
+/// Shallow ones, under times from 0 to twice the mean, leave no stage busy all the time: all starve and block in turns.
+enum class rings { usual, shallow };
+
+/// The capacity of each stage as nanoseconds of a sample: the bottleneck `ratio` times the runner-up, which is one of
+/// the others, these being up to three times faster still.
+mr::detail::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
+  mr::rng random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
+  const double slowest_ns = 1e6;
+  const bool unpacks = where == planted::unpack;
+  std::array<double, 4> ns{};   // reading, work, copy, step
+  const std::size_t bottleneck = where <= planted::unpack ? 0 : static_cast<std::size_t>(where) - 2;
+  const std::size_t runner_up = (bottleneck + 1 + random.below(3)) % 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double next = slowest_ns / ratio;
+    ns[i] = i == bottleneck ? slowest_ns : i == runner_up ? next : next / random.uniform(1, 3);
+  }
+  mr::detail::pipeline_model m;
+  m.io_threads = 1 + random.below(6);
+  m.workers = 1 + random.below(8);
+  m.host_slots = how == rings::shallow ? 2 : 3 + random.below(3);
+  m.device_slots = how == rings::shallow ? 1 + random.below(2) : 2 + random.below(2);
+  m.batch_samples = 8 << random.below(4);
+  m.samples_per_read = 1 + random.below(4);
+  m.read_ahead_bytes = 20'000'000;
+  const auto per_sample = static_cast<double>(m.samples_per_read), threads = static_cast<double>(m.io_threads);
+  const auto rows = static_cast<double>(m.batch_samples);
+  const auto spread = [&](double mean_ns) {
+    return mr::detail::empirical_distribution::around(mean_ns, how == rings::shallow ? 0.95 : 0.5);
+  };
+  if (where == planted::bandwidth) m.contention = 1;
+  const double of_a_read = ns[0] * per_sample * mr::detail::read_levels::speed(threads, m.contention);
+  m.read_ns = spread(unpacks ? 0.2 * of_a_read : of_a_read);
+  if (unpacks) m.unpack_ns = spread(0.8 * of_a_read);
+  m.work_ns = spread(ns[1] * static_cast<double>(m.workers));
+  m.phases = {{"decode", 0.75}, {"resize", 0.25}};
+  m.copy_ns = spread(ns[2] * rows);
+  m.step_ns = spread(ns[3] * rows);
+  m.batches = 40 + random.below(160);
+  m.seed = seed;
+  return m;
+}
+
+/// Every second run knows how fast the storage could be; without that an I/O-bound run, whose threads all read all the
+/// time, cannot tell slow answers from a full pipe.
+double ceiling(planted p, std::uint64_t seed) {
+  if (seed % 2 == 0) return 0;
+  return p == planted::bandwidth ? 1.02e8 : 4e8;   // 100 kB samples, 1000 of them a second
+}
+
+bool names(const mr::verdict& v, planted p) {
+  switch (p) {
+    case planted::latency: return v.what == mr::bound_by::io && v.cause != mr::bound_cause::bandwidth;
+    case planted::bandwidth: return v.what == mr::bound_by::io && v.cause != mr::bound_cause::latency;
+    case planted::unpack: return v.what == mr::bound_by::cpu && v.where == "unpack";
+    case planted::work: return v.what == mr::bound_by::cpu && v.where == "decode";
+    case planted::transfer: return v.what == mr::bound_by::transfer;
+    case planted::consumer: break;
+  }
+  return v.what == mr::bound_by::consumer;
+}
+
+}  // namespace
+
+TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 times slower than the next on") {
+  const std::uint64_t seeds = 40 / stride(2);
+  for (const double ratio : {1.1, 1.25, 1.5, 2.0}) {
+    std::uint64_t right_of_all = 0;
+    for (const planted p : all_planted) {
+      std::uint64_t right = 0, causes = 0;
+      std::string misses;
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        mr::detail::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
+        f.storage_ceiling_bytes_per_s = ceiling(p, seed);
+        const mr::verdict v = mr::judge(f);
+        const bool found = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
+        if (v.cause != mr::bound_cause::none) ++causes;
+        if (found) ++right;
+        else misses += "\n    seed " + std::to_string(seed) + ": " + v.sentence();
+      }
+      right_of_all += right;
+      if (p <= planted::bandwidth && ratio >= 1.25) CHECK(2 * causes >= seeds);
+      MESSAGE(name_of(p) << " x " << ratio << ": " << right << " of " << seeds << ", " << causes << " with a cause"
+                         << misses);
+      if (ratio >= 1.25) CHECK(right * 100 >= seeds * 90);
+    }
+    CHECK(right_of_all * 100 >= seeds * std::size(all_planted) * (ratio >= 1.25 ? 95 : 90));
+  }
+}
+
+TEST_CASE("two stages as slow as each other are called balanced") {
+  constexpr std::uint64_t seeds = 40;
+  std::uint64_t right = 0, all = 0;
+  for (const planted p : all_planted)
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed, ++all) {
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed)).figures);
+      if (v.what == mr::bound_by::balanced) ++right;
+      else MESSAGE(name_of(p) << " seed " << seed << ": " << v.sentence());
+    }
+  MESSAGE("balanced " << right << " of " << all);
+  CHECK(right * 100 >= all * 95);
+}
+
+TEST_CASE("where rings are shallow and times vary, stages wait in turns, and the limits still tell which is slowest") {
+  constexpr std::uint64_t seeds = 20;
+  std::uint64_t right = 0, balanced = 0, disagreed = 0;
+  for (const planted p : all_planted)
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      for (const double ratio : {1.25, 1.5, 2.0}) {
+        const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, ratio, seed, rings::shallow)).figures);
+        if (names(v, p)) ++right;
+        else MESSAGE(name_of(p) << " x " << ratio << " seed " << seed << ": " << v.sentence());
+        if (!v.agree) ++disagreed;
+      }
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed, rings::shallow)).figures);
+      if (v.what == mr::bound_by::balanced) ++balanced;
+    }
+  const std::uint64_t all = seeds * std::size(all_planted);
+  MESSAGE("right " << right << " of " << 3 * all << ", balanced " << balanced << " of " << all << "; limits and walk "
+                   << "disagreed in " << disagreed);
+  CHECK(right * 100 >= 3 * all * 95);
+  CHECK(balanced * 100 >= all * 85);
+  CHECK(disagreed > 0);   // else this would test nothing
+}
+
+TEST_CASE("replay predicts what shallow rings would do with other settings, where the limits cannot") {
+  std::vector<double> by_limits, by_replay;
+  for (const planted p : all_planted)
+    for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
+      const mr::detail::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
+      const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
+      const auto limits = mr::gains_of(f), replay = mr::simulated_gains(f);
+      REQUIRE(limits.size() == replay.size());
+      for (std::size_t i = 0; i < limits.size(); ++i) {
+        if (limits[i].at_most && limits[i].what != mr::knob::prefetch) continue;
+        const double truth =
+            mr::detail::simulate(mr::detail::changed(m,
+                                                     limits[i].settings)).figures.samples_per_s() / f.samples_per_s();
+        if (truth < 1.01) continue;
+        by_limits.push_back(std::abs((1 + limits[i].gain) / truth - 1));
+        by_replay.push_back(std::abs((1 + replay[i].gain) / truth - 1));
+      }
+    }
+  std::sort(by_limits.begin(), by_limits.end());
+  std::sort(by_replay.begin(), by_replay.end());
+  const std::size_t half = by_replay.size() / 2, most = by_replay.size() * 9 / 10;
+  MESSAGE(by_replay.size() << " changes; by limits: median error " << by_limits[half] << ", p90 " << by_limits[most]
+                           << "; by replay: " << by_replay[half] << ", p90 " << by_replay[most]);
+  CHECK(by_replay[half] < 0.05);
+  CHECK(by_replay[most] < 0.10);
+  CHECK(by_replay[half] < by_limits[half]);
+}
+
+TEST_CASE("the gain that the limits predict is what the changed run brings") {
+  std::map<std::string, std::vector<double>> errors;
+  std::vector<double> all;
+  for (const planted p : all_planted)
+    for (const double ratio : {1.1, 1.25, 1.5, 2.0})
+      for (std::uint64_t seed = 1; seed <= 10; seed += stride(3)) {
+        const mr::detail::pipeline_model m = plant(p, ratio, seed);
+        const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
+        for (const mr::knob_gain& k : mr::gains_of(f)) {
+          mr::what_if_change c;
+          if (k.what == mr::knob::workers) c.workers = m.workers + 1;
+          else if (k.what == mr::knob::io_threads && !k.at_most) c.io_threads = 2 * m.io_threads;
+          else if (k.what == mr::knob::storage_speed) c.storage_speed = 2;
+          else if (k.what == mr::knob::step) c.step_time = 0.5;
+          else continue;
+          const double truth = mr::detail::simulate(mr::detail::changed(m,
+                                                                        c)).figures.samples_per_s() / f.samples_per_s();
+          if (truth < 1.01 && k.gain < 0.01) continue;   // nothing predicted, nothing gained: too easy
+          const double error = std::abs((1 + k.gain) / truth - 1);
+          errors[k.change.substr(k.change.find_last_of("0123456789") + 1)].push_back(error);
+          all.push_back(error);
+        }
+      }
+  for (auto& [what, of_it] : errors) {
+    std::sort(of_it.begin(), of_it.end());
+    MESSAGE(what << ": median error " << of_it[of_it.size() / 2] << ", p90 " << of_it[of_it.size() * 9 / 10] << " of "
+                 << of_it.size());
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(all[all.size() / 2] < 0.05);
+  CHECK(all[all.size() * 9 / 10] < 0.15);
+}

@@ -1,0 +1,173 @@
+#include <millrace/sources/list/shard_list.hpp>
+
+#include "../../io/tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+using names = std::vector<std::string>;
+
+std::string message_of(const std::string& pattern) {
+  try {
+    (void)mr::list_shards(pattern);
+  } catch (const mr::setup_error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("patterns are split at ::, then braces, globs and folders are expanded") {
+  const temporary_folder f;
+  for (const char* name : {"a-00.tar", "a-01.tar", "a-02.tar", "b.tar.gz", ".hidden.tar", "notes.txt"})
+    save(f / name, "x");
+  std::filesystem::create_directory(f / "sub");
+  for (const char* name : {"10.tgz", "9.tar.zst", "8.tar.bz2", "7.tar.xz", "6.tar.lz4", "x.idx", ".9.tar"})
+    save(f / ("sub/" + std::string(name)), "x");
+  const std::string p = f.path() + "/";
+  CHECK(mr::list_shards(p + "a-{00..02}.tar") == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
+  CHECK(mr::list_shards(p + "a-{02..00..2}.tar::" + p + "b.tar.gz") ==
+        names{p + "a-02.tar", p + "a-00.tar", p + "b.tar.gz"});
+  CHECK(mr::list_shards(p + "a-*.tar") == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
+  CHECK(mr::list_shards(p + "{b,a}*") == names{p + "b.tar.gz", p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
+  CHECK(mr::list_shards(p + "a-0[12].tar") == names{p + "a-01.tar", p + "a-02.tar"});
+  CHECK(mr::list_shards(p + "a-0?.tar").size() == 3);
+  CHECK(mr::list_shards(f.path()) == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar", p + "b.tar.gz"});
+  CHECK(mr::list_shards(p + "sub/") == names{p + "sub/10.tgz", p + "sub/6.tar.lz4", p + "sub/7.tar.xz",
+                                             p + "sub/8.tar.bz2", p + "sub/9.tar.zst"});
+  CHECK(mr::list_shards(p + "su*").size() == 5);
+  CHECK(mr::list_shards("file:" + p + "b.tar.gz") == names{p + "b.tar.gz"});
+  CHECK(mr::list_shards("file://" + p + "b.tar.gz") == names{p + "b.tar.gz"});
+  CHECK(mr::list_shards("file://localhost" + p + "a-{00,01}.tar").size() == 2);
+}
+
+TEST_CASE("a list of names is taken literally, with any characters") {
+  const temporary_folder f;
+  const names odd{f / "a#b.tar", f / "a?b.tar", f / "{1..2}.tar", f / "x::y.tar", f / "[1].tar",
+                  f / "run:3.tar", f / "%41.tar"};
+  for (const auto& name : odd) save(name, "x");
+  CHECK(mr::list_shards(odd) == odd);
+  CHECK(mr::list_shards({odd[0], odd[2]}) == names{odd[0], odd[2]});
+  CHECK(mr::list_shards(std::array{odd[2], odd[0]}) == names{odd[2], odd[0]});
+  CHECK(mr::list_shards(std::span<const std::string>(odd)) == odd);
+  CHECK(mr::list_shards(f / "a#b.tar") == names{f / "a#b.tar"});
+  CHECK(mr::list_shards(f / "a?b.tar") == names{f / "a?b.tar"});   // a file of that name goes before the glob
+  CHECK(mr::list_shards(f / "[1].tar") == names{f / "[1].tar"});
+  CHECK_THROWS_AS((void)mr::list_shards(names{f / "{1,2}.tar"}), mr::setup_error);
+  CHECK_THROWS_AS((void)mr::list_shards(names{}), mr::setup_error);
+}
+
+TEST_CASE("what is missing is named at once, the first ones and how many") {
+  const temporary_folder f;
+  save(f / "s-2.tar", "x");
+  const std::string message = message_of(f / "s-{0..9}.tar");
+  CHECK(message.starts_with("9 of 10 shards cannot be read: '" + (f / "s-0.tar") + "' (No such file or directory), '" +
+                            (f / "s-1.tar")));
+  CHECK(message.find("s-3.tar") != std::string::npos);
+  CHECK(message.find("s-4.tar") == std::string::npos);
+  CHECK(message.ends_with(", ..."));
+  CHECK(message_of(f / "none*.tar") == "no file matches '" + (f / "none*.tar") + "'");
+  CHECK(message_of(f.path() + "::").ends_with("has an empty part"));
+  CHECK(message_of("").ends_with("has an empty part"));
+  std::filesystem::create_directory(f / "empty");
+  CHECK(message_of(f / "empty").ends_with("has no shards"));
+  CHECK_THROWS_AS((void)mr::list_shards(names{f / "empty"}), mr::setup_error);   // a folder is no file
+  if (::geteuid() != 0) {
+    save(f / "secret.tar", "x");
+    std::filesystem::permissions(f / "secret.tar", std::filesystem::perms::none);
+    CHECK(message_of(f / "secret.tar").find("Permission denied") != std::string::npos);
+  }
+}
+
+TEST_CASE("the hints about missing shards help") {
+  const temporary_folder f;
+  const auto hint_of = [](const std::string& pattern) {
+    try {
+      (void)mr::list_shards(pattern);
+    } catch (const mr::setup_error& e) {
+      return e.hint();
+    }
+    return std::string("no error");
+  };
+  for (const char* number : {"000", "001", "002", "010"}) save(f / ("jpg-" + std::string(number) + ".tar"), "x");
+  CHECK(hint_of(f / "jpg-{0..2}.tar") ==
+        "'" + (f / "jpg-000.tar") + "' is there. Write the range with its leading zeros, as in {000..146}");
+  CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' is there"));
+  CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
+                                                    "'; indexed_shards also has .damaged_shards_at_most"));
+  CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of it");
+  CHECK(hint_of("~/none*.tar") == hint_of("~/none.tar"));
+  CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +
+                                   mr::printable(std::filesystem::current_path().string()));
+  CHECK(hint_of("/none.tar") == "Check the path");
+  CHECK(hint_of("s3://bucket/none.tar").starts_with("Include millrace/adapt/remote.hpp and give the source {.storage = "
+                                                    "mr::remote()}"));
+}
+
+TEST_CASE("commands and network addresses are refused and never followed") {
+  const temporary_folder f;
+  for (const std::string& location :
+       {std::string("pipe:touch " + (f / "ran") + " ; cat x.tar"), std::string("http://host/x.tar"),
+        std::string("https://host/x-{00..10}.tar"), std::string("s3://bucket/x.tar"), std::string("gs://b/x.tar"),
+        std::string("hf://x"), std::string("file://elsewhere/x.tar"), std::string("file://x.tar"),
+        std::string("pipe:x{,}")}) {
+    CAPTURE(location);
+    CHECK_THROWS_AS((void)mr::list_shards(location), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::list_shards(names{location}), mr::setup_error);
+  }
+  CHECK(f.file_count() == 0);
+  CHECK(message_of("s3://bucket/x.tar").find("the scheme 's3' needs a storage") != std::string::npos);
+}
+
+TEST_CASE("** matches any number of folders: sorted, without hidden names, and links do not lead round for ever") {
+  const temporary_folder f;
+  for (const char* folder : {"a/b/c", "a/.hidden", "z"}) std::filesystem::create_directories(f / folder);
+  for (const char* name : {"0.tar", "a/1.tar", "a/b/2.tar", "a/b/c/3.tar", "a/b/c/x.txt", "a/.hidden/4.tar",
+                           "a/.5.tar", "z/6.tar"})
+    save(f / name, "x");
+  std::filesystem::create_directory_symlink("..", f / "a/b/up");          // leads back to a/
+  std::filesystem::create_directory_symlink("../z", f / "a/zz");
+  std::filesystem::create_symlink("../0.tar", f / "a/link.tar");
+  const std::string p = f.path() + "/";
+  CHECK(mr::list_shards(p + "**/*.tar") == names{p + "0.tar", p + "a/1.tar", p + "a/b/2.tar", p + "a/b/c/3.tar",
+                                                 p + "a/link.tar", p + "a/zz/6.tar", p + "z/6.tar"});
+  CHECK(mr::list_shards(p + "a/**/c/*.tar") == names{p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "**/b/**/*.tar") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "**/**/c/?.tar") == names{p + "a/b/c/3.tar"});
+  CHECK(mr::list_shards(p + "a/b/**") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});   // what the folder would be
+  CHECK(mr::list_shards(p + "**/.hidden/*.tar") == names{p + "a/.hidden/4.tar"});
+  CHECK(mr::list_shards(p + "**/.*.tar") == names{p + "a/.5.tar"});
+  CHECK(mr::list_shards(p + "{a,z}/**/[36].tar") == names{p + "a/b/c/3.tar", p + "a/zz/6.tar", p + "z/6.tar"});
+  CHECK(message_of(p + "none/**/*.tar").find("no file matches") != std::string::npos);
+  std::filesystem::create_symlink("self.tar", f / "z/self.tar");
+  CHECK(message_of(p + "**/self.tar").find("Too many levels of symbolic links") != std::string::npos);
+}
+
+TEST_CASE("a folder below ** that cannot be read is named") {
+  if (::geteuid() == 0) return;   // root reads everything
+  const temporary_folder f;
+  std::filesystem::create_directories(f / "a/locked");
+  save(f / "a/1.tar", "x");
+  std::filesystem::permissions(f / "a/locked", std::filesystem::perms::none);
+  std::string message;
+  try {
+    (void)mr::list_shards(f.path() + "/**/*.tar");
+  } catch (const mr::io_error& e) {
+    message = e.message();
+  }
+  std::filesystem::permissions(f / "a/locked", std::filesystem::perms::owner_all);
+  CHECK(message == "the folder '" + f.path() + "/a/locked/' cannot be read: Permission denied");
+}

@@ -1,0 +1,280 @@
+#include "../../run/stall_watchdog.hpp"
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/work/schedule/dispatcher.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+using mr::detail::dispatcher;
+
+/// Runs each task on a thread of its own, as the shared workers of a session.
+class counting_executor final : public mr::detail::executor {
+ public:
+  explicit counting_executor(std::size_t cores = 0) : cores_(cores) {}
+  ~counting_executor() override {
+    for (std::vector<std::thread> ended = taken(); !ended.empty(); ended = taken())
+      for (std::thread& t : ended) t.join();
+  }
+  bool shared() const noexcept override { return true; }
+  std::size_t cores() const noexcept override { return cores_; }
+  void submit(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) override {
+    const std::lock_guard lock(mutex_);
+    ++submitted_;
+    threads_.emplace_back([task = std::move(task), worker] { task->run_as_worker(worker); });
+  }
+  std::size_t submitted() {
+    const std::lock_guard lock(mutex_);
+    return submitted_;
+  }
+
+ private:
+  std::vector<std::thread> taken() {
+    const std::lock_guard lock(mutex_);   // a worker may be submitting another one
+    return std::exchange(threads_, {});
+  }
+
+  const std::size_t cores_;
+  std::mutex mutex_;
+  std::size_t submitted_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
+
+struct counted_work final : mr::detail::dispatcher_work {
+  std::atomic<std::uint64_t> done{0};
+  void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+  void publish(std::uint64_t, std::size_t count) noexcept override { done += count; }
+  void wait_for(std::uint64_t tickets) const {
+    while (done.load() < tickets) std::this_thread::yield();
+  }
+};
+
+constexpr std::int64_t very_long_ns = 3'600'000'000'000;
+constexpr std::uint64_t turn_ns = 5'000'000;   // of a worker, as the dispatcher has it
+
+/// Tickets that take a millisecond of a core each; or asleep, far longer than a thread waits for a core.
+struct slow_work final : mr::detail::dispatcher_work {
+  std::atomic<bool> sleeps{false};
+  void run(std::size_t, std::uint64_t, std::size_t count) noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t end = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 1'000'000;
+      while (!sleeps.load() && mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
+      }
+      if (sleeps.load()) sleep_ms(50);
+    }
+  }
+  void publish(std::uint64_t, std::size_t) noexcept override {}
+};
+
+/// A dispatcher, its work, and the threads of its workers.
+template <class Work = counted_work>
+struct staffed {
+  Work work{};
+  counting_executor threads;
+  std::shared_ptr<dispatcher> tickets;
+
+  explicit staffed(const dispatcher::options& o, std::size_t cores = 0)
+      : threads(cores), tickets(mr::detail::make_aligned_shared<dispatcher>(work, o)) {
+    tickets->attach(&threads);
+  }
+  std::size_t active() const { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; }
+};
+
+}  // namespace
+
+TEST_CASE("a worker that finds nothing to do stays, and is called") {
+  const stall_watchdog watchdog;
+  staffed<> one({.stay_ns = very_long_ns});
+  one.tickets->set_limit(1'000'000);
+  const std::uint64_t start = mr::detail::steady_now_ns();
+  for (std::uint64_t n = 1; n <= 2'000; ++n) {
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
+    if (n % 64 == 0) sleep_ms(1);   // it sleeps by now
+  }
+  // A worker leaves only after its turn, so that a slow machine has more of them.
+  CHECK(one.threads.submitted() <= 1 + (mr::detail::steady_now_ns() - start) / turn_ns);
+  one.tickets->stop();
+  one.tickets->join();
+}
+
+TEST_CASE("a claim is counted before others see its results") {
+  const stall_watchdog watchdog;
+  struct watched_work final : mr::detail::dispatcher_work {
+    const dispatcher* of = nullptr;
+    std::atomic<std::uint64_t> done{0}, uncounted{0};
+    void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+    void publish(std::uint64_t first, std::size_t count) noexcept override {
+      const mr::detail::stage_figures f = of->figures("map", mr::detail::steady_now_ns());
+      uncounted += f.items != first + count || f.service_ns.count() != first + count;
+      done += count;
+    }
+  };
+  staffed<watched_work> one({});
+  one.work.of = one.tickets.get();
+  one.tickets->set_limit(1'000);
+  one.tickets->set_available(1'000);
+  while (one.work.done.load() < 1'000) std::this_thread::yield();
+  one.tickets->stop();
+  one.tickets->join();
+  CHECK(one.work.uncounted == 0);
+
+  watched_work alone;
+  dispatcher advanced(alone, {});
+  alone.of = &advanced;
+  advanced.set_limit(100);
+  advanced.set_available(100);
+  while (advanced.advance()) {
+  }
+  CHECK(alone.done == 100);
+  CHECK(alone.uncounted == 0);
+}
+
+TEST_CASE("a worker that finds nothing to do for long leaves") {
+  const stall_watchdog watchdog;
+  staffed<> one({});
+  one.tickets->set_limit(1'000'000);
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
+    one.tickets->join();   // it has left
+    CHECK(one.threads.submitted() == n);
+  }
+  one.tickets->stop();
+}
+
+TEST_CASE("a worker does not stay where it keeps another stage from its place") {
+  const stall_watchdog watchdog;
+  staffed<> one({.stay_ns = very_long_ns});
+  one.threads.add_stage();
+  one.tickets->set_limit(1'000'000);
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    one.tickets->set_available(n);
+    one.work.wait_for(n);
+    one.tickets->join();   // it has left
+  }
+  CHECK(one.threads.submitted() == 20);
+  one.tickets->stop();
+}
+
+TEST_CASE("workers that stay are called by all that changes, and each ticket is worked on once") {
+  const stall_watchdog watchdog;
+  for (int round = 0; round < 50; ++round) {
+    // A worker that is not called would stay to the end of the test.
+    staffed<> one({.max_workers = 4, .stay_ns = very_long_ns});
+    constexpr std::uint64_t all = 3'000;
+    std::thread producer([&] {
+      for (std::uint64_t n = 1; n <= all; n += 1 + n % 7) {
+        one.tickets->set_available(n);
+        if (n % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+      one.tickets->set_available(all);
+      one.tickets->set_last();
+    });
+    std::thread consumer([&] {
+      for (std::uint64_t n = 5; n <= all; n += 1 + n % 11) {
+        one.tickets->set_limit(n);
+        if (n % 60 == 0) std::this_thread::sleep_for(std::chrono::microseconds(150));
+        if (n % 500 < 5) one.tickets->set_active(1 + n % 4);
+      }
+      one.tickets->set_limit(all);
+    });
+    producer.join();
+    consumer.join();
+    one.work.wait_for(all);
+    one.tickets->stop();
+    one.tickets->join();
+    CHECK(one.work.done == all);
+  }
+}
+
+TEST_CASE("at the end of a run, and when they are stopped, workers do not stay") {
+  const stall_watchdog watchdog;
+  for (const bool stopped : {false, true})
+    for (int round = 0; round < 20; ++round) {
+      CAPTURE(stopped);
+      staffed<> one({.max_workers = 2, .stay_ns = very_long_ns});
+      one.tickets->set_limit(1'000'000);
+      if (!stopped) one.tickets->set_last();
+      one.tickets->set_available(2);
+      one.work.wait_for(2);
+      if (stopped && round % 2 == 0) sleep_ms(1);
+      if (stopped) one.tickets->stop();
+      one.tickets->join();
+      CHECK(one.work.done == 2);
+    }
+}
+
+TEST_CASE("of more workers than cores only so many are active as the cores have time for") {
+  if (!mr::detail::run_delay_of_this_thread_ns()) {
+    MESSAGE("this system does not tell how long a thread was ready to run, and did not");
+    return;
+  }
+  const stall_watchdog watchdog;
+  staffed<slow_work> some({.max_workers = 8}, 2);
+  const auto comes_to = [&](std::size_t wanted) {
+    while (some.active() != wanted) sleep_ms(5);
+  };
+  some.tickets->set_limit(1'000'000);
+  some.tickets->set_available(1'000'000);
+  comes_to(2);
+  some.work.sleeps = true;
+  comes_to(8);
+  some.work.sleeps = false;
+  comes_to(2);
+  some.tickets->set_active(5);   // as tuning does, which has reasons of its own
+  sleep_ms(200);
+  CHECK(some.active() == 5);
+  some.tickets->stop();
+  some.tickets->join();
+}
+
+TEST_CASE("workers are all active where there are as many cores, or where threads are there to wait") {
+  const stall_watchdog watchdog;
+  for (const std::size_t cores : {std::size_t{0}, std::size_t{3}}) {
+    staffed<slow_work> some({.max_workers = 3}, cores);
+    some.tickets->set_limit(1'000'000);
+    some.tickets->set_available(1'000'000);
+    sleep_ms(300);
+    CHECK(some.active() == 3);
+    some.tickets->stop();
+    some.tickets->join();
+  }
+}
+
+TEST_CASE("a thread that waits for one ticket after the other is woken for each") {
+  struct idle final : mr::detail::dispatcher_work {
+    void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+    void publish(std::uint64_t, std::size_t) noexcept override {}
+  } work;
+  const stall_watchdog watchdog;
+  for (int round = 0; round < 20; ++round) {
+    const auto tickets =
+        mr::detail::make_aligned_shared<mr::detail::dispatcher>(work, mr::detail::dispatcher::options{});
+    std::atomic<std::uint64_t> seen{0};
+    std::thread producer([&] {
+      for (std::uint64_t n = 1; n <= 100; ++n) {
+        while (seen.load() + 1 < n) std::this_thread::yield();
+        if (n % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));   // the other sleeps by now
+        tickets->set_available(n);
+      }
+    });
+    for (std::uint64_t ticket = 0; ticket < 100; seen = ++ticket) tickets->wait_for_available(ticket);
+    producer.join();
+    CHECK(tickets->available() == 100);
+  }
+}
