@@ -7,7 +7,7 @@
 #   kind, what = build.outcome_of("unit/base/random_test.cpp", folder, objects, [folder / "include"])
 #
 # A planted header lies before include/ on the compiler's path, so that the tree itself is never touched. An edit
-# replaces a text that stands in its file exactly once. A file without an ending is x.hpp and x.ipp together.
+# replaces a text that stands in its file exactly once. A file without an ending is x.hpp and its definitions together.
 import pathlib
 import re
 import shutil
@@ -42,7 +42,9 @@ def files_of(name):
     """The file of that name; of a name without an ending all that there are of its parts."""
     if pathlib.PurePath(name).suffix:
         return [name]
-    return [f"{name}.{ending}" for ending in ("hpp", "ipp") if (INCLUDE / "millrace" / f"{name}.{ending}").exists()]
+    folder, _, stem = name.rpartition("/")
+    parts = (f"{name}.hpp", f"{name}.tpl.hpp", f"{folder}/impl/{stem}.inl")
+    return [part for part in parts if (INCLUDE / "millrace" / part).exists()]
 
 
 def plant(edits, folder):

@@ -22,5 +22,5 @@ channel_scale channel_scale_of(double mean, double deviation, std::size_t channe
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/channel_scale.ipp>
+#include <millrace/base/impl/channel_scale.inl>
 #endif

@@ -93,5 +93,5 @@ std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) 
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/crc32c.ipp>
+#include <millrace/base/impl/crc32c.inl>
 #endif

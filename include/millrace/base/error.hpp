@@ -180,5 +180,5 @@ std::exception_ptr located_by(const Where& where) noexcept {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/error.ipp>
+#include <millrace/base/impl/error.inl>
 #endif

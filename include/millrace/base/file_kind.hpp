@@ -50,5 +50,5 @@ constexpr bool is_textual(file_kind k) noexcept { return k >= file_kind::git_lfs
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/file_kind.ipp>
+#include <millrace/base/impl/file_kind.inl>
 #endif

@@ -42,5 +42,5 @@ std::string bytes_text(double bytes);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/format.ipp>
+#include <millrace/base/impl/format.inl>
 #endif

@@ -110,5 +110,5 @@ class json_objects {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/json_objects.ipp>
+#include <millrace/base/impl/json_objects.inl>
 #endif

@@ -36,5 +36,5 @@ void append_json_number(std::string& out, T value) {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/json_writer.ipp>
+#include <millrace/base/impl/json_writer.inl>
 #endif

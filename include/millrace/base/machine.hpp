@@ -81,5 +81,5 @@ machine_share share_of_machine(std::size_t processes);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/machine.ipp>
+#include <millrace/base/impl/machine.inl>
 #endif

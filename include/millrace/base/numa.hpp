@@ -53,5 +53,5 @@ class core_scope {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/numa.ipp>
+#include <millrace/base/impl/numa.inl>
 #endif

@@ -55,5 +55,5 @@ inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/base/text.ipp>
+#include <millrace/base/impl/text.inl>
 #endif

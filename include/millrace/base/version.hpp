@@ -26,8 +26,8 @@
 
 // The build dependency sets MILLRACE_CUDA, and with it MILLRACE_NVTX. They are never guessed from the headers that
 // happen to be installed. MILLRACE_COMPILED says that the program links the compiled library: headers then only
-// declare what does not depend on the user's types (x.hpp), and millrace/compiled.cpp defines it (x.ipp). The two kinds
-// of objects have names in different namespaces, so that a program that mixes them does not link.
+// declare what does not depend on the user's types, and millrace/compiled.cpp defines it (impl/x.inl). The two kinds of
+// objects have names in different namespaces, so that a program that mixes them does not link.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features

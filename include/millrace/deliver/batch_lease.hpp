@@ -92,5 +92,5 @@ class batch_lease {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/deliver/batch_lease.ipp>
+#include <millrace/deliver/impl/batch_lease.inl>
 #endif

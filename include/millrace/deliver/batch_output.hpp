@@ -118,5 +118,5 @@ class host_batch_output final : public batch_output {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/deliver/batch_output.ipp>
+#include <millrace/deliver/impl/batch_output.inl>
 #endif

@@ -148,5 +148,5 @@ class device_batch_output final : public batch_output {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/deliver/device_batch_output.ipp>
+#include <millrace/deliver/impl/device_batch_output.inl>
 #endif

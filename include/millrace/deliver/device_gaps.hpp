@@ -60,5 +60,5 @@ class device_gaps {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/deliver/device_gaps.ipp>
+#include <millrace/deliver/impl/device_gaps.inl>
 #endif

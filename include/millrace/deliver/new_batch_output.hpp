@@ -18,5 +18,5 @@ std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/deliver/new_batch_output.ipp>
+#include <millrace/deliver/impl/new_batch_output.inl>
 #endif

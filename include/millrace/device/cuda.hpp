@@ -119,5 +119,5 @@ inline device cuda_device(int ordinal) { return device(std::make_shared<detail::
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/cuda.ipp>
+#include <millrace/device/impl/cuda.inl>
 #endif

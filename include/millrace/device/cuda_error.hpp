@@ -62,5 +62,5 @@ class capture_tolerant {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/cuda_error.ipp>
+#include <millrace/device/impl/cuda_error.inl>
 #endif

@@ -46,5 +46,5 @@ device host_device();
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/host.ipp>
+#include <millrace/device/impl/host.inl>
 #endif

@@ -42,5 +42,5 @@ void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) n
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/mix_pixels.ipp>
+#include <millrace/device/impl/mix_pixels.inl>
 #endif

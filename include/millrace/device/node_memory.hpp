@@ -44,5 +44,5 @@ class node_memory {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/node_memory.ipp>
+#include <millrace/device/impl/node_memory.inl>
 #endif

@@ -29,5 +29,5 @@ inline void free_slot(void* memory) noexcept { std::free(memory); }
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/device/slot_memory.ipp>
+#include <millrace/device/impl/slot_memory.inl>
 #endif

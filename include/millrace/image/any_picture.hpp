@@ -34,5 +34,5 @@ picture any_picture(bytes data, const any_picture_options& options = {});
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/any_picture.ipp>
+#include <millrace/image/impl/any_picture.inl>
 #endif

@@ -39,5 +39,5 @@ class borrowed_guard {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/borrowed_guard.ipp>
+#include <millrace/item/impl/borrowed_guard.inl>
 #endif

@@ -263,5 +263,5 @@ class block_pool {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/bytes.ipp>
+#include <millrace/item/impl/bytes.inl>
 #endif

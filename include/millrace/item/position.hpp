@@ -218,5 +218,5 @@ void check_same(const position& from, const position& current);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/position.ipp>
+#include <millrace/item/impl/position.inl>
 #endif

@@ -174,5 +174,5 @@ error_location location_of(const bytes& field);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/record.ipp>
+#include <millrace/item/impl/record.inl>
 #endif

@@ -68,5 +68,5 @@ class record_builder {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/record_builder.ipp>
+#include <millrace/item/impl/record_builder.inl>
 #endif

@@ -162,5 +162,5 @@ class exact_order {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/exact_order.ipp>
+#include <millrace/order/impl/exact_order.inl>
 #endif

@@ -82,5 +82,5 @@ class lane_cursor {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/lane_cursor.ipp>
+#include <millrace/order/impl/lane_cursor.inl>
 #endif

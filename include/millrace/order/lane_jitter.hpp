@@ -99,5 +99,5 @@ class lane_walk {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/lane_jitter.ipp>
+#include <millrace/order/impl/lane_jitter.inl>
 #endif

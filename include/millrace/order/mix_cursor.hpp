@@ -57,5 +57,5 @@ class mix_cursor {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/mix_cursor.ipp>
+#include <millrace/order/impl/mix_cursor.inl>
 #endif

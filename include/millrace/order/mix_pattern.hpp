@@ -96,5 +96,5 @@ class mix_pattern {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/mix_pattern.ipp>
+#include <millrace/order/impl/mix_pattern.inl>
 #endif

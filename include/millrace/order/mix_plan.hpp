@@ -135,5 +135,5 @@ class mix_plan {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/mix_plan.ipp>
+#include <millrace/order/impl/mix_plan.inl>
 #endif

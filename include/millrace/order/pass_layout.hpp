@@ -54,5 +54,5 @@ class pass_layout {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/pass_layout.ipp>
+#include <millrace/order/impl/pass_layout.inl>
 #endif

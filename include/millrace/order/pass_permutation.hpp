@@ -44,5 +44,5 @@ class pass_permutation {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/pass_permutation.ipp>
+#include <millrace/order/impl/pass_permutation.inl>
 #endif

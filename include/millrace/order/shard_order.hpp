@@ -189,5 +189,5 @@ class jitter_order {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/shard_order.ipp>
+#include <millrace/order/impl/shard_order.inl>
 #endif

@@ -121,5 +121,5 @@ class shuffle_forecast {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/shuffle_forecast.ipp>
+#include <millrace/order/impl/shuffle_forecast.inl>
 #endif

@@ -63,5 +63,5 @@ class shuffle_quality {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/shuffle_quality.ipp>
+#include <millrace/order/impl/shuffle_quality.inl>
 #endif

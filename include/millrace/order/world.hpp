@@ -189,5 +189,5 @@ std::size_t processes_of_machine(const world& mine) noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/world.ipp>
+#include <millrace/order/impl/world.inl>
 #endif

@@ -57,5 +57,5 @@ void add_counts(run_report& r, const std::vector<event_count>& counts);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/run_report.ipp>
+#include <millrace/report/impl/run_report.inl>
 #endif

@@ -39,5 +39,5 @@ void compare_with(const std::string& earlier, run_report& r);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/saved_predictions.ipp>
+#include <millrace/report/impl/saved_predictions.inl>
 #endif

@@ -47,5 +47,5 @@ class concurrency {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/concurrency.ipp>
+#include <millrace/run/impl/concurrency.inl>
 #endif

@@ -78,5 +78,5 @@ class damage_account {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/damage_account.ipp>
+#include <millrace/run/impl/damage_account.inl>
 #endif

@@ -127,5 +127,5 @@ class engine final : public engine_base {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/engine.ipp>
+#include <millrace/run/impl/engine.inl>
 #endif

@@ -73,5 +73,5 @@ std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planni
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/flow_facts.ipp>
+#include <millrace/run/impl/flow_facts.inl>
 #endif

@@ -65,5 +65,5 @@ struct memory_budget {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/memory_budget.ipp>
+#include <millrace/run/impl/memory_budget.inl>
 #endif

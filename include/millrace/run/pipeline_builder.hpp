@@ -293,5 +293,5 @@ class pipeline_builder : public built_segments {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/pipeline_builder.ipp>
+#include <millrace/run/impl/pipeline_builder.inl>
 #endif

@@ -68,5 +68,5 @@ class quarantine_list {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/quarantine_list.ipp>
+#include <millrace/run/impl/quarantine_list.inl>
 #endif

@@ -188,5 +188,5 @@ class run_core {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/run_core.ipp>
+#include <millrace/run/impl/run_core.inl>
 #endif

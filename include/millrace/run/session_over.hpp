@@ -51,5 +51,5 @@ struct run_end {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/session_over.ipp>
+#include <millrace/run/impl/session_over.inl>
 #endif

@@ -26,5 +26,5 @@ std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/session_share.ipp>
+#include <millrace/run/impl/session_share.inl>
 #endif

@@ -47,5 +47,5 @@ class stall_watcher {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/stall_watcher.ipp>
+#include <millrace/run/impl/stall_watcher.inl>
 #endif

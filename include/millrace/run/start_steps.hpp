@@ -55,5 +55,5 @@ class start_steps {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/start_steps.ipp>
+#include <millrace/run/impl/start_steps.inl>
 #endif

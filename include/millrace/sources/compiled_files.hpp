@@ -2,7 +2,7 @@
 //
 //   #include <millrace/sources/files.hpp>      // ends with this header
 //
-// Without MILLRACE_COMPILED it says nothing. sources/files.ipp instantiates the templates that it names.
+// Without MILLRACE_COMPILED it says nothing. sources/impl/files.inl instantiates the templates that it names.
 #pragma once
 
 #ifdef MILLRACE_COMPILED

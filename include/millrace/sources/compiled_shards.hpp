@@ -2,7 +2,7 @@
 //
 //   #include <millrace/sources/shards.hpp>      // ends with this header
 //
-// Without MILLRACE_COMPILED it says nothing. sources/shards.ipp instantiates the templates that it names.
+// Without MILLRACE_COMPILED it says nothing. sources/impl/shards.inl instantiates the templates that it names.
 #pragma once
 
 #ifdef MILLRACE_COMPILED

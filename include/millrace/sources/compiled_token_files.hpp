@@ -2,7 +2,7 @@
 //
 //   #include <millrace/sources/token_files.hpp>      // ends with this header
 //
-// Without MILLRACE_COMPILED it says nothing. sources/token_files.ipp instantiates the templates that it names.
+// Without MILLRACE_COMPILED it says nothing. sources/impl/token_files.inl instantiates the templates that it names.
 #pragma once
 
 #ifdef MILLRACE_COMPILED

@@ -104,5 +104,5 @@ class file_data {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/file_data.ipp>
+#include <millrace/sources/impl/file_data.inl>
 #endif

@@ -136,5 +136,5 @@ std::vector<std::string> folder_classes(const Names& names, const files_options&
 #include <millrace/sources/compiled_files.hpp>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/files.ipp>
+#include <millrace/sources/impl/files.inl>
 #endif

@@ -113,5 +113,5 @@ detail::broken_flow indexed_shards(const Names&, const Other&);
 #include <millrace/sources/compiled_indexed_shards.hpp>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/indexed_shards.ipp>
+#include <millrace/sources/impl/indexed_shards.inl>
 #endif

@@ -59,5 +59,5 @@ key_list keys_from(const Names& names, const keys_from_options& options = {}) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/keys_from.ipp>
+#include <millrace/sources/impl/keys_from.inl>
 #endif

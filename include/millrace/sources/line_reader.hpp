@@ -122,5 +122,5 @@ class line_reader {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/line_reader.ipp>
+#include <millrace/sources/impl/line_reader.inl>
 #endif

@@ -89,5 +89,5 @@ detail::broken_flow lines(const Names&, const Other&);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/lines.ipp>
+#include <millrace/sources/impl/lines.inl>
 #endif

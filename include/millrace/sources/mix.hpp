@@ -256,5 +256,5 @@ detail::broken_flow mix(const mix_options&, const Things&...) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/mix.ipp>
+#include <millrace/sources/impl/mix.inl>
 #endif

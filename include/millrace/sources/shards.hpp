@@ -104,5 +104,5 @@ detail::broken_flow shards(const Names&, const Other&);
 #include <millrace/sources/compiled_shards.hpp>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/shards.ipp>
+#include <millrace/sources/impl/shards.inl>
 #endif

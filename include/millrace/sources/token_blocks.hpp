@@ -92,5 +92,5 @@ class token_blocks {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/token_blocks.ipp>
+#include <millrace/sources/impl/token_blocks.inl>
 #endif

@@ -137,5 +137,5 @@ class token_data::access {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/token_data.ipp>
+#include <millrace/sources/impl/token_data.inl>
 #endif

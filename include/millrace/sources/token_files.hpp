@@ -119,5 +119,5 @@ detail::broken_flow token_files(const Names&, const Other&);
 #include <millrace/sources/compiled_token_files.hpp>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/token_files.ipp>
+#include <millrace/sources/impl/token_files.inl>
 #endif

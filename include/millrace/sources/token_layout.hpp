@@ -67,5 +67,5 @@ std::string token_text(const std::byte* stored, token_type type);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/token_layout.ipp>
+#include <millrace/sources/impl/token_layout.inl>
 #endif

@@ -72,5 +72,5 @@ token_layout read_token_layout(const opened_tokens& opened, const token_layout_o
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/token_windows.ipp>
+#include <millrace/sources/impl/token_windows.inl>
 #endif

@@ -176,5 +176,5 @@ auto bucket(bucket_options options) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/stages/bucket.ipp>
+#include <millrace/stages/impl/bucket.inl>
 #endif

@@ -219,5 +219,5 @@ detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_o
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/stages/pack.ipp>
+#include <millrace/stages/impl/pack.inl>
 #endif

@@ -189,5 +189,5 @@ class batch_ring {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sync/batch_ring.ipp>
+#include <millrace/sync/impl/batch_ring.inl>
 #endif

@@ -31,5 +31,5 @@ class notice_outlet {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sync/notice_outlet.ipp>
+#include <millrace/sync/impl/notice_outlet.inl>
 #endif

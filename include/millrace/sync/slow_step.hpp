@@ -67,5 +67,5 @@ class slow_step {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sync/slow_step.ipp>
+#include <millrace/sync/impl/slow_step.inl>
 #endif

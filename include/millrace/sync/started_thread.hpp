@@ -24,5 +24,5 @@ void start_threads(std::vector<std::thread>& all, std::size_t count, const std::
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sync/started_thread.ipp>
+#include <millrace/sync/impl/started_thread.inl>
 #endif

@@ -65,5 +65,5 @@ void outline_boxes(image& grid, const grid_layout& layout, const grid_boxes& box
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/grid_overlay.ipp>
+#include <millrace/train/impl/grid_overlay.inl>
 #endif

@@ -48,5 +48,5 @@ class json_lines final : public sink {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/json_lines.ipp>
+#include <millrace/train/impl/json_lines.inl>
 #endif

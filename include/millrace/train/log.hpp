@@ -165,5 +165,5 @@ class log {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/log.ipp>
+#include <millrace/train/impl/log.inl>
 #endif

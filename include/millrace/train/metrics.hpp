@@ -145,5 +145,5 @@ class metrics {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/metrics.ipp>
+#include <millrace/train/impl/metrics.inl>
 #endif

@@ -64,5 +64,5 @@ struct row {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/row.ipp>
+#include <millrace/train/impl/row.inl>
 #endif

@@ -81,5 +81,5 @@ class status_line final : public sink {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/status_line.ipp>
+#include <millrace/train/impl/status_line.inl>
 #endif

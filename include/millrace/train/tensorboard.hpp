@@ -84,5 +84,5 @@ class tensorboard final : public sink {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/train/tensorboard.ipp>
+#include <millrace/train/impl/tensorboard.inl>
 #endif

@@ -80,5 +80,5 @@ std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {});
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/tune/tuning.ipp>
+#include <millrace/tune/impl/tuning.inl>
 #endif

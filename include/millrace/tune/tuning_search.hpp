@@ -179,5 +179,5 @@ class tuning_search {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/tune/tuning_search.ipp>
+#include <millrace/tune/impl/tuning_search.inl>
 #endif

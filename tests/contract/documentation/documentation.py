@@ -3,8 +3,8 @@
 #
 #   python3 tests/contract/documentation/documentation.py          # build/documentation/html/index.html
 #
-# Doxygen reads the headers through doxygen_filter.py, and no x.ipp: the headers declare all that is public. Types in a
-# namespace `detail` are not public, but for a class template basic_x of which `x` is the public name.
+# Doxygen reads the headers through doxygen_filter.py, and no definitions: the headers declare all that is public. Types
+# in a namespace `detail` are not public, but for a class template basic_x of which `x` is the public name.
 import pathlib
 import re
 import shutil
@@ -26,7 +26,7 @@ INPUT = include/millrace README.md examples/README.md
 FILE_PATTERNS = *.hpp *.cuh README.md
 EXTENSION_MAPPING = cuh=C++
 RECURSIVE = YES
-EXCLUDE_PATTERNS = */run/engine.hpp */sources/missing_headers.hpp
+EXCLUDE_PATTERNS = *.tpl.hpp */run/engine.hpp */sources/missing_headers.hpp
 FILTER_PATTERNS = "*.hpp={sys.executable} {FILTER}" "*.cuh={sys.executable} {FILTER}" "*.md={sys.executable} {FILTER}"
 STRIP_FROM_PATH = include
 STRIP_FROM_INC_PATH = include

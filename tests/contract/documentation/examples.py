@@ -7,9 +7,9 @@
 # (types, functions, arguments) are in one file for each folder and the folders in it, such as examples/train.hpp; image
 # and io have one for each folder in them, such as examples/image_png.hpp. A section for a header begins with
 # `// ---- NAME.hpp`. In a section, a line `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2` by the second. Every
-# block is used, or the section says why not: `// block 2 is a table`. Without a section an example has to be the body of
-# a function. Programs are compiled, not run. The definitions of the compiled library are left out (MILLRACE_COMPILED),
-# which takes half the time.
+# block is used, or the section says why not: `// block 2 is a table`. Without a section an example has to be the body
+# of a function. Programs are compiled, not run. The definitions of the compiled library are left out
+# (MILLRACE_COMPILED), which takes half the time.
 import pathlib
 import re
 import shutil

@@ -1,11 +1,11 @@
 # Every header under include/millrace compiles as the first thing of a file, twice included, without a warning, and
 # among macros that other headers are known to leak. What a header includes before all else is the first thing of that
 # file as well, and not compiled again. clang++ does it, in half of g++'s time, with MILLRACE_COMPILED, where a header
-# includes less. The definitions, x.ipp, follow their x.hpp alone: of other headers they see declarations, as a program
-# that links the library does, and the header-only mode only adds to those. g++ compiles all in one file, the last one
-# first, header-only: what a header lacks one compiler tells as well as two, and what two headers both name both see.
-# src.hpp, which has all definitions, is for the compiled mode only; every build compiles its thirds, compiled/. Then
-# two files that include the umbrella link into one program. costs.py tells what including costs.
+# includes less. The definitions, impl/x.inl, follow their x.hpp alone: of other headers they see declarations, as a
+# program that links the library does, and the header-only mode only adds to those. g++ compiles all in one file, the
+# last one first, header-only: what a header lacks one compiler tells as well as two, and what two headers both name
+# both see. src.hpp, which has all definitions, is for the compiled mode only; every build compiles its thirds,
+# compiled/. Then two files that include the umbrella link into one program. costs.py tells what including costs.
 #
 #   python3 tests/contract/headers/headers.py
 import functools
@@ -54,7 +54,7 @@ def precompiled():
     """Flags that put all headers of the standard library that ours include before what clang++ compiles."""
     folder = ROOT / "build" / "headers"
     folder.mkdir(parents=True, exist_ok=True)
-    named = {name for path in (INCLUDE / "millrace").rglob("*.[hi]pp")
+    named = {name for path in (INCLUDE / "millrace").rglob("*.*") if path.suffix in (".hpp", ".inl")
              for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())
              if name != "the_compilation_ends_here"}
     header, made = folder / "standard.hpp", folder / "standard.pch"
@@ -79,8 +79,8 @@ def adapted_headers(header):
 
 
 def definitions_of(header):
-    """The header's x.ipp, or None."""
-    definitions = pathlib.PurePath(header).with_suffix(".ipp")
+    """The header's impl/x.inl, or None."""
+    definitions = pathlib.PurePath(header).parent / "impl" / f"{pathlib.PurePath(header).stem}.inl"
     return str(definitions) if (INCLUDE / definitions).exists() else None
 
 

@@ -1,4 +1,4 @@
-# For each name of std:: in a header or an x.ipp under include/millrace, that file includes, itself or through another
+# For each name of std:: in a header or an x.inl under include/millrace, that file includes, itself or through another
 # of ours, a header of the standard library that is promised to have the name. headers.py compiles all of them behind a
 # precompiled header of the standard library, in half of the time, where the compiler cannot tell that one is lacking;
 # and what one standard library brings by accident another does not.
@@ -138,7 +138,8 @@ def main():
     planted = problems_of("#include <vector>\nstd::vector<int> given;\nstd::optional<int> x;\n")
     found = planted == ["it lacks <optional> for std::optional"]
     report.add("a name without its header is found", None if found else f"it was not: {planted}")
-    files = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.[hi]pp"))
+    files = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.*")
+                   if path.suffix in (".hpp", ".inl"))
     lacking = [f"{file}: {problem}" for file in files for problem in problems_of((INCLUDE / file).read_text())]
     report.add(f"standard headers of {len(files)} files", "\n".join(lacking) or None)
     return report.close()

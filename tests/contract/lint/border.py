@@ -260,7 +260,7 @@ class Border:
     def unlisted(self):
         """A name in millrace:: that the list has not: it belongs into millrace::detail."""
         for header, bare in self.tree.bare_headers.items():
-            listed = self.listed(re.sub(r"\.ipp$", ".hpp", header))
+            listed = self.listed(re.sub(r"impl/(\w+)\.inl$|\.tpl\.hpp$", r"\1.hpp", header))
             for name in sorted(public_names(bare)):
                 word = re.sub(r"_options$", "", name)
                 if name not in listed and word not in listed:

@@ -35,7 +35,8 @@ def members(headers, struct):
 
 def problems(root):
     """(what is named, problem or None) of each string of the library."""
-    sources = {p: p.read_text() for p in sorted((root / "include/millrace").rglob("*.?pp"))}
+    sources = {p: p.read_text() for p in sorted((root / "include/millrace").rglob("*.*"))
+               if p.suffix in (".hpp", ".inl")}
     headers = [t for p, t in sources.items() if p.suffix == ".hpp"]
     programs = {p.stem: p.read_text() for p in (root / "examples").glob("*.cpp")}
     for path, text in sources.items():

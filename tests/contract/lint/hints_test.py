@@ -27,7 +27,7 @@ def problems_of(string):
         (root / "include/millrace").mkdir(parents=True)
         (root / "examples").mkdir()
         (root / "include/millrace/shards.hpp").write_text(OPTIONS)
-        (root / "include/millrace/a.ipp").write_text(f"// not \"millrace/none.hpp\"\nfail({string});\n")
+        (root / "include/millrace/a.inl").write_text(f"// not \"millrace/none.hpp\"\nfail({string});\n")
         (root / "examples/inspect.cpp").write_text('args.flag("--keys");\n')
         return [problem for _, problem in hints.problems(root)]
 

@@ -51,7 +51,7 @@ DEPENDENCIES = (
 MAX_LINES = 400
 MAX_COLUMNS = 120
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
-OF_TEMPLATES = "// Defines the members of the templates in "   # how such an x.ipp begins
+OF_TEMPLATES = ".tpl.hpp"   # definitions of the templates of a header
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z])\'(?:\\.|[^\'\\\n])+\'',
@@ -71,7 +71,7 @@ class Tree:
         for folder in ("include", "tests", "examples", "bench", ".ci", "subprojects", "."):
             walk = (self.root / folder).glob("*") if folder in (".", "subprojects") else (self.root / folder).rglob("*")
             for path in walk:
-                kinds = (".hpp", ".ipp", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
+                kinds = (".hpp", ".inl", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
                 if path.is_file() and (path.suffix in kinds
                                        or path.name in ("meson.build", "meson_options.txt", "run")):
                     found[str(path.relative_to(self.root))] = path.read_text()
@@ -84,7 +84,7 @@ class Tree:
     def headers(self):
         """The library's own: {path under include/millrace: text}."""
         prefix = "include/millrace/"
-        return {path[len(prefix):]: text for path, text in self.named(".hpp", ".ipp", ".cuh").items()
+        return {path[len(prefix):]: text for path, text in self.named(".hpp", ".inl", ".cuh").items()
                 if path.startswith(prefix)}
 
     @functools.cached_property
@@ -101,8 +101,8 @@ class Tree:
 
 
 def folder_of(header):
-    """'base', 'stages', 'io', ...; '' for an umbrella."""
-    return header.rpartition("/")[0]
+    """'base', 'stages', 'io/file', ...; '' for an umbrella. What is in impl/ belongs to the folder of its header."""
+    return header.rpartition("/")[0].removesuffix("/impl")
 
 
 @functools.cache
@@ -200,7 +200,7 @@ def pragma_once(tree):
 
 def opening_comment(tree):
     """Every header, program and script says first what it is."""
-    for path, text in tree.named(".hpp", ".ipp", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
+    for path, text in tree.named(".hpp", ".inl", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
         lines = [line for line in text.splitlines() if not line.startswith("#!")]
         tested = path.startswith("tests/") and path.endswith("pp")
         if not tested and not re.match(r"// \S|# \S", lines[0] if lines else ""):
@@ -208,7 +208,7 @@ def opening_comment(tree):
 
 
 def length(tree):
-    for path, text in tree.named(".hpp", ".ipp", ".cuh", ".cpp", ".cu", ".py", ".sh").items():
+    for path, text in tree.named(".hpp", ".inl", ".cuh", ".cpp", ".cu", ".py", ".sh").items():
         count = len(text.splitlines())
         if count > MAX_LINES:
             yield path, count, f"{count} lines; {MAX_LINES} are allowed"
@@ -230,15 +230,18 @@ def macros(tree):
 
 
 def compiled_parts(tree):
-    """x.hpp ends by including x.ipp, unless MILLRACE_COMPILED is set: compiled/ includes every x.ipp. An x.ipp that
-    says that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE.
-    What kernels call is defined in x.hpp."""
+    """x.hpp ends by including impl/x.inl, unless MILLRACE_COMPILED is set: compiled/ includes every .inl. A file
+    x.tpl.hpp has definitions of templates alone, and x.hpp ends by including it always. Definitions have
+    MILLRACE_INLINE. What kernels call is defined in x.hpp."""
     all_parts = "".join(text for path, text in tree.headers.items() if folder_of(path) == "compiled")
     for path, text in tree.headers.items():
-        if not path.endswith(".ipp"):
+        of_templates = path.endswith(OF_TEMPLATES)
+        if not of_templates and not path.endswith(".inl"):
             continue
-        declares = path.removesuffix(".ipp") + ".hpp"
-        of_templates = text.startswith(OF_TEMPLATES)
+        name = path.rpartition("/")[2].partition(".")[0]
+        declares = f"{folder_of(path)}/{name}.hpp"
+        if path != f"{folder_of(path)}/{name}.tpl.hpp" and path != f"{folder_of(path)}/impl/{name}.inl":
+            yield path, 1, "definitions belong into impl/NAME.inl, or those of templates into NAME.tpl.hpp"
         always, unless = f"\n#include <millrace/{path}>\n", " unless MILLRACE_COMPILED is set"
         ending = f"\n{always}" if of_templates else f"\n#ifndef MILLRACE_COMPILED{always}#endif\n"
         if not tree.headers.get(declares, "").endswith(ending):
@@ -247,11 +250,12 @@ def compiled_parts(tree):
         for number, line in enumerate(lines, 1):
             if of_templates and line.startswith("MILLRACE_INLINE") and not re.match(
                     r"template <|  requires|    requires", lines[number - 2]):
-                yield path, number, "not a template: it belongs into an .ipp that the compiled library has"
+                yield path, number, "not a template: it belongs into an .inl that the compiled library has"
         if f"#include <millrace/{path}>\n" not in all_parts:
             yield "compiled/runs.hpp", 1, f"none of compiled/ includes {path}"
     for path, number, line in numbered(tree.bare_headers):
-        if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):
+        defines = path.endswith((".inl", OF_TEMPLATES))
+        if defines and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):
             yield path, number, "write MILLRACE_INLINE: the compiled library defines it once"
         if path.endswith(".hpp") and re.match(r"\s*(?:\[\[\w+\]\]\s*)?MILLRACE_BOTH_SIDES\b[^={]*;$", line):
             yield path, number, "define it here: kernels call it, and the compiled library is not linked to them"

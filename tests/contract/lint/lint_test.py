@@ -7,7 +7,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import Report
-from lint import OF_TEMPLATES, RULES, Tree
+from lint import RULES, Tree
 
 HEADER = "// A header.\n#pragma once\n\n"
 VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
@@ -35,21 +35,25 @@ CLEAN = {
         HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/read/tar.hpp>\n",
     "include/millrace/io/index/choice/names.hpp": HEADER + "#include <millrace/io/tar/read/tar.hpp>\n",
     "include/millrace/train/log.hpp":
-        HEADER + "struct log;\n\n#ifndef MILLRACE_COMPILED\n#include <millrace/train/log.ipp>\n#endif\n",
-    "include/millrace/train/log.ipp": HEADER + "#include <millrace/train/log.hpp>\nMILLRACE_INLINE log::log() {}\n",
-    "include/millrace/train/sums.hpp": HEADER + "struct sums;\n\n#include <millrace/train/sums.ipp>\n",
-    "include/millrace/train/sums.ipp": OF_TEMPLATES + "sums.hpp.\n#pragma once\n\n#include <millrace/train/sums.hpp>\n"
+        HEADER + "struct log;\n\n#ifndef MILLRACE_COMPILED\n#include <millrace/train/impl/log.inl>\n#endif\n",
+    "include/millrace/train/impl/log.inl":
+        HEADER + "#include <millrace/train/log.hpp>\nMILLRACE_INLINE log::log() {}\n",
+    "include/millrace/train/sums.hpp": HEADER + "struct sums;\n\n#include <millrace/train/sums.tpl.hpp>\n",
+    "include/millrace/train/sums.tpl.hpp": HEADER + "#include <millrace/train/sums.hpp>\n"
                                        "template <class T>\nMILLRACE_INLINE sums<T>::sums() {}\n",
     "include/millrace/compiled/runs.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
-                                "#include <millrace/train/log.ipp>\n#include <millrace/train/sums.ipp>\n",
+                                "#include <millrace/train/impl/log.inl>\n#include <millrace/train/sums.tpl.hpp>\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
     "examples/one.cpp": "// One.\n",
 }
 
+FOLDERS = {path.removeprefix("include/millrace/").rpartition("/")[0].removesuffix("/impl")
+           for path in CLEAN if path.startswith("include/")} - {""}
 CLEAN["include/millrace/README.md"] = "| `millrace.hpp` | all |\n" + "".join(
-    f"| 0 | `{folder}` | code |\n" for folder in sorted({path.removeprefix("include/millrace/").rpartition("/")[0]
-                                                       for path in CLEAN if path.startswith("include/")} - {""}))
+    f"| 0 | `{folder}` | code |\n" for folder in sorted(FOLDERS))
+
+
 
 def under(path, line, header=HEADER):
     return {"include/millrace/" + path: header + line + "\n"}
@@ -91,10 +95,12 @@ PLANTS = {
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
-    "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("compiled/runs.hpp", ""),
-                       under("train/log.ipp", "inline log::log() {}"),
-                       under("train/sums.hpp", "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.ipp>\n#endif"),
-                       under("train/sums.ipp", "MILLRACE_INLINE int zero() {}", OF_TEMPLATES + "sums.hpp.\n"),
+    "compiled_parts": [under("train/log.hpp", "#include <millrace/train/impl/log.inl>"), under("compiled/runs.hpp", ""),
+                       under("train/impl/log.inl", "inline log::log() {}"),
+                       under("train/sums.hpp",
+                             "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.tpl.hpp>\n#endif"),
+                       under("train/sums.tpl.hpp", "MILLRACE_INLINE int zero() {}"),
+                       under("train/log.inl", ""), under("train/impl/log.tpl.hpp", ""),
                        under("train/kernel.hpp", "  MILLRACE_BOTH_SIDES void add(double value) noexcept;")],
     "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
                    under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],

@@ -3,9 +3,9 @@
 #   mutation("base: a range lacks its last number", "base/random", "below(span + 1)", "below(span)",
 #            "base/random_test.cpp")
 #
-# A file is named without its ending. The old text stands once in x.hpp and x.ipp together, on one line and without the
-# blanks before it: a function body may move from one to the other. A mistake belongs here if it compiles without a
-# warning, looks harmless and is wrong by what the header says.
+# A file is named without its ending. The old text stands once in x.hpp and its definitions together, on one line and
+# without the blanks before it: a function body may move from one to the other. A mistake belongs here if it compiles
+# without a warning, looks harmless and is wrong by what the header says.
 import typing
 
 from planting import Edit

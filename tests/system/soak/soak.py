@@ -32,9 +32,9 @@ NOISE = 3   # standard errors
 RESIDENT_TOLERANCES = 3
 
 # What is planted, in which run it shows, and in what.
-PLANTED = [Edit("run/run_core.ipp", "process_(getpid()),", "process_((::dup(2), getpid())),"),
-           Edit("run/run_core.ipp", "#include <optional>", "#include <optional>\n#include <thread>"),
-           Edit("run/run_core.ipp", """  if (settings_.batch_rows == 0)
+PLANTED = [Edit("run/impl/run_core.inl", "process_(getpid()),", "process_((::dup(2), getpid())),"),
+           Edit("run/impl/run_core.inl", "#include <optional>", "#include <optional>\n#include <thread>"),
+           Edit("run/impl/run_core.inl", """  if (settings_.batch_rows == 0)
                                         throw setup_error""", """static_cast<void>(new char[400]);
                 std::thread([] { ::pause(); }).detach();
                 if (settings_.batch_rows == 0)

@@ -43,5 +43,5 @@ void draw_aug_mix(picture_size size, rng& random, const aug_mix_options& options
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/augment/augment_draws.ipp>
+#include <millrace/image/augment/impl/augment_draws.inl>
 #endif

@@ -135,5 +135,5 @@ class photometric_plan {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/augment/photometric_plan.ipp>
+#include <millrace/image/augment/impl/photometric_plan.inl>
 #endif

@@ -63,5 +63,5 @@ class jpeg_codes {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/jpeg_codes.ipp>
+#include <millrace/image/jpeg/impl/jpeg_codes.inl>
 #endif

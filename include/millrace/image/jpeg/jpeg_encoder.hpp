@@ -40,5 +40,5 @@ std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_option
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/jpeg_encoder.ipp>
+#include <millrace/image/jpeg/impl/jpeg_encoder.inl>
 #endif

@@ -36,5 +36,5 @@ std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/jpeg_entries.ipp>
+#include <millrace/image/jpeg/impl/jpeg_entries.inl>
 #endif

@@ -82,5 +82,5 @@ std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metad
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/jpeg_header.ipp>
+#include <millrace/image/jpeg/impl/jpeg_header.inl>
 #endif

@@ -123,5 +123,5 @@ std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data, const jpe
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/jpeg_transcoder.ipp>
+#include <millrace/image/jpeg/impl/jpeg_transcoder.inl>
 #endif

@@ -117,5 +117,5 @@ label_map<T> labels(bytes field, const label_options& options = {}) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/labels/label_map.ipp>
+#include <millrace/image/labels/impl/label_map.inl>
 #endif

@@ -49,5 +49,5 @@ label_source open_labels(bytes field, std::size_t limit_bytes);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/labels/label_source.ipp>
+#include <millrace/image/labels/impl/label_source.inl>
 #endif

@@ -20,5 +20,5 @@ label_source open_png_labels(bytes field);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/labels/png_labels.ipp>
+#include <millrace/image/labels/impl/png_labels.inl>
 #endif

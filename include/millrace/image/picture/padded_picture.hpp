@@ -72,5 +72,5 @@ class padded_picture {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/padded_picture.ipp>
+#include <millrace/image/picture/impl/padded_picture.inl>
 #endif

@@ -203,5 +203,5 @@ inline picture jpeg(bytes data, const jpeg_options& options = {}) { return pictu
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/picture.ipp>
+#include <millrace/image/picture/impl/picture.inl>
 #endif

@@ -82,5 +82,5 @@ class ragged_picture {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/ragged_picture.ipp>
+#include <millrace/image/picture/impl/ragged_picture.inl>
 #endif

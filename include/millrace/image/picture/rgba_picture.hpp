@@ -60,5 +60,5 @@ class rgba_picture {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/rgba_picture.ipp>
+#include <millrace/image/picture/impl/rgba_picture.inl>
 #endif

@@ -32,5 +32,5 @@ int tiff_orientation(std::span<const std::byte> tiff) noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/plan/exif_orientation.ipp>
+#include <millrace/image/plan/impl/exif_orientation.inl>
 #endif

@@ -152,5 +152,5 @@ void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 #include <millrace/base/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/plan/geometry.ipp>
+#include <millrace/image/plan/impl/geometry.inl>
 #endif

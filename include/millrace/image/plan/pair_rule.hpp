@@ -65,5 +65,5 @@ class pair_rule {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/plan/pair_rule.ipp>
+#include <millrace/image/plan/impl/pair_rule.inl>
 #endif

@@ -91,5 +91,5 @@ crop_box random_crop_box(picture_size size, rng& random, const random_crop_optio
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/plan/random_crop.ipp>
+#include <millrace/image/plan/impl/random_crop.inl>
 #endif

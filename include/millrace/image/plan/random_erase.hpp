@@ -80,5 +80,5 @@ erased_box random_erase_box(picture_size size, rng& random, const random_erase_o
 #include <millrace/base/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/plan/random_erase.ipp>
+#include <millrace/image/plan/impl/random_erase.inl>
 #endif

@@ -81,5 +81,5 @@ class deflate_length_code {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/deflate_codes.ipp>
+#include <millrace/image/png/impl/deflate_codes.inl>
 #endif

@@ -114,5 +114,5 @@ class inflater {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/inflate.ipp>
+#include <millrace/image/png/impl/inflate.inl>
 #endif

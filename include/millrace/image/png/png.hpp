@@ -47,5 +47,5 @@ picture png(bytes data, const png_options& options = {});
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png.ipp>
+#include <millrace/image/png/impl/png.inl>
 #endif

@@ -48,5 +48,5 @@ std::uint32_t png_crc(std::span<const std::byte> data, std::uint32_t before = 0)
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_crc.ipp>
+#include <millrace/image/png/impl/png_crc.inl>
 #endif

@@ -81,5 +81,5 @@ class png_decoder {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_decoder.ipp>
+#include <millrace/image/png/impl/png_decoder.inl>
 #endif

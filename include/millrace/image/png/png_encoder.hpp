@@ -51,5 +51,5 @@ std::vector<std::byte> encode_png(const image& pixels);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_encoder.ipp>
+#include <millrace/image/png/impl/png_encoder.inl>
 #endif

@@ -110,5 +110,5 @@ std::string png_crc_text(const png_chunk& chunk);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_header.ipp>
+#include <millrace/image/png/impl/png_header.inl>
 #endif

@@ -81,5 +81,5 @@ class png_pixels {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_pixels.ipp>
+#include <millrace/image/png/impl/png_pixels.inl>
 #endif

@@ -119,5 +119,5 @@ class png_rows {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/png/png_rows.ipp>
+#include <millrace/image/png/impl/png_rows.inl>
 #endif

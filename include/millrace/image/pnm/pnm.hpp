@@ -37,5 +37,5 @@ picture pnm(bytes data, const pnm_options& options = {});
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/pnm/pnm.ipp>
+#include <millrace/image/pnm/impl/pnm.inl>
 #endif

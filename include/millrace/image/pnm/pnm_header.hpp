@@ -30,5 +30,5 @@ std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexc
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/pnm/pnm_header.ipp>
+#include <millrace/image/pnm/impl/pnm_header.inl>
 #endif

@@ -213,5 +213,5 @@ inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>()
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/render/picture_renderer.ipp>
+#include <millrace/image/render/impl/picture_renderer.inl>
 #endif

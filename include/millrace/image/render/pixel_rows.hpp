@@ -56,5 +56,5 @@ void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/render/pixel_rows.ipp>
+#include <millrace/image/render/impl/pixel_rows.inl>
 #endif

@@ -36,5 +36,5 @@ class row_finisher {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/render/row_finisher.ipp>
+#include <millrace/image/render/impl/row_finisher.inl>
 #endif

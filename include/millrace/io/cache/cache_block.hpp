@@ -94,5 +94,5 @@ cache_block open_cache_block(const std::string& path);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_block.ipp>
+#include <millrace/io/cache/impl/cache_block.inl>
 #endif

@@ -46,5 +46,5 @@ cache_contents contents_of_cache(const std::string& folder, bool check = true);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_contents.ipp>
+#include <millrace/io/cache/impl/cache_contents.inl>
 #endif

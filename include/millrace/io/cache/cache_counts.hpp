@@ -48,5 +48,5 @@ class cache_counts {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_counts.ipp>
+#include <millrace/io/cache/impl/cache_counts.inl>
 #endif

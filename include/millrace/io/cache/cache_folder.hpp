@@ -90,5 +90,5 @@ class cache_folder {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_folder.ipp>
+#include <millrace/io/cache/impl/cache_folder.inl>
 #endif

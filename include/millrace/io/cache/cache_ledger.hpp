@@ -118,5 +118,5 @@ class cache_ledger {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_ledger.ipp>
+#include <millrace/io/cache/impl/cache_ledger.inl>
 #endif

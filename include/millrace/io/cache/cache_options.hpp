@@ -53,5 +53,5 @@ struct cache_figures {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_options.ipp>
+#include <millrace/io/cache/impl/cache_options.inl>
 #endif

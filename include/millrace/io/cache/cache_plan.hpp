@@ -63,5 +63,5 @@ class cache_plan {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cache_plan.ipp>
+#include <millrace/io/cache/impl/cache_plan.inl>
 #endif

@@ -137,5 +137,5 @@ class cached_storage final : public storage_interface {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/cached_storage.ipp>
+#include <millrace/io/cache/impl/cached_storage.inl>
 #endif

@@ -66,5 +66,5 @@ void remove_abandoned_files(const std::string& folder, const Files& files, const
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/abandoned_files.ipp>
+#include <millrace/io/file/impl/abandoned_files.inl>
 #endif

@@ -63,5 +63,5 @@ class append_file {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/append_file.ipp>
+#include <millrace/io/file/impl/append_file.inl>
 #endif

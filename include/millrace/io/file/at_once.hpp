@@ -31,5 +31,5 @@ void at_once(std::size_t count, std::size_t max_threads, const std::function<voi
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/at_once.ipp>
+#include <millrace/io/file/impl/at_once.inl>
 #endif

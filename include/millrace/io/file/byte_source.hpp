@@ -194,5 +194,5 @@ using file_source = detail::basic_file_source<>;
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/byte_source.ipp>
+#include <millrace/io/file/impl/byte_source.inl>
 #endif

@@ -50,5 +50,5 @@ class file_list {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/file_list.ipp>
+#include <millrace/io/file/impl/file_list.inl>
 #endif

@@ -34,5 +34,5 @@ std::string advice_on(file_kind kind);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/foreign_file.ipp>
+#include <millrace/io/file/impl/foreign_file.inl>
 #endif

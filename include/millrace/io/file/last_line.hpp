@@ -35,5 +35,5 @@ void repair_last_line(append_file& file);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/last_line.ipp>
+#include <millrace/io/file/impl/last_line.inl>
 #endif

@@ -44,5 +44,5 @@ class metered_file final : public byte_source {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/metered_file.ipp>
+#include <millrace/io/file/impl/metered_file.inl>
 #endif

@@ -57,5 +57,5 @@ struct posix_files {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/posix_files.ipp>
+#include <millrace/io/file/impl/posix_files.inl>
 #endif

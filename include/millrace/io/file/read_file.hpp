@@ -30,5 +30,5 @@ std::string field_of_file(std::string_view name);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/read_file.ipp>
+#include <millrace/io/file/impl/read_file.inl>
 #endif

@@ -200,5 +200,5 @@ std::optional<std::string> front_of_stored(const storage& at, const std::string&
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/storage.ipp>
+#include <millrace/io/file/impl/storage.inl>
 #endif

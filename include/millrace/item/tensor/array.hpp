@@ -204,5 +204,5 @@ tensor<T, N> array(const bytes& field) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/tensor/array.ipp>
+#include <millrace/item/tensor/impl/array.inl>
 #endif

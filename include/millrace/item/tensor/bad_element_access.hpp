@@ -49,5 +49,5 @@ constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]]
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/tensor/bad_element_access.ipp>
+#include <millrace/item/tensor/impl/bad_element_access.inl>
 #endif

@@ -35,5 +35,5 @@ std::string column_text(const column_facts& of);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/tensor/column_texts.ipp>
+#include <millrace/item/tensor/impl/column_texts.inl>
 #endif

@@ -127,5 +127,5 @@ std::string text(const bytes& field);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/item/tensor/scalar.ipp>
+#include <millrace/item/tensor/impl/scalar.inl>
 #endif

@@ -63,5 +63,5 @@ class copy_times {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/copy_times.ipp>
+#include <millrace/measure/meters/impl/copy_times.inl>
 #endif

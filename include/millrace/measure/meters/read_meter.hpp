@@ -99,5 +99,5 @@ class read_meter {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/read_meter.ipp>
+#include <millrace/measure/meters/impl/read_meter.inl>
 #endif

@@ -69,5 +69,5 @@ class warm_up_figures {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/run_figures.ipp>
+#include <millrace/measure/meters/impl/run_figures.inl>
 #endif

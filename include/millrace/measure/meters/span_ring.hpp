@@ -49,5 +49,5 @@ class span_ring {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/span_ring.ipp>
+#include <millrace/measure/meters/impl/span_ring.inl>
 #endif

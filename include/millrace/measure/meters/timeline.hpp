@@ -61,5 +61,5 @@ struct timeline {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/timeline.ipp>
+#include <millrace/measure/meters/impl/timeline.inl>
 #endif

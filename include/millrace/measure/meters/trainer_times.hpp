@@ -88,5 +88,5 @@ class trainer_times {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/trainer_times.ipp>
+#include <millrace/measure/meters/impl/trainer_times.inl>
 #endif

@@ -147,5 +147,5 @@ class worker_times {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/worker_times.ipp>
+#include <millrace/measure/meters/impl/worker_times.inl>
 #endif

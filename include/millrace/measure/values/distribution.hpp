@@ -76,5 +76,5 @@ class distribution {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/distribution.ipp>
+#include <millrace/measure/values/impl/distribution.inl>
 #endif

@@ -54,5 +54,5 @@ class event_counts {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/event_counts.ipp>
+#include <millrace/measure/values/impl/event_counts.inl>
 #endif

@@ -159,5 +159,5 @@ Figures operator-(Figures now, const Figures& before) {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/flow_figures.ipp>
+#include <millrace/measure/values/impl/flow_figures.inl>
 #endif

@@ -68,5 +68,5 @@ class read_levels {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/read_levels.ipp>
+#include <millrace/measure/values/impl/read_levels.inl>
 #endif

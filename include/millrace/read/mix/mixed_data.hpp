@@ -109,5 +109,5 @@ mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/mix/mixed_data.ipp>
+#include <millrace/read/mix/impl/mixed_data.inl>
 #endif

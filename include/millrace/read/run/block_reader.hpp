@@ -53,4 +53,4 @@ class block_reader {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/run/block_reader.ipp>
+#include <millrace/read/run/block_reader.tpl.hpp>

@@ -62,5 +62,5 @@ class delivery_account {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/run/delivery_account.ipp>
+#include <millrace/read/run/impl/delivery_account.inl>
 #endif

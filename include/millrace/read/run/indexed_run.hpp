@@ -152,4 +152,4 @@ class indexed_run final : public planned_run {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/run/indexed_run.ipp>
+#include <millrace/read/run/indexed_run.tpl.hpp>

@@ -137,4 +137,4 @@ class indexed_source {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/run/indexed_source.ipp>
+#include <millrace/read/run/indexed_source.tpl.hpp>

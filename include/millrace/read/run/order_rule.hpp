@@ -26,5 +26,5 @@ order_rule order_rule_of(const indexed_run_options& o);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/run/order_rule.ipp>
+#include <millrace/read/run/impl/order_rule.inl>
 #endif

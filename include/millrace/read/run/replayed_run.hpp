@@ -149,5 +149,5 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/run/replayed_run.ipp>
+#include <millrace/read/run/impl/replayed_run.inl>
 #endif

@@ -30,5 +30,5 @@ std::uint32_t row_stride(const row_stride_options& o);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/run/row_stride.ipp>
+#include <millrace/read/run/impl/row_stride.inl>
 #endif

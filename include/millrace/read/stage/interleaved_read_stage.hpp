@@ -168,4 +168,4 @@ class interleaved_read_stage final : public read_stage_base<Source> {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/stage/interleaved_read_stage.ipp>
+#include <millrace/read/stage/interleaved_read_stage.tpl.hpp>

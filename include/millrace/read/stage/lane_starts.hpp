@@ -170,4 +170,4 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/stage/lane_starts.ipp>
+#include <millrace/read/stage/lane_starts.tpl.hpp>

@@ -51,5 +51,5 @@ bool is_damage_of_source(const std::exception_ptr& why) noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/stage/lost_shards.ipp>
+#include <millrace/read/stage/impl/lost_shards.inl>
 #endif

@@ -191,4 +191,4 @@ class read_stage_base : public read_stage, public space_listener {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/stage/read_stage_base.ipp>
+#include <millrace/read/stage/read_stage_base.tpl.hpp>

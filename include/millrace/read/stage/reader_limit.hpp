@@ -45,5 +45,5 @@ class reader_limit {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/read/stage/reader_limit.ipp>
+#include <millrace/read/stage/impl/reader_limit.inl>
 #endif

@@ -182,4 +182,4 @@ class reorder_buffer {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/stage/reorder_buffer.ipp>
+#include <millrace/read/stage/reorder_buffer.tpl.hpp>

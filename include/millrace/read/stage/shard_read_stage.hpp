@@ -82,4 +82,4 @@ class shard_read_stage final : public read_stage_base<Source> {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/read/stage/shard_read_stage.ipp>
+#include <millrace/read/stage/shard_read_stage.tpl.hpp>

@@ -47,5 +47,5 @@ std::string gantt_chart(const run_report& r);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/charts.ipp>
+#include <millrace/report/print/impl/charts.inl>
 #endif

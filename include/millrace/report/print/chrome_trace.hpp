@@ -51,5 +51,5 @@ std::string chrome_trace(const detail::timeline& t);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/chrome_trace.ipp>
+#include <millrace/report/print/impl/chrome_trace.inl>
 #endif

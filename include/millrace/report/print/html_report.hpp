@@ -88,5 +88,5 @@ std::string html_report(const run_report& r);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/html_report.ipp>
+#include <millrace/report/print/impl/html_report.inl>
 #endif

@@ -67,5 +67,5 @@ std::string json_report(const run_report& r);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/json_report.ipp>
+#include <millrace/report/print/impl/json_report.inl>
 #endif

@@ -83,5 +83,5 @@ class svg_plot {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/svg_plot.ipp>
+#include <millrace/report/print/impl/svg_plot.inl>
 #endif

@@ -66,5 +66,5 @@ std::string text_report(const run_report& r);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/text_report.ipp>
+#include <millrace/report/print/impl/text_report.inl>
 #endif

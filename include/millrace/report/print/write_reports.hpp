@@ -19,5 +19,5 @@ void write_reports(const run_report& r, const std::string& path_without_ending);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/print/write_reports.ipp>
+#include <millrace/report/print/impl/write_reports.inl>
 #endif

@@ -52,5 +52,5 @@ class empirical_distribution {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/simulate/empirical_distribution.ipp>
+#include <millrace/report/simulate/impl/empirical_distribution.inl>
 #endif

@@ -46,5 +46,5 @@ pipeline_model model_of(const flow_figures& f);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/simulate/pipeline_model.ipp>
+#include <millrace/report/simulate/impl/pipeline_model.inl>
 #endif

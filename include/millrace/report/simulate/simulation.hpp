@@ -111,5 +111,5 @@ inline simulated simulate(const pipeline_model& m) { return detail::flow_simulat
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/simulate/simulation.ipp>
+#include <millrace/report/simulate/impl/simulation.inl>
 #endif

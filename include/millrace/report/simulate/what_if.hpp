@@ -47,5 +47,5 @@ std::vector<knob_gain> simulated_gains(const detail::flow_figures& recorded);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/simulate/what_if.ipp>
+#include <millrace/report/simulate/impl/what_if.inl>
 #endif

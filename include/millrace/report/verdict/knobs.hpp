@@ -46,5 +46,5 @@ std::vector<knob_gain> gains_of(const detail::flow_figures& f);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/knobs.ipp>
+#include <millrace/report/verdict/impl/knobs.inl>
 #endif

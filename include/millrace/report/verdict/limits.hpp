@@ -69,5 +69,5 @@ flow_limits limits_of(const flow_figures& f, const flow_change& c = {});
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/limits.ipp>
+#include <millrace/report/verdict/impl/limits.inl>
 #endif

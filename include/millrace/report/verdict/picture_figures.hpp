@@ -50,5 +50,5 @@ struct picture_figures {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/picture_figures.ipp>
+#include <millrace/report/verdict/impl/picture_figures.inl>
 #endif

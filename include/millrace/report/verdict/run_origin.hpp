@@ -44,5 +44,5 @@ std::string command_of(std::string_view arguments);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/run_origin.ipp>
+#include <millrace/report/verdict/impl/run_origin.inl>
 #endif

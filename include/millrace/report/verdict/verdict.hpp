@@ -112,5 +112,5 @@ verdict judge(const detail::flow_figures& f);
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/verdict.ipp>
+#include <millrace/report/verdict/impl/verdict.inl>
 #endif

@@ -72,5 +72,5 @@ std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/list/brace_expansion.ipp>
+#include <millrace/sources/list/impl/brace_expansion.inl>
 #endif

@@ -27,5 +27,5 @@ listed_key read_listed_key(std::string_view text, const error_location& of);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/list/listed_key.ipp>
+#include <millrace/sources/list/impl/listed_key.inl>
 #endif

@@ -37,5 +37,5 @@ std::vector<std::string> deep_matches(const std::string& pattern, const folder_r
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/list/path_glob.ipp>
+#include <millrace/sources/list/impl/path_glob.inl>
 #endif

@@ -104,5 +104,5 @@ std::vector<std::string> list_files(const Names& names, const listing_options& o
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/list/shard_list.ipp>
+#include <millrace/sources/list/impl/shard_list.inl>
 #endif

@@ -73,5 +73,5 @@ std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::st
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/list/sidecar_counts.ipp>
+#include <millrace/sources/list/impl/sidecar_counts.inl>
 #endif

@@ -89,5 +89,5 @@ entry_points entry_points_of(const std::string& shard, const std::string& index_
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/prepare/entry_points.ipp>
+#include <millrace/sources/prepare/impl/entry_points.inl>
 #endif

@@ -55,5 +55,5 @@ set_index_totals write_set_index(const Names& names, const std::string& path,
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sources/prepare/write_set_index.ipp>
+#include <millrace/sources/prepare/impl/write_set_index.inl>
 #endif

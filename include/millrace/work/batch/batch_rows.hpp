@@ -124,5 +124,5 @@ class batch_rows : public worker_segment, public final_segment {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/batch/batch_rows.ipp>
+#include <millrace/work/batch/impl/batch_rows.inl>
 #endif

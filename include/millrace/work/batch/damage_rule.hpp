@@ -47,5 +47,5 @@ struct damage_rule {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/batch/damage_rule.ipp>
+#include <millrace/work/batch/impl/damage_rule.inl>
 #endif

@@ -66,5 +66,5 @@ class arena_executor final : public executor {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/arena_executor.ipp>
+#include <millrace/work/schedule/impl/arena_executor.inl>
 #endif

@@ -171,5 +171,5 @@ class dispatcher final : public worker_task,
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/dispatcher.ipp>
+#include <millrace/work/schedule/impl/dispatcher.inl>
 #endif

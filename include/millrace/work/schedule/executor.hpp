@@ -87,5 +87,5 @@ class thread_executor final : public executor {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/executor.ipp>
+#include <millrace/work/schedule/impl/executor.inl>
 #endif

@@ -53,5 +53,5 @@ class worker_segment : public dispatcher_work, public pipeline_node {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/worker_segment.ipp>
+#include <millrace/work/schedule/impl/worker_segment.inl>
 #endif

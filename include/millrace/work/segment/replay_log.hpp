@@ -71,5 +71,5 @@ class replay_log {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/segment/replay_log.ipp>
+#include <millrace/work/segment/impl/replay_log.inl>
 #endif

@@ -60,5 +60,5 @@ class sample_names {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/segment/sample_names.ipp>
+#include <millrace/work/segment/impl/sample_names.inl>
 #endif

@@ -74,5 +74,5 @@ setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/segment/stage_passages.ipp>
+#include <millrace/work/segment/impl/stage_passages.inl>
 #endif

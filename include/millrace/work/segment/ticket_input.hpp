@@ -139,4 +139,4 @@ class ticket_input final : public sample_sink<T> {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/work/segment/ticket_input.ipp>
+#include <millrace/work/segment/ticket_input.tpl.hpp>

@@ -27,5 +27,5 @@ void package_merge(std::span<const std::uint64_t> weights, std::span<const std::
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/coding/package_merge.ipp>
+#include <millrace/image/jpeg/coding/impl/package_merge.inl>
 #endif

@@ -63,5 +63,5 @@ class jpeg_symbols {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/libjpeg/jpeg_symbols.ipp>
+#include <millrace/image/jpeg/libjpeg/impl/jpeg_symbols.inl>
 #endif

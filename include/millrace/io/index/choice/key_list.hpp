@@ -88,5 +88,5 @@ class key_list {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/choice/key_list.ipp>
+#include <millrace/io/index/choice/impl/key_list.inl>
 #endif

@@ -111,5 +111,5 @@ class choice_search {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/choice/sample_choice.ipp>
+#include <millrace/io/index/choice/impl/sample_choice.inl>
 #endif

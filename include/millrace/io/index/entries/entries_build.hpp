@@ -52,5 +52,5 @@ made_entries make_entries(const entries_job& job, shard_index& index);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/entries/entries_build.ipp>
+#include <millrace/io/index/entries/impl/entries_build.inl>
 #endif

@@ -91,5 +91,5 @@ class entry_file final : public byte_source {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/entries/entry_file.ipp>
+#include <millrace/io/index/entries/impl/entry_file.inl>
 #endif

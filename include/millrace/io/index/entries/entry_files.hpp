@@ -61,5 +61,5 @@ class entry_files {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/entries/entry_files.ipp>
+#include <millrace/io/index/entries/impl/entry_files.inl>
 #endif

@@ -140,5 +140,5 @@ void remove_abandoned_indexes(const std::string& path);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/index_file.ipp>
+#include <millrace/io/index/format/impl/index_file.inl>
 #endif

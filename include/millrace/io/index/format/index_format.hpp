@@ -98,5 +98,5 @@ std::string unsound(const index_front& front, const index_columns& columns, std:
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/index_format.ipp>
+#include <millrace/io/index/format/impl/index_format.inl>
 #endif

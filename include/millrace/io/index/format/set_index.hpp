@@ -70,5 +70,5 @@ std::string_view common_folder(const std::vector<std::string>& names) noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/set_index.ipp>
+#include <millrace/io/index/format/impl/set_index.inl>
 #endif

@@ -218,5 +218,5 @@ inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/shard_index.ipp>
+#include <millrace/io/index/format/impl/shard_index.inl>
 #endif

@@ -72,5 +72,5 @@ class shard_index_builder {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/shard_index_builder.ipp>
+#include <millrace/io/index/format/impl/shard_index_builder.inl>
 #endif

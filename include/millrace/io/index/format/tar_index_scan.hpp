@@ -29,5 +29,5 @@ shard_index scan_shard(byte_source& source, block_pool& pool);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/format/tar_index_scan.ipp>
+#include <millrace/io/index/format/impl/tar_index_scan.inl>
 #endif

@@ -140,5 +140,5 @@ class block_cache {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/read/block_cache.ipp>
+#include <millrace/io/index/read/impl/block_cache.inl>
 #endif

@@ -194,5 +194,5 @@ class indexed_reader {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/read/indexed_reader.ipp>
+#include <millrace/io/index/read/impl/indexed_reader.inl>
 #endif

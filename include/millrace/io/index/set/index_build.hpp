@@ -150,5 +150,5 @@ std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summ
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/set/index_build.ipp>
+#include <millrace/io/index/set/impl/index_build.inl>
 #endif

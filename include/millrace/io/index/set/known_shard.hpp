@@ -49,5 +49,5 @@ struct known_shard {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/set/known_shard.ipp>
+#include <millrace/io/index/set/impl/known_shard.inl>
 #endif

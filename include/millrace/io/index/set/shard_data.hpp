@@ -237,5 +237,5 @@ class shard_data {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/set/shard_data.ipp>
+#include <millrace/io/index/set/impl/shard_data.inl>
 #endif

@@ -41,5 +41,5 @@ set_index make_set_index(const std::vector<std::string>& shards, index_build_opt
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/index/set/shard_heads.ipp>
+#include <millrace/io/index/set/impl/shard_heads.inl>
 #endif

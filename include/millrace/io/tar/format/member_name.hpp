@@ -37,5 +37,5 @@ bool begins_other_sample(std::string_view name, std::string_view key) noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/member_name.ipp>
+#include <millrace/io/tar/format/impl/member_name.inl>
 #endif

@@ -53,5 +53,5 @@ class required_fields {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/required_fields.ipp>
+#include <millrace/io/tar/format/impl/required_fields.inl>
 #endif

@@ -75,5 +75,5 @@ class tar_header_chain {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/tar_fields.ipp>
+#include <millrace/io/tar/format/impl/tar_fields.inl>
 #endif

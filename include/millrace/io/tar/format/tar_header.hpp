@@ -45,5 +45,5 @@ void append_tar_header(std::string& out, std::string_view name, std::uint64_t si
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/tar_header.ipp>
+#include <millrace/io/tar/format/impl/tar_header.inl>
 #endif

@@ -31,5 +31,5 @@ class wanted_fields {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/wanted_fields.ipp>
+#include <millrace/io/tar/format/impl/wanted_fields.inl>
 #endif

@@ -39,5 +39,5 @@ std::string archive_text(struct ::archive* handle);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/archive.ipp>
+#include <millrace/io/tar/read/impl/archive.inl>
 #endif

@@ -41,5 +41,5 @@ data_error fewer_than_counted(const samples_told& told, std::uint64_t found, err
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/counted_beside.ipp>
+#include <millrace/io/tar/read/impl/counted_beside.inl>
 #endif

@@ -89,5 +89,5 @@ class gzip_inflater {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/gzip_inflater.ipp>
+#include <millrace/io/tar/read/impl/gzip_inflater.inl>
 #endif

@@ -70,5 +70,5 @@ class plain_tar {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/plain_tar.ipp>
+#include <millrace/io/tar/read/impl/plain_tar.inl>
 #endif

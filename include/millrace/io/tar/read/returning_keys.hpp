@@ -72,5 +72,5 @@ std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/returning_keys.ipp>
+#include <millrace/io/tar/read/impl/returning_keys.inl>
 #endif

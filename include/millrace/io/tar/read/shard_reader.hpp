@@ -161,5 +161,5 @@ class shard_reader {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/shard_reader.ipp>
+#include <millrace/io/tar/read/impl/shard_reader.inl>
 #endif

@@ -147,5 +147,5 @@ class shard_stream {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/shard_stream.ipp>
+#include <millrace/io/tar/read/impl/shard_stream.inl>
 #endif

@@ -52,5 +52,5 @@ class borrowed_source final : public byte_source {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/tail_source.ipp>
+#include <millrace/io/tar/read/impl/tail_source.inl>
 #endif

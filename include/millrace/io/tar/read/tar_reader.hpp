@@ -152,5 +152,5 @@ class tar_reader {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/tar_reader.ipp>
+#include <millrace/io/tar/read/impl/tar_reader.inl>
 #endif
