@@ -25,16 +25,18 @@ LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
              "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
 # What these do with memory, the other units do as well.
-ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report resume".split()]
+ARITHMETIC_UNITS = [f"unit_{name}" for name in "examples order report run_allocation run_resume tune".split()]
 # What AddressSanitizer's build runs, g++'s does not run again, but for pixels, digests, kernels and half floats: the
 # compilers contract and order those differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in
-                    "base device device_cuda fake_cuda_values frozen gpu_network image nvtx train_cuda".split()]
+                    "base device device_cuda fake_cuda_values gpu_network image image_jpeg nvtx run_frozen "
+                    "train_cuda".split()]
 GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile dlib's headers, nor LibTorch's
 # Trainers of C++23 compile the headers too, and the tests of everything else compile them as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
 THREADED_UNITS = [f"unit_{name}" for name in
-                  "cuda_contract cuda_run fake_cuda run streams sync train train_cuda".split()]
+                  "cuda_contract deliver deliver_cuda fake_cuda measure read run run_damage sources sync train "
+                  "train_cuda work".split()]
 
 
 def steady_addresses():
@@ -132,12 +134,17 @@ def bench(leg):
         leg.expect(name, said[name])
 
 
-def unit(leg):
+def fast_unit(leg):
+    """g++: builds the unit tests that contract or order numbers by themselves, and runs them; a part of unit"""
+    unit(leg, lambda name: name.startswith("unit_") and name != "unit_examples")
+
+
+def unit(leg, among=lambda name: True):
     """g++: builds examples and some tests without a warning and runs them; all tests where MILLRACE_GCC=all"""
     # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
     # The sanitizers' builds have no CUDA: between them both kinds are built.
     every = os.environ.get("MILLRACE_GCC") == "all"
-    wanted = None if every else lambda name: name not in GCC_EXAMPLES and (
+    wanted = None if every else lambda name: among(name) and name not in GCC_EXAMPLES and (
         not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
                           "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1",
@@ -187,8 +194,8 @@ def digest(leg):
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
     programs, compilations, links = {}, {}, {}
-    # g++'s compiled library is not made for this alone: unit_frozen, in the leg unit, compares its digests with kept
-    # ones.
+    # g++'s compiled library is not made for this alone: unit_run_frozen, in the leg unit, compares its digests with
+    # kept ones.
     # -Ofast would not add -ffast-math where g++'s pragmas have another level.
     native = [(compiler, ["-Ofast", "-ffast-math", "-march=native"], []) for compiler in COMPILERS]
     for compiler, flags, mode in [*native, ("clang++", ["-O0"], [COMPILED])]:
@@ -303,16 +310,21 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
+FAST = ("lint", "errors", "fast_unit")   # `sh tests/run.sh fast`: for every commit, at most 12 minutes of one core
 LEGS = {leg.__name__: leg for leg in (lint, clang, exact, remote, faults, kills, bare, unit, fuzz, tsan, headers,
                                       planted, errors, readme, install, digest, header_only, bench, aarch64,
                                       header_examples, documentation)}
 
 
+def function_of(name):
+    return fast_unit if name == "fast_unit" else LEGS[name]
+
+
 def run_leg(leg):
-    leg.say(LEGS[leg.name].__doc__)
+    leg.say(function_of(leg.name).__doc__)
     started = time.monotonic()
     try:
-        LEGS[leg.name](leg)
+        function_of(leg.name)(leg)
     except (StepFailed, OSError) as problem:
         leg.failed += 1
         leg.write(f"{problem}")
@@ -330,9 +342,10 @@ def run_leg(leg):
 
 
 def main(names):
-    unknown = [name for name in names if name not in LEGS]
+    names = [leg for name in names for leg in (FAST if name == "fast" else [name])]
+    unknown = [name for name in names if name not in LEGS and name not in FAST]
     if unknown:
-        print("usage: sh tests/run.sh [LEG...]; without a leg all of them, in this order:")
+        print(f"usage: sh tests/run.sh [LEG...]; fast: {', '.join(FAST)}; without a leg all of them, in this order:")
         for name, leg in LEGS.items():
             print(f"  {name:<13} {leg.__doc__}")
         return 0 if unknown[0] in ("-h", "--help") else 2
