@@ -12,6 +12,7 @@
 #endif
 
 #include <millrace/base/impl/channel_scale.inl>
+#include <millrace/base/impl/crc32.inl>
 #include <millrace/base/impl/crc32c.inl>
 #include <millrace/base/impl/error.inl>
 #include <millrace/base/impl/file_kind.inl>

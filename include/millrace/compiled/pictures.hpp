@@ -38,7 +38,6 @@
 #include <millrace/image/png/impl/deflate_codes.inl>
 #include <millrace/image/png/impl/inflate.inl>
 #include <millrace/image/png/impl/png.inl>
-#include <millrace/image/png/impl/png_crc.inl>
 #include <millrace/image/png/impl/png_decoder.inl>
 #include <millrace/image/png/impl/png_encoder.inl>
 #include <millrace/image/png/impl/png_header.inl>

@@ -12,6 +12,8 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
+#include <millrace/simd/bf16_avx2.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 #include <array>
 #include <cstddef>
@@ -19,11 +21,6 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
 
 #include <millrace/base/precise_begin.inc>
 
@@ -53,11 +50,7 @@ struct table_normalizer {
 /// them. Loops over channels are fold expressions, because -O2 would not unroll loops and would keep the factors in
 /// memory.
 struct avx2_normalizer {
-  static bool usable() noexcept {
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-    return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  }
+  static bool usable() noexcept { return cpu_has_avx2(); }
 
   template <class T>
   static void run(const normalize_job<T>& job) {
@@ -91,13 +84,6 @@ struct avx2_normalizer {
   /// Returns eight bytes as 32-bit numbers.
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_8(const std::uint8_t* from) noexcept {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  }
-
-  /// Returns the upper halves of eight f32, rounded to nearest even.
-  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i upper_halves(__m256 v) noexcept {
-    const __m256i bits = _mm256_castps_si256(v);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   }
 
   template <bool Streams, class Vector>

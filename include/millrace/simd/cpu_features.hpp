@@ -1,4 +1,4 @@
-// Tells whether this CPU can run the AVX2 kernels, and those of AVX-512.
+// Reports which instructions this CPU has: whether it can run the kernels of AVX2, AVX-512 and others.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
@@ -25,6 +25,24 @@ inline bool cpu_has_avx2() noexcept {
     return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   }();
   return has;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the CPU has PCLMUL, which multiplies without carries.
+inline bool cpu_has_pclmul() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("pclmul") != 0;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the CPU has SSE4.2, and so an instruction for CRC-32C.
+inline bool cpu_has_sse42() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("sse4.2") != 0;
 #else
   return false;
 #endif

@@ -9,7 +9,7 @@
 // deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once
 
-#include <millrace/image/png/png_crc.hpp>
+#include <millrace/base/crc32.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class png_writer {
   void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
   void put_u32(std::size_t value);
   void begin_chunk(std::string_view name, std::size_t bytes);
-  void end_chunk() { put_u32(png_crc(std::span(file_).subspan(chunk_at_))); }
+  void end_chunk() { put_u32(crc32(std::span(file_).subspan(chunk_at_))); }
 
   /// Appends bytes to stored blocks. The head of each block holds its length and whether it is the last.
   void store(std::span<const std::uint8_t> bytes);

@@ -12,7 +12,7 @@
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/row_kernels_avx2.hpp>
 #include <millrace/image/resize/tap_weights_avx2.hpp>
-#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/bf16_avx2.hpp>
 
 #include <type_traits>
 
@@ -76,13 +76,6 @@ struct avx2_numbers {
 
   static __m256 floats(const std::uint8_t* from) noexcept {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
-  }
-
-  /// Returns the upper 16 bits of each number, rounded to nearest even, as to_bf16 does.
-  static __m256i upper_halves(__m256 v) noexcept {
-    const __m256i bits = _mm256_castps_si256(v);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   }
 };
 

@@ -3,6 +3,12 @@ void example(void* slot, std::size_t bytes) {
 EXAMPLE
 }
 
+// ---- crc32.hpp
+void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
+             std::span<const std::byte> second_half) {
+EXAMPLE
+}
+
 // ---- crc32c.hpp
 void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
              std::span<const std::byte> second_half) {

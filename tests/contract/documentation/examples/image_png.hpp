@@ -30,12 +30,6 @@ void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }
 
-// ---- png_crc.hpp
-void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
-             std::span<const std::byte> second_half) {
-EXAMPLE
-}
-
 // ---- png_decoder.hpp
 void use(const std::uint8_t* row, std::size_t bytes);
 void use_row(std::size_t y, std::span<const std::uint8_t> row);

@@ -13,3 +13,25 @@ EXAMPLE
 #ifdef __x86_64__
 EXAMPLE
 #endif
+
+// ---- bf16_avx2.hpp
+#ifdef __x86_64__
+EXAMPLE
+#endif
+
+// ---- crc32_pclmul.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+std::uint32_t continue_with(std::span<const std::byte> folded, std::span<const std::byte> data);
+void example(std::span<const std::byte> data, std::uint32_t state) {
+EXAMPLE
+}
+#endif
+
+// ---- crc32c_sse42.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(std::span<const std::byte> data, std::uint32_t state) {
+EXAMPLE
+}
+#endif

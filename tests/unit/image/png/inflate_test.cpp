@@ -1,6 +1,6 @@
 #include <millrace/image/png/adler.hpp>
 #include <millrace/image/png/inflate.hpp>
-#include <millrace/image/png/png_crc.hpp>
+#include <millrace/base/crc32.hpp>
 
 #include "../../../thorough.hpp"
 #include "png_files.hpp"
@@ -259,9 +259,9 @@ TEST_CASE("checksums are those of zlib, by every way") {
     const auto crc = static_cast<std::uint32_t>(::crc32(0, part.data(), static_cast<uInt>(size)));
     const auto raw = std::as_bytes(part);
     CAPTURE(size);
-    REQUIRE(mr::detail::png_crc(raw) == crc);
-    REQUIRE(mr::detail::png_crc(raw.subspan(cut), mr::detail::png_crc(raw.first(cut))) == crc);
-    REQUIRE(~mr::detail::png_crc_by_tables(raw, ~0U) == crc);
+    REQUIRE(mr::detail::crc32(raw) == crc);
+    REQUIRE(mr::detail::crc32(raw.subspan(cut), mr::detail::crc32(raw.first(cut))) == crc);
+    REQUIRE(~mr::detail::crc32_by_tables(raw, ~0U) == crc);
     const auto sum = static_cast<std::uint32_t>(::adler32(1, part.data(), static_cast<uInt>(size)));
     REQUIRE(mr::detail::adler(part) == sum);
     REQUIRE(mr::detail::adler(part.subspan(cut), mr::detail::adler(part.first(cut))) == sum);

@@ -3,9 +3,9 @@
 
 #include <millrace/image/png/png_header.hpp>
 
+#include <millrace/base/crc32.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/hex.hpp>
-#include <millrace/image/png/png_crc.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,7 @@ MILLRACE_INLINE std::uint32_t png_number(std::span<const std::byte> bytes) noexc
 }
 
 MILLRACE_INLINE std::uint32_t png_chunk::computed_crc() const noexcept {
-  return png_crc(data, png_crc(std::as_bytes(std::span(name))));
+  return crc32(data, crc32(std::as_bytes(std::span(name))));
 }
 
 MILLRACE_INLINE std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size_t at) noexcept {

@@ -39,19 +39,6 @@ struct gzip_step {
   outcome what = made_bytes;
 };
 
-/// Returns the CRC-32 of `data` by zlib; `before` is the CRC-32 of the bytes before it.
-std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_t before) noexcept;
-
-#if defined(__x86_64__)
-/// Returns the same CRC-32 by carry-less products. It is compiled for these instructions whatever the compiler flags
-/// are, so call it only where the processor has them.
-__attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
-                                                                  std::uint32_t before) noexcept;
-#endif
-
-/// Returns the CRC-32 of `data`; `before` is the CRC-32 of the bytes before it.
-std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
-
 /// Decompresses one stream.
 class gzip_inflater {
  public:

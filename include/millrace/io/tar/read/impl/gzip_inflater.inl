@@ -3,54 +3,13 @@
 
 #include <millrace/io/tar/read/gzip_inflater.hpp>
 
+#include <millrace/base/crc32.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-MILLRACE_INLINE std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_t before) noexcept {
-  return static_cast<std::uint32_t>(
-      ::crc32_z(before, reinterpret_cast<const unsigned char*>(data.data()), data.size()));
-}
-
-#if defined(__x86_64__)
-
-MILLRACE_INLINE __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
-                                                                                  std::uint32_t before) noexcept {
-  using words = long long __attribute__((vector_size(16)));
-  constexpr std::size_t step_bytes = 64;
-  if (data.size() < 2 * step_bytes) return crc32_by_zlib(data, before);
-  const std::byte* at = data.data();
-  const auto load = [](const std::byte* from) noexcept {
-    words value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
-  };
-  // x^(512 + 64 - 32), x^(512 - 32) and x^(128 + 64 - 32), x^(128 - 32), modulo the polynomial, bits reflected.
-  constexpr words over_64_bytes{0x0154442bd4, 0x01c6e41596}, over_16_bytes{0x01751997d0, 0x00ccaa009e};
-  words lanes[4] = {load(at), load(at + 16), load(at + 32), load(at + 48)};
-  lanes[0] ^= words{static_cast<long long>(~before), 0};
-  std::size_t left = data.size() - step_bytes;
-  for (at += step_bytes; left >= step_bytes; at += step_bytes, left -= step_bytes)
-    for (std::size_t i = 0; i < 4; ++i)
-      lanes[i] = __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x00) ^
-                 __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x11) ^ load(at + 16 * i);
-  for (std::size_t i = 1; i < 4; ++i)
-    lanes[i] ^= __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x00) ^
-                __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x11);
-  // These 16 bytes have the same remainder as all bytes read so far.
-  const std::uint32_t folded = crc32_by_zlib(std::as_bytes(std::span(&lanes[3], 1)), ~std::uint32_t{0});
-  return crc32_by_zlib({at, left}, folded);
-}
-#endif
-
-MILLRACE_INLINE std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before) noexcept {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("pclmul")) return crc32_by_products(data, before);
-#endif
-  return crc32_by_zlib(data, before);
-}
 
 MILLRACE_INLINE gzip_inflater::gzip_inflater() {
   constexpr int largest_window_and_gzip = 15 + 16;
@@ -88,7 +47,7 @@ MILLRACE_INLINE gzip_step gzip_inflater::inflate(std::span<const std::byte>& inp
     step.what = gzip_step::damaged;
     return step;
   }
-  crc_ = gzip_crc32(buffer.first(step.made), crc_);
+  crc_ = crc32(buffer.first(step.made), crc_);
   made_bytes_ += step.made;
   if (result == Z_STREAM_END) step.what = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
   else if (input.empty() && state_.avail_out > 0) step.what = gzip_step::wants_input;
