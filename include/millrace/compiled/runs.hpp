@@ -40,6 +40,7 @@
 #include <millrace/work/schedule/impl/arena_executor.inl>
 #include <millrace/work/schedule/impl/dispatcher.inl>
 #include <millrace/work/schedule/impl/executor.inl>
+#include <millrace/work/schedule/impl/new_arena_executor.inl>
 #include <millrace/work/schedule/impl/worker_segment.inl>
 #include <millrace/work/segment/impl/replay_log.inl>
 #include <millrace/work/segment/impl/sample_names.inl>

@@ -59,9 +59,4 @@ constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept 
                    static_cast<std::uint8_t>(number)};
 }
 
-/// Renders JPEGs.
-void render_jpegs(std::span<const picture_job> jobs, scratch& s);
-
-inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};
-
 }}}  // namespace millrace::detail

@@ -41,5 +41,5 @@ void render_pictures(std::span<const picture_job> jobs, scratch& s);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/render/picture_renderer.hpp>
+#include <millrace/image/render/impl/picture_job.inl>
 #endif

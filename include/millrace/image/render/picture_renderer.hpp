@@ -211,7 +211,3 @@ class picture_renderer {
 inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/render/impl/picture_renderer.inl>
-#endif

@@ -7,6 +7,7 @@
 #include <millrace/deliver/new_batch_output.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/run/session_share.hpp>
+#include <millrace/work/schedule/new_arena_executor.hpp>
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-// Runs dispatcher tasks: on oneTBB's workers (arena_executor.hpp), or on separate threads for stages that wait.
+// Runs dispatcher tasks: on oneTBB's workers (new_arena_executor.hpp), or on separate threads for stages that wait.
 //
-//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
-//   workers->submit(std::move(task), worker);           // returns at once; task is a std::shared_ptr<worker_task>
+//   mr::detail::thread_executor workers(8);
+//   workers.submit(std::move(task), worker);            // returns at once; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
 // Lifetime: tasks own what they touch. An executor may be destroyed with tasks in its queue only if those tasks need
@@ -54,9 +54,6 @@ struct arena_options {
   std::vector<unsigned> cores{};   ///< they run on these; empty: on any
   std::size_t shared_cores = 0;    ///< how many cores they share, if that is fewer than workers; 0: each has one
 };
-
-/// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
-std::unique_ptr<executor> new_arena_executor(const arena_options& o);
 
 /// Runs tasks on its own threads, for callables that wait.
 class thread_executor final : public executor {

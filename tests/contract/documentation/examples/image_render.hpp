@@ -1,4 +1,11 @@
+// ---- jpeg_format.hpp
+#include <millrace/image/picture/picture.hpp>
+void example(const mr::bytes& file, const mr::jpeg_header& header) {
+EXAMPLE
+}
+
 // ---- picture_format.hpp
+#include <millrace/image/render/jpeg_format.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/image/render/picture_job.hpp>
 
@@ -23,12 +30,14 @@ EXAMPLE
 }
 
 // ---- picture_job.hpp
+#include <millrace/image/render/jpeg_format.hpp>
 void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header, std::byte* row,
           mr::scratch& memory) {
 EXAMPLE
 }
 
 // ---- picture_renderer.hpp
+#include <millrace/image/render/jpeg_format.hpp>
 void example(const mr::bytes& file, const mr::jpeg_options& o, const mr::jpeg_header& h,
              const mr::detail::resize_plan& plan, const mr::detail::pixel_target& t, mr::scratch& scratch) {
 EXAMPLE

@@ -56,6 +56,11 @@ void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
 EXAMPLE
 }
 
+// ---- new_arena_executor.hpp
+void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
+EXAMPLE
+}
+
 // ---- segment.hpp
 // block 1 is a picture of the connections
 

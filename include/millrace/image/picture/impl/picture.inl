@@ -3,6 +3,7 @@
 
 #include <millrace/image/picture/picture.hpp>
 
+#include <millrace/image/render/jpeg_format.hpp>
 #include <millrace/item/record.hpp>
 
 #include <millrace/base/precise_begin.inc>

@@ -1,4 +1,4 @@
-// Defines what arena_executor.hpp declares, and new_arena_executor() of executor.hpp.
+// Defines what arena_executor.hpp declares.
 #pragma once
 
 #include <millrace/work/schedule/arena_executor.hpp>
@@ -6,8 +6,6 @@
 #include <millrace/base/numa.hpp>
 
 #include <optional>
-
-#include <unistd.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -33,18 +31,6 @@ MILLRACE_INLINE void arena_executor::submit(std::shared_ptr<worker_task> task, s
     // task.
     tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
   });
-}
-
-/// Returns the process that first called this function, also in its forked children.
-MILLRACE_INLINE int first_process_with_workers() noexcept {
-  static const int process = getpid();
-  return process;
-}
-
-/// In a forked child oneTBB expects the parent's threads, which do not exist there.
-MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(const arena_options& o) {
-  if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
-  return std::make_unique<arena_executor>(o);
 }
 
 }}}  // namespace millrace::detail

@@ -5,7 +5,6 @@
 
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/started_thread.hpp>
-#include <millrace/work/schedule/arena_executor.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

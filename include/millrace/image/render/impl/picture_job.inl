@@ -1,17 +1,13 @@
-// Defines render_pictures() of picture_job.hpp, and render_jpegs() of picture_format.hpp.
+// Defines what picture_job.hpp declares.
 #pragma once
 
-#include <millrace/image/render/picture_renderer.hpp>
+#include <millrace/image/render/picture_job.hpp>
 
 #include <algorithm>
 #include <iterator>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-MILLRACE_INLINE void render_jpegs(std::span<const picture_job> jobs, scratch& s) {
-  s.get<picture_renderer>().render(jobs, s);
-}
 
 MILLRACE_INLINE void render_pictures(std::span<const picture_job> jobs, scratch& s) {
   const auto is_like_first = [&](const picture_job& job) { return job.format == jobs.front().format; };

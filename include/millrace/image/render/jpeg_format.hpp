@@ -1,0 +1,23 @@
+// The file format JPEG, for plans of pictures: picture_renderer.hpp renders it.
+//
+//   mr::picture p(file, mr::detail::picture_file{.format = &mr::detail::jpeg_format, .header = header});
+//
+// Errors: those of picture_renderer.hpp. Threads: constant; each thread has a scratch of its own.
+#pragma once
+
+#include <millrace/image/render/picture_format.hpp>
+
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Renders jobs of JPEGs with the renderer of the scratch.
+void render_jpegs(std::span<const picture_job> jobs, scratch& s);
+
+inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/render/impl/jpeg_format.inl>
+#endif

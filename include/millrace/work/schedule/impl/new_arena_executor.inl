@@ -1,0 +1,23 @@
+// Defines what new_arena_executor.hpp declares.
+#pragma once
+
+#include <millrace/work/schedule/new_arena_executor.hpp>
+
+#include <millrace/work/schedule/arena_executor.hpp>
+
+#include <unistd.h>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the process that first called this function, also in its forked children.
+MILLRACE_INLINE int first_process_with_workers() noexcept {
+  static const int process = getpid();
+  return process;
+}
+
+MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(const arena_options& o) {
+  if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
+  return std::make_unique<arena_executor>(o);
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,23 @@
+// Makes an executor on oneTBB's workers, without oneTBB's headers.
+//
+//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
+//   workers->submit(std::move(task), worker);
+//
+// In a forked child it has threads of its own, because oneTBB expects the parent's threads there.
+// Errors: none. Threads: any. Lifetime: as in executor.hpp.
+#pragma once
+
+#include <millrace/work/schedule/executor.hpp>
+
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
+std::unique_ptr<executor> new_arena_executor(const arena_options& o);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/schedule/impl/new_arena_executor.inl>
+#endif
