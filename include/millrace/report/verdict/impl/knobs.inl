@@ -5,83 +5,139 @@
 
 #include <millrace/report/verdict/verdict.hpp>
 
+#include <algorithm>
+#include <optional>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
+
+/// Returns true if other threads have the cores that the workers need.
+MILLRACE_INLINE bool is_crowded(bound_cause missing) noexcept {
+  return missing == bound_cause::neighbors || missing == bound_cause::own_threads;
+}
 
 MILLRACE_INLINE double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers) {
   const auto concurrency = static_cast<double>(work.concurrency), then = static_cast<double>(workers);
   const bound_cause missing = missing_processor(f, work);
   if (missing == bound_cause::quota) return 1;
-  const bool crowded = missing == bound_cause::neighbors || missing == bound_cause::own_threads;
-  if (!crowded || f.usable_cores == 0 || work.cpu_ns == 0) return then / concurrency;
+  if (!is_crowded(missing) || f.usable_cores == 0 || work.cpu_ns == 0) return then / concurrency;
   const double share = static_cast<double>(work.cpu_ns) / static_cast<double>(work.busy_ns);
   const double running = std::max(static_cast<double>(f.usable_cores) / share, concurrency);
   return then / concurrency * running / (running + then - concurrency);
 }
 
+/// Predicts the gain of each knob for one run. Each function returns its predictions by value.
+struct gain_predictor {
+  const flow_figures& f;
+  const flow_limits now = limits_of(f);
+
+  knob_gain predict(knob what, std::string change, const flow_change& c) const {
+    const flow_limits then = limits_of(f, c);
+    return {.what = what, .change = std::move(change),
+            .gain = then.lowest().samples_per_s / now.lowest().samples_per_s - 1, .next = then.lowest().name};
+  }
+
+  static std::string from_to(std::size_t from, std::size_t to, const char* unit) {
+    return std::to_string(from) + " -> " + std::to_string(to) + " " + unit;
+  }
+
+  /// Returns the gain of `count` workers; it is 0 if no core has time for more of them.
+  knob_gain workers(const stage_figures& work, std::size_t count, bool has_time) const {
+    knob_gain g = predict(knob::workers, from_to(work.concurrency, count, "workers"),
+                          {.workers = has_time ? processor_gain(f, work, count) : 1});
+    if (has_time) g.settings.workers = count;
+    return g;
+  }
+
+  /// Returns the gain of one more worker, and of a worker on each core if cores are idle.
+  std::vector<knob_gain> workers(const stage_figures& work) const {
+    const bound_cause missing = missing_processor(f, work);
+    const std::size_t one_more = work.concurrency + 1;
+    const bool has_spare_core =
+        missing != bound_cause::quota && (f.usable_cores == 0 || work.concurrency < f.usable_cores);
+    std::vector<knob_gain> gains{workers(work, one_more, has_spare_core)};
+    std::string& remark = gains.front().remark;
+    if (missing == bound_cause::quota) remark = "the quota does not give them time";
+    else if (!has_spare_core) remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
+    else if (is_crowded(missing)) remark = "if it gets as much of the crowded cores as the others";
+    else if (f.usable_cores > one_more) gains.push_back(workers(work, f.usable_cores, true));
+    return gains;
+  }
+
+  /// Returns the gain of halving the cost of the costliest phase; none without phases.
+  std::optional<knob_gain> cheaper_work(const stage_figures& work) const {
+    const auto costly = std::max_element(work.phases.begin(), work.phases.end(),
+                                         [](const auto& a, const auto& b) { return a.busy_ns < b.busy_ns; });
+    if (costly == work.phases.end() || work.busy_ns == 0) return std::nullopt;
+    const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work.busy_ns);
+    const double time = 1 - share / 2;
+    knob_gain g = predict(knob::work, costly->name + " at half the cost",
+                          {.work_time = time, .stage = static_cast<std::size_t>(&work - f.stages.data())});
+    g.settings.work_time = time;
+    return g;
+  }
+
+  knob_gain io_threads(const stage_figures& read) const {
+    const std::size_t twice = 2 * read.concurrency;
+    knob_gain g = predict(knob::io_threads, from_to(read.concurrency, twice, "I/O threads"), {.io_threads = 2});
+    if (now.reads_in_turn()) g.remark = "the shard whose turn it is has one thread";
+    else g.at_most = !f.reads_at_once.contention();
+    g.settings.io_threads = twice;
+    return g;
+  }
+
+  knob_gain storage_speed() const {
+    knob_gain g = predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2});
+    g.settings.storage_speed = 2;
+    return g;
+  }
+
+  knob_gain prefetch() const {
+    const std::size_t twice = 2 * f.host_slots;
+    knob_gain g{.what = knob::prefetch,
+                .change = f.host_slots > 0 ? from_to(f.host_slots, twice, "batches prefetched") : "deeper prefetch",
+                .gain = std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1),
+                .next = now.lowest().name, .at_most = true};
+    if (f.host_slots > 0) g.settings.prefetch = twice;
+    return g;
+  }
+
+  knob_gain batch() const {
+    const std::size_t twice = 2 * f.batch_samples;
+    knob_gain g = predict(
+        knob::batch, f.batch_samples > 0 ? from_to(f.batch_samples, twice, "samples a batch") : "twice the batch",
+        {.step_time = 0.5, .copy_time = 0.5});
+    g.at_most = true;
+    g.remark = "as if a larger batch took no longer to copy and to step";
+    if (f.batch_samples > 0) g.settings = what_if_change{.batch = twice, .step_time = 0.5};
+    return g;
+  }
+
+  knob_gain step() const {
+    knob_gain g = predict(knob::step, "step twice as fast", {.step_time = 0.5});
+    g.settings.step_time = 0.5;
+    return g;
+  }
+};
+
 }  // namespace detail
 
 MILLRACE_INLINE std::vector<knob_gain> gains_of(const detail::flow_figures& f) {
+  const detail::gain_predictor of{f};
+  if (of.now.empty() || f.samples == 0) return {};
   std::vector<knob_gain> gains;
-  const detail::flow_limits now = limits_of(f);
-  if (now.empty() || f.samples == 0) return gains;
-  const auto predict = [&](knob what, std::string change, const detail::flow_change& c) -> knob_gain& {
-    const detail::flow_limits then = limits_of(f, c);
-    gains.push_back({what, std::move(change), then.lowest().samples_per_s / now.lowest().samples_per_s - 1,
-                     then.lowest().name, false, {}, {}});
-    return gains.back();
-  };
-  const auto from_to = [](std::size_t from, std::size_t to, const char* unit) {
-    return std::to_string(from) + " -> " + std::to_string(to) + " " + unit;
-  };
-
   if (const detail::stage_figures* const work = f.find(detail::stage_kind::work); work && work->concurrency > 0) {
-    const bound_cause missing = detail::missing_processor(f, *work);
-    const bool crowded = missing == bound_cause::neighbors || missing == bound_cause::own_threads;
-    const bool has_spare_core =
-        missing != bound_cause::quota && (f.usable_cores == 0 || work->concurrency < f.usable_cores);
-    knob_gain& one = predict(knob::workers, from_to(work->concurrency, work->concurrency + 1, "workers"),
-                             {.workers = has_spare_core ? detail::processor_gain(f, *work, work->concurrency + 1) : 1});
-    if (has_spare_core) one.settings.workers = work->concurrency + 1;
-    if (missing == bound_cause::quota) one.remark = "the quota does not give them time";
-    else if (!has_spare_core) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
-    else if (crowded) one.remark = "if it gets as much of the crowded cores as the others";
-    else if (f.usable_cores > work->concurrency + 1)
-      predict(knob::workers, from_to(work->concurrency, f.usable_cores, "workers"),
-              {.workers = detail::processor_gain(f, *work, f.usable_cores)})
-          .settings.workers = f.usable_cores;
-
-    const detail::phase_figures* costly = nullptr;
-    for (const auto& p : work->phases)
-      if (!costly || p.busy_ns > costly->busy_ns) costly = &p;
-    if (costly && work->busy_ns > 0) {
-      const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work->busy_ns);
-      predict(knob::work, costly->name + " at half the cost",
-              {.work_time = 1 - share / 2, .stage = static_cast<std::size_t>(work - f.stages.data())})
-          .settings.work_time = 1 - share / 2;
-    }
+    gains = of.workers(*work);
+    if (auto cheaper = of.cheaper_work(*work)) gains.push_back(*std::move(cheaper));
   }
   if (const detail::stage_figures* const read = f.find(detail::stage_kind::read); read && read->concurrency > 0) {
-    knob_gain& twice =
-        predict(knob::io_threads, from_to(read->concurrency, 2 * read->concurrency, "I/O threads"), {.io_threads = 2});
-    if (now.reads_in_turn()) twice.remark = "the shard whose turn it is has one thread";
-    else twice.at_most = !f.reads_at_once.contention();
-    twice.settings.io_threads = 2 * read->concurrency;
-    predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}).settings.storage_speed = 2;
+    gains.push_back(of.io_threads(*read));
+    gains.push_back(of.storage_speed());
   }
-  gains.push_back({knob::prefetch,
-                   f.host_slots > 0 ? from_to(f.host_slots, 2 * f.host_slots, "batches prefetched") : "deeper prefetch",
-                   std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1), now.lowest().name, true, {}, {}});
-  if (f.host_slots > 0) gains.back().settings.prefetch = 2 * f.host_slots;
-  knob_gain& batch = predict(
-      knob::batch,
-      f.batch_samples > 0 ? from_to(f.batch_samples, 2 * f.batch_samples, "samples a batch") : "twice the batch",
-      {.step_time = 0.5, .copy_time = 0.5});
-  batch.at_most = true;
-  if (f.batch_samples > 0) batch.settings = what_if_change{.batch = 2 * f.batch_samples, .step_time = 0.5};
-  batch.remark = "as if a larger batch took no longer to copy and to step";
-  predict(knob::step, "step twice as fast", {.step_time = 0.5}).settings.step_time = 0.5;
+  gains.push_back(of.prefetch());
+  gains.push_back(of.batch());
+  gains.push_back(of.step());
   return gains;
 }
 
