@@ -254,49 +254,63 @@ MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const 
   }
 }
 
+/// Opens the index with a lock, and creates it if there is none. The lock lasts until the file is closed.
+MILLRACE_INLINE unique_fd lock_current(const std::string& path) {
+  for (;;) {
+    // A new file is never made behind a link: the data set's author could have set it anywhere.
+    unique_fd file = open_index(path, O_RDWR);
+    if (file.get() == -1 && errno == ENOENT) file = open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (file.get() == -1) fail_index("cannot write the index", errno, path);
+    while (posix_files::lock(file.get()) == -1 && errno == EINTR) {}
+    struct ::stat locked {}, now {};
+    if (posix_files::stat_open(file.get(), locked) == -1) fail_index("cannot get the size of the index", errno, path);
+    // If this is another file, the previous holder of the lock replaced the file, or another program removed it.
+    if (posix_files::stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
+      return file;
+  }
+}
+
+/// Takes over the checksums of an index of the same members, and counts them. Returns whether that one lacks any.
+MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& index, kept_index& counts) {
+  bool news = false;
+  for (std::uint32_t m = 0; m < index.members(); ++m) {
+    const std::uint32_t old = before.checksum(m), own = index.checksum(m);
+    news |= old == 0 && own != 0;
+    counts.learned_checksums += old != 0 && own == 0;
+    counts.conflicting_checksums += old != 0 && own != 0 && old != own;
+    if (old != 0 && own != old) index.set_checksum(m, old);
+  }
+  return news;
+}
+
+/// Writes the index in the place of `before`. Its entries are `made`, or those of `before`.
+MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
+                                   const entry_pieces* made) {
+  try {
+    atomic_file<> replacement(path);
+    replacement.append(detail::index_bytes(index));
+    if (made) for (const auto& piece : *made) replacement.append(piece);
+    else append_from(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
+    replacement.publish();
+  } catch (const io_error& trouble) {
+    throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
+  }
+}
+
 MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& index, const entry_pieces* made) {
   kept_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
-  for (;;) {
-    // A new file is never made behind a link: the data set's author could have set it anywhere.
-    detail::unique_fd file = detail::open_index(path, O_RDWR);
-    if (file.get() == -1 && errno == ENOENT) file = detail::open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-    if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
-    while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
-    struct ::stat locked {}, now {};
-    if (detail::posix_files::stat_open(file.get(), locked) == -1)
-      detail::fail_index("cannot get the size of the index", errno, path);
-    // The previous holder of the lock replaced the file, or another program removed it: open and lock the new file.
-    if (detail::posix_files::stat_path(path.c_str(), now) == -1 || now.st_ino != locked.st_ino ||
-        now.st_dev != locked.st_dev)
-      continue;
-    const loaded_index before = detail::load_open_index(file, path, index.identity());
-    bool news = true;
-    const bool alike = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
-    if (before.state == index_file_state::good && alike) {
-      news = made != nullptr;
-      for (std::uint32_t m = 0; m < index.members(); ++m) {
-        const std::uint32_t old = before.index.checksum(m), own = index.checksum(m);
-        news |= old == 0 && own != 0;
-        result.learned_checksums += old != 0 && own == 0;
-        result.conflicting_checksums += old != 0 && own != 0 && old != own;
-        if (old != 0 && own != old) index.set_checksum(m, old);
-      }
-    }
-    if (!made) index.set_entries(alike ? before.index.entries() : entry_table());
-    if (!news) return result;
-    try {
-      detail::atomic_file<> replacement(path);
-      replacement.append(detail::index_bytes(index));
-      if (made) for (const auto& piece : *made) replacement.append(piece);
-      else append_from(file, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
-      replacement.publish();
-    } catch (const io_error& trouble) {
-      throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
-    }
-    result.written = true;
-    return result;
-  }
+  const unique_fd file = lock_current(path);
+  const loaded_index before = load_open_index(file, path, index.identity());
+  const bool alike = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
+  bool news = true;
+  if (before.state == index_file_state::good && alike)
+    news = merge_checksums(before.index, index, result) || made != nullptr;
+  if (!made) index.set_entries(alike ? before.index.entries() : entry_table());
+  if (!news) return result;
+  replace_index(file, path, index, made);
+  result.written = true;
+  return result;
 }
 
 MILLRACE_INLINE void remove_abandoned_indexes(const std::string& path) {
