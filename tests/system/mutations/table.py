@@ -258,7 +258,7 @@ MUTATIONS = (
     mutation("io: repeats of a sample have its identity", "io/index/choice/sample_choice",
              "return earlier == 0 ? id :", "return true ? id :", "io/index/choice/sample_choice_test.cpp"),
     mutation("io: an index of a damaged shard overwrites the one from before", "io/index/set/index_build",
-             "if (options_.keep && !cut)", "if (options_.keep)", "run/on_damage_test.cpp"),
+             "if (options_.keep && built.may_be_kept())", "if (options_.keep)", "run/on_damage_test.cpp"),
     mutation("io: a shard that a storage replaced is read", "io/index/set/known_shard",
              "if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;",
              "if (head.identified && now.size_bytes == head.shard.size_bytes) return;", "run/storage_test.cpp"),

@@ -38,6 +38,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -89,6 +90,28 @@ struct shard_indexes {
   std::string why_not_kept{};                            ///< the reason for the first index that was not kept
 };
 
+/// Where the index of a shard comes from.
+enum class index_outcome {
+  fresh,              ///< from its file or from the storage
+  touched,            ///< built with the checksums of its file, which was made for another time of the shard
+  built,              ///< built without its file
+  older_of_damaged,   ///< from its file, which was made before the shard was damaged
+  cut                 ///< built from a damaged shard; its file, which knows more samples, stays
+};
+
+/// The index of one shard.
+struct found_index {
+  shard_index index{};
+  index_outcome outcome = index_outcome::fresh;
+  index_file_state before = index_file_state::good;   ///< the state of its file
+  std::string why_not_kept{};                         ///< empty if nothing failed
+
+  /// Returns whether the index may be written to its file again.
+  bool may_be_kept() const noexcept {
+    return why_not_kept.empty() && outcome != index_outcome::older_of_damaged && outcome != index_outcome::cut;
+  }
+};
+
 /// One run of build_indexes().
 class index_builder {
  public:
@@ -98,13 +121,27 @@ class index_builder {
 
  private:
   void work() noexcept;
+  /// Adds the index or the head of a shard to the result.
   void look_at(std::size_t shard, block_pool& pool);
+  /// Returns the size and time of a shard. None if it cannot be read and its older index was added instead.
+  std::optional<shard_identity> identify(std::size_t shard, const std::string& kept_at);
+  /// Adds the index from before a shard was damaged, if that is wanted and there is one.
+  bool add_older(std::size_t shard, const std::string& kept_at);
+  /// Loads the index from its file. None if its head was enough, and was added.
+  std::optional<loaded_index> load_kept(std::size_t shard, const std::string& kept_at, const shard_identity& identity);
+  /// Builds and keeps the index of a shard; `known` is not good.
+  found_index build(std::size_t shard, const std::string& kept_at, const shard_identity& identity,
+                    const loaded_index& known, block_pool& pool);
+  /// Sets the outcome if the file knows more samples of a damaged shard, and takes that index if it is wanted.
+  void compare_with_older(const std::string& kept_at, found_index& built) const;
   void add_head(std::size_t shard, const index_summary& head);
   /// Removes what killed processes left in the folder of the index; once for each folder.
   void clean_folder_of(const std::string& kept_at);
   void keep(const std::string& kept_at, shard_index& index, const entry_pieces* made = nullptr);
   /// Makes the entry points of an index that is to have some, and keeps it.
   void add_entries(const std::string& path, const std::string& kept_at, shard_index& index);
+  /// The same; records a failure in `found`.
+  void try_to_add_entries(const std::string& path, const std::string& kept_at, found_index& found);
   bool wants_entries(bool made) const noexcept {
     return options_.entries && !made && options_.keep && options_.files.keeps();
   }
@@ -113,8 +150,8 @@ class index_builder {
   bool add_stored_head(std::size_t shard);
   /// Takes the index beside a shard of a storage, if it is good.
   void take_stored(std::size_t shard, const shard_identity& identity, loaded_index& known) const;
-  /// Adds the index of a shard to the result, under the lock.
-  void add(std::size_t shard, shard_index&& loaded, index_file_state before);
+  /// Adds the index of a shard to the result.
+  void add(std::size_t shard, found_index&& found);
   void count(const shard_index& index, index_file_state before) noexcept;
 
   /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.

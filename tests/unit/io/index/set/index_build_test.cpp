@@ -181,6 +181,33 @@ TEST_CASE("of a damaged shard the whole index is there, heads or not") {
   }
 }
 
+TEST_CASE("a damaged or missing shard leaves the index from before in its file, which is used if that is wanted") {
+  const temporary_folder f;
+  const std::vector<std::string> shards{f / "s.tar"};
+  const std::string first = file("k0.txt", "x"), second = file("k1.txt", "y");
+  save(shards[0], first + second + end_marker());
+  CHECK(mr::detail::build_indexes(shards).counts.built == 1);
+  const std::string before = load(mr::detail::index_path(shards[0]));
+  save(shards[0], first + second.substr(0, 700));
+  const auto cut = mr::detail::build_indexes(shards);
+  CHECK(cut.indexes[0]->samples() == 1);
+  CHECK(cut.damaged.empty());
+  CHECK(cut.counts.damaged_shards == 1);
+  CHECK(cut.counts.rebuilt_stale == 1);
+  const auto older = mr::detail::build_indexes(shards, {.older_of_damaged = true});
+  CHECK(older.indexes[0]->samples() == 2);
+  CHECK(older.damaged == std::vector<std::size_t>{0});
+  CHECK(older.counts.damaged_shards == 0);
+  CHECK(older.counts.rebuilt_stale == 1);
+  std::filesystem::remove(shards[0]);
+  CHECK_THROWS_AS((void)mr::detail::build_indexes(shards), mr::io_error);
+  const auto gone = mr::detail::build_indexes(shards, {.older_of_damaged = true});
+  CHECK(gone.indexes[0]->samples() == 2);
+  CHECK(gone.damaged == std::vector<std::size_t>{0});
+  CHECK(gone.counts.loaded == 1);
+  CHECK(load(mr::detail::index_path(shards[0])) == before);
+}
+
 TEST_CASE("of a shard without an end marker the index says so, and of one that became shorter that it was cut") {
   const temporary_folder f;
   const std::string first = file("k0.txt", "x"), second = file("k1.txt", "y");

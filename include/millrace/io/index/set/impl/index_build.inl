@@ -82,64 +82,90 @@ MILLRACE_INLINE void index_builder::work() noexcept {
 }
 
 MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
-  const std::string& path = shards_[shard];
-  const std::string kept_at = index_path(path, options_.files);
+  const std::string kept_at = index_path(shards_[shard], options_.files);
   const bool stored = !options_.files.storage.is_local();
   if (stored && options_.heads_only && !is_kept(kept_at, options_.files) && add_stored_head(shard)) return;
-  shard_identity identity;
+  const auto identity = identify(shard, kept_at);
+  if (!identity) return;
+  auto known = load_kept(shard, kept_at, *identity);
+  if (!known) return;
+  if (known->state != index_file_state::good && stored) take_stored(shard, *identity, *known);
+  found_index found = known->state == index_file_state::good ? found_index{.index = std::move(known->index)}
+                                                             : build(shard, kept_at, *identity, *known, pool);
+  if (found.may_be_kept() && wants_entries(found.index.entries().made))
+    try_to_add_entries(shards_[shard], kept_at, found);
+  add(shard, std::move(found));
+}
+
+MILLRACE_INLINE std::optional<shard_identity> index_builder::identify(std::size_t shard, const std::string& kept_at) {
   try {
-    identity = identify_shard(path, options_.files.storage);
+    return identify_shard(shards_[shard], options_.files.storage);
   } catch (const io_error&) {
-    shard_index older;
-    if (options_.older_of_damaged && options_.files.keeps()) older = load_index_as_made(kept_at).index;
-    if (older.state() != shard_index::shard_state::whole || older.samples() == 0) throw;
-    const std::lock_guard lock(mutex_);
-    result_.damaged.push_back(shard);
-    return add(shard, std::move(older), index_file_state::good);
+    if (!add_older(shard, kept_at)) throw;
+    return std::nullopt;
   }
-  loaded_index known;
+}
+
+MILLRACE_INLINE bool index_builder::add_older(std::size_t shard, const std::string& kept_at) {
+  if (!options_.older_of_damaged || !options_.files.keeps()) return false;
+  shard_index older = load_index_as_made(kept_at).index;
+  if (older.state() != shard_index::shard_state::whole || older.samples() == 0) return false;
+  add(shard, {.index = std::move(older), .outcome = index_outcome::older_of_damaged});
+  return true;
+}
+
+MILLRACE_INLINE std::optional<loaded_index> index_builder::load_kept(std::size_t shard, const std::string& kept_at,
+                                                                     const shard_identity& identity) {
+  if (!options_.files.keeps()) return loaded_index();
   try {
-    if (options_.heads_only && options_.files.keeps()) {
+    if (options_.heads_only) {
       const index_summary head = summarize_index(kept_at, identity);
-      if (head.state == index_file_state::good && head.shard_is_whole && !wants_entries(head.entries_made))
-        return add_head(shard, head);
+      if (head.state == index_file_state::good && head.shard_is_whole && !wants_entries(head.entries_made)) {
+        add_head(shard, head);
+        return std::nullopt;
+      }
     }
-    if (options_.files.keeps()) known = load_index(kept_at, identity);
-  } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
+    return load_index(kept_at, identity);
+  } catch (const io_error&) {   // an unreadable index is built again; keep_index() then reports the reason
+    return loaded_index();
   }
-  if (known.state != index_file_state::good && stored) take_stored(shard, identity, known);
-  std::string why_not_kept;
-  bool kept = true, cut = false;   // cut: an older index knows more samples of the damaged shard
-  if (known.state != index_file_state::good) {
-    shard_index made = scan(path, identity, pool);
-    if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
-    shard_index older;
-    if (made.state() == shard_index::shard_state::damaged && options_.files.keeps())
-      older = load_index_as_made(kept_at).index;
-    cut = older.state() == shard_index::shard_state::whole && older.samples() > made.samples() &&
-          older.begins_with(made);
-    known.index = cut && options_.older_of_damaged ? std::move(older) : std::move(made);
-    try {
-      if (options_.keep && !cut) keep(kept_at, known.index);
-    } catch (const io_error& trouble) {
-      kept = false;
-      why_not_kept = trouble.what();
-    }
+}
+
+MILLRACE_INLINE found_index index_builder::build(std::size_t shard, const std::string& kept_at,
+                                                 const shard_identity& identity, const loaded_index& known,
+                                                 block_pool& pool) {
+  const bool touched = known.state == index_file_state::touched;
+  found_index built{.index = scan(shards_[shard], identity, pool),
+                    .outcome = touched ? index_outcome::touched : index_outcome::built, .before = known.state};
+  if (touched) built.index.take_checksums_of(known.index);
+  if (built.index.state() == shard_index::shard_state::damaged) compare_with_older(kept_at, built);
+  try {
+    if (options_.keep && built.may_be_kept()) keep(kept_at, built.index);
+  } catch (const io_error& trouble) {
+    built.why_not_kept = trouble.what();
   }
-  if (kept && !cut && wants_entries(known.index.entries().made)) try {
-      add_entries(path, kept_at, known.index);
-    } catch (const io_error& trouble) {
-      // An index that was kept without entry points is as good as before.
-      known.index.set_entries({});
-      kept = false;
-      why_not_kept = trouble.what();
-    }
-  const std::lock_guard lock(mutex_);
-  if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
-  result_.counts.not_kept += !kept;
-  if (known.state == index_file_state::touched && !cut) result_.touched.push_back(shard);
-  if (cut && options_.older_of_damaged) result_.damaged.push_back(shard);
-  add(shard, std::move(known.index), known.state);
+  return built;
+}
+
+MILLRACE_INLINE void index_builder::compare_with_older(const std::string& kept_at, found_index& built) const {
+  if (!options_.files.keeps()) return;
+  shard_index older = load_index_as_made(kept_at).index;
+  if (older.state() != shard_index::shard_state::whole || older.samples() <= built.index.samples() ||
+      !older.begins_with(built.index))
+    return;
+  built.outcome = options_.older_of_damaged ? index_outcome::older_of_damaged : index_outcome::cut;
+  if (options_.older_of_damaged) built.index = std::move(older);
+}
+
+MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, const std::string& kept_at,
+                                                       found_index& found) {
+  try {
+    add_entries(path, kept_at, found.index);
+  } catch (const io_error& trouble) {
+    // An index that was kept without entry points is as good as before.
+    found.index.set_entries({});
+    found.why_not_kept = trouble.what();
+  }
 }
 
 MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& kept_at,
@@ -184,9 +210,16 @@ MILLRACE_INLINE void index_builder::take_stored(std::size_t shard, const shard_i
   }
 }
 
-MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded, index_file_state before) {
-  auto index = std::make_shared<shard_index>(std::move(loaded));
-  count(*index, before);
+MILLRACE_INLINE void index_builder::add(std::size_t shard, found_index&& found) {
+  auto index = std::make_shared<shard_index>(std::move(found.index));
+  const std::lock_guard lock(mutex_);
+  if (!found.why_not_kept.empty()) {
+    ++result_.counts.not_kept;
+    if (result_.why_not_kept.empty()) result_.why_not_kept = std::move(found.why_not_kept);
+  }
+  if (found.outcome == index_outcome::touched) result_.touched.push_back(shard);
+  if (found.outcome == index_outcome::older_of_damaged) result_.damaged.push_back(shard);
+  count(*index, found.before);
   result_.heads[shard] = index_summary{
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
