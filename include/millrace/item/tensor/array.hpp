@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,11 +54,22 @@ std::string npy_type() {
   return type += std::to_string(sizeof(T));
 }
 
-/// Returns whether elements of NumPy's type are read as T. A bool is a byte of 0 or 1.
+/// The type of the elements that an array must have.
+struct npy_element {
+  std::size_t size_bytes = 0;
+  std::string_view name{};      // "f32"
+  std::string type{};           // NumPy's name: "<f4"
+  std::string_view synonym{};   // another name of NumPy, which is read as well; empty: none
+
+  /// Returns whether elements of NumPy's type are read as this one.
+  bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
+};
+
+/// Returns the element T. A bool is read as a byte of 0 or 1.
 template <array_element T>
-bool is_npy_type(std::string_view type) {
-  return type == npy_type<T>() || (std::same_as<T, std::uint8_t> && type == "|b1") ||
-         (std::same_as<T, bf16> && type == "|V2");
+npy_element npy_element_of() {
+  return {.size_bytes = sizeof(T), .name = dtype_name<T>(), .type = npy_type<T>(),
+          .synonym = std::same_as<T, std::uint8_t> ? "|b1" : std::same_as<T, bf16> ? "|V2" : ""};
 }
 
 struct npy_header {
@@ -98,70 +108,10 @@ struct array_layout {
 void check_raw(const bytes& field);
 
 /// Checks the whole field and returns its layout. Allocates the shape only.
+array_layout layout_of(const bytes& field, const npy_element& element);
+
 template <array_element T>
-array_layout layout_of(const bytes& field) {
-  constexpr std::string_view mark = "\x93NUMPY";
-  const std::string_view all = field.text();
-  if (!all.starts_with(mark)) {
-    if (field.name().ends_with("npy"))
-      throw_no_array(field, "is not a .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
-    if constexpr (sizeof(T) > 1) check_raw(field);
-    if (all.size() % sizeof(T) != 0)
-      throw_no_array(field,
-                     "has " + std::to_string(all.size()) + " bytes, which is not a multiple of the " +
-                         std::to_string(sizeof(T)) + " bytes of one " + std::string(dtype_name<T>()),
-                     "Ask for the element type that was written");
-    return {.shape = {all.size() / sizeof(T)}, .count = all.size() / sizeof(T), .payload = field};
-  }
-  const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
-  const std::size_t major = all.size() > 7 ? byte_at(6) : 0, minor = all.size() > 7 ? byte_at(7) : 0;
-  const std::size_t header_at = major == 1 ? 10 : 12;
-  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is cut short", "Write it again");
-  if (major < 1 || major > 2 || minor != 0)
-    throw_no_array(
-        field,
-        "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) + " (expected: 1.0 or 2.0)",
-        "Write it with numpy.save() from a plain array");
-  std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
-  if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
-  if (header_bytes > all.size() - header_at)
-    throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
-  auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
-  if (!header)
-    throw_no_array(field,
-                   "is a .npy file with a header of another kind: " +
-                       printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
-                   "Only plain arrays are read: no structured types");
-  if (!is_npy_type<T>(header->type))
-    throw_no_array(field,
-                   "holds elements of type '" + printable(header->type) + "' (expected: '" + npy_type<T>() +
-                       "', which is " + std::string(dtype_name<T>()) + ")",
-                   header->type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
-                   : header->type.find('O') < 2  ? "Python objects are never read: save a plain array"
-                   : header->type == "|b1"       ? "Read bools as std::uint8_t, which is 0 or 1"
-                   : header->type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
-                                                 : "Ask for the type that was written, or save astype()");
-  if (header->fortran_order)
-    throw_no_array(field, "holds an array in Fortran order (expected: C order)",
-                   "Use numpy.ascontiguousarray() before saving");
-  // An extent of zero makes the array empty, however large the other extents are.
-  const bool empty = std::find(header->shape.begin(), header->shape.end(), 0U) != header->shape.end();
-  const std::size_t there = all.size() - header_at - header_bytes;
-  std::size_t count = empty ? 0 : 1;
-  for (const std::size_t extent : header->shape) {
-    if (count > 0 && extent > std::numeric_limits<std::size_t>::max() / sizeof(T) / count)
-      throw_no_array(field, "has a shape whose size does not fit into 64 bits", "The file is damaged: write it again");
-    count *= extent;
-  }
-  if (count * sizeof(T) != there)
-    throw_no_array(field,
-                   "has " + std::to_string(there) +
-                       " bytes of elements (expected by its shape: " + std::to_string(count * sizeof(T)) + ")",
-                   "The file is damaged: write it again");
-  return {.shape = std::move(header->shape),
-          .count = count,
-          .payload = std::span<const std::byte>(field).subspan(header_at + header_bytes)};
-}
+array_layout layout_of(const bytes& field) { return layout_of(field, npy_element_of<T>()); }
 
 template <array_element T>
 std::vector<T> elements_of(const array_layout& layout) {

@@ -7,6 +7,7 @@
 #include <millrace/item/record.hpp>
 
 #include <charconv>
+#include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -91,6 +92,88 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
                  "holds no raw numbers: got " + std::string(name_of(kind)) + ", expected a .npy file or raw numbers",
                  is_textual(kind) ? "Read it with integer(), real() or text()"
                                   : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
+}
+
+/// Returns the layout of a field without NumPy's mark.
+MILLRACE_INLINE array_layout raw_layout(const bytes& field, const npy_element& element) {
+  if (field.name().ends_with("npy"))
+    throw_no_array(field, "is not a .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
+  if (element.size_bytes > 1) check_raw(field);
+  if (field.size() % element.size_bytes != 0)
+    throw_no_array(field,
+                   "has " + std::to_string(field.size()) + " bytes, which is not a multiple of the " +
+                       std::to_string(element.size_bytes) + " bytes of one " + std::string(element.name),
+                   "Ask for the element type that was written");
+  const std::size_t count = field.size() / element.size_bytes;
+  return {.shape = {count}, .count = count, .payload = field};
+}
+
+/// Returns the header of a .npy file, and where its elements begin.
+MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& field) {
+  const std::string_view all = field.text();
+  const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
+  const std::size_t major = all.size() > 7 ? byte_at(6) : 0, minor = all.size() > 7 ? byte_at(7) : 0;
+  const std::size_t header_at = major == 1 ? 10 : 12;
+  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is cut short", "Write it again");
+  if (major < 1 || major > 2 || minor != 0)
+    throw_no_array(
+        field,
+        "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) + " (expected: 1.0 or 2.0)",
+        "Write it with numpy.save() from a plain array");
+  std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
+  if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
+  if (header_bytes > all.size() - header_at)
+    throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
+  auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
+  if (!header)
+    throw_no_array(field,
+                   "is a .npy file with a header of another kind: " +
+                       printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
+                   "Only plain arrays are read: no structured types");
+  return {*std::move(header), header_at + header_bytes};
+}
+
+/// Throws data_error if the array has other elements, or another order.
+MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header, const npy_element& element) {
+  if (!element.is(header.type))
+    throw_no_array(field,
+                   "holds elements of type '" + printable(header.type) + "' (expected: '" + element.type +
+                       "', which is " + std::string(element.name) + ")",
+                   header.type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
+                   : header.type.find('O') < 2  ? "Python objects are never read: save a plain array"
+                   : header.type == "|b1"       ? "Read bools as std::uint8_t, which is 0 or 1"
+                   : header.type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
+                                                : "Ask for the type that was written, or save astype()");
+  if (header.fortran_order)
+    throw_no_array(field, "holds an array in Fortran order (expected: C order)",
+                   "Use numpy.ascontiguousarray() before saving");
+}
+
+/// Returns the number of elements, whose size fits into 64 bits.
+MILLRACE_INLINE std::size_t count_of(const bytes& field, const std::vector<std::size_t>& shape,
+                                     std::size_t element_bytes) {
+  // An extent of zero makes the array empty, however large the other extents are.
+  std::size_t count = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : 1;
+  for (const std::size_t extent : shape) {
+    if (count > 0 && extent > std::numeric_limits<std::size_t>::max() / element_bytes / count)
+      throw_no_array(field, "has a shape whose size does not fit into 64 bits", "The file is damaged: write it again");
+    count *= extent;
+  }
+  return count;
+}
+
+MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& element) {
+  if (!field.text().starts_with("\x93NUMPY")) return raw_layout(field, element);
+  auto [header, elements_at] = read_npy_header(field);
+  check_elements(field, header, element);
+  const std::size_t count = count_of(field, header.shape, element.size_bytes);
+  const std::span<const std::byte> payload = std::span<const std::byte>(field).subspan(elements_at);
+  if (count * element.size_bytes != payload.size())
+    throw_no_array(field,
+                   "has " + std::to_string(payload.size()) + " bytes of elements (expected by its shape: " +
+                       std::to_string(count * element.size_bytes) + ")",
+                   "The file is damaged: write it again");
+  return {.shape = std::move(header.shape), .count = count, .payload = payload};
 }
 
 }  // namespace detail
