@@ -24,6 +24,7 @@
 #include <millrace/image/jpeg/libjpeg/jpeg_decoder.hpp>
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 #include <millrace/image/render/picture_job.hpp>
+#include <millrace/image/render/render_counts.hpp>
 #include <millrace/image/render/row_finisher.hpp>
 #include <millrace/image/render/shared_requests.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
@@ -31,7 +32,6 @@
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
-#include <millrace/measure/values/event_names.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -47,40 +47,14 @@ class picture_renderer {
     done_.assign(jobs.size(), {});
     const jpeg_counts before = libjpeg_.counts();
     decode_own(jobs, s);
-    std::size_t own = 0, own_progressive = 0;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (done_[i].refusal != jpeg_refusal::none) {
-        decode_other(jobs[i], done_[i].refusal, s);
-        continue;
-      }
-      ++own;
-      own_progressive += jobs[i].header->progressive ? 1U : 0U;
-    }
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if (done_[i].refusal != jpeg_refusal::none) decode_other(jobs[i], done_[i].refusal, s);
     // Events are counted only after success, because the caller may render the same pictures again after an error.
-    own_pictures_ += own;
-    own_progressive_ += own_progressive;
-    s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
-    std::uint64_t smaller = 0, bytes = 0, pixels = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (done_[i].refusal != jpeg_refusal::none) s.count(count_name(done_[i].refusal));
-      by_entries += done_[i].entries == entry_origin::packed ? 1U : 0U;
-      by_restarts += done_[i].entries == entry_origin::restart_markers ? 1U : 0U;
-      entries_refused += done_[i].entries_refused ? 1U : 0U;
-      if (jobs[i].eighths != 8) ++smaller;
-      bytes += jobs[i].data->size();
-      pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
-    }
-    s.count(event_names::bytes, bytes);
-    s.count(event_names::pixels, pixels);
-    s.count(event_names::smaller, smaller);
-    s.count(event_names::by_entries, by_entries);
-    s.count(event_names::by_restarts, by_restarts);
-    s.count(event_names::entries_refused, entries_refused);
-    s.count(event_names::shared, shared_);
-    const jpeg_counts now = libjpeg_.counts();
-    s.count(event_names::progressive, own_progressive + now.progressive - before.progressive);
-    s.count(event_names::damaged, now.damaged - before.damaged);
-    s.count(event_names::warnings, now.warnings - before.warnings);
+    render_counts sums{.shared = shared_, .libjpeg = libjpeg_.counts() - before};
+    for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], done_[i]);
+    sums.count_into(s, done_);
+    own_pictures_ += sums.own;
+    own_progressive_ += sums.own_progressive;
   }
 
   jpeg_counts counts() const noexcept {
@@ -91,13 +65,6 @@ class picture_renderer {
   }
 
  private:
-  /// Says what the built-in decoder did with a job. It has been rendered if the refusal is `none`.
-  struct own_result {
-    jpeg_refusal refusal = jpeg_refusal::none;
-    entry_origin entries = entry_origin::none;
-    bool entries_refused = false;
-  };
-
   /// Returns the reason for not asking the built-in decoder; `none` if it is asked.
   jpeg_refusal unasked(const picture_job& job) const noexcept {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;

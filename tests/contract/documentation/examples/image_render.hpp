@@ -53,6 +53,12 @@ void example(std::span<const mr::detail::picture_job> jobs, mr::detail::row_deco
 EXAMPLE 2
 }
 
+// ---- render_counts.hpp
+void example(std::span<const mr::detail::picture_job> jobs, std::span<const mr::detail::own_result> results,
+             mr::scratch& scratch) {
+EXAMPLE
+}
+
 // ---- row_finisher.hpp
 #include <millrace/image/render/picture_renderer.hpp>
 void example(const mr::detail::picture_job& job, const mr::detail::jpeg_planes& planes,

@@ -44,6 +44,12 @@ struct jpeg_counts {
   std::uint64_t progressive = 0;   ///< progressive ones among the pictures
   std::uint64_t damaged = 0;       ///< pictures accepted in spite of damage
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
+
+  /// Returns the counts since `before`.
+  jpeg_counts operator-(const jpeg_counts& before) const noexcept {
+    return {pictures - before.pictures, progressive - before.progressive, damaged - before.damaged,
+            warnings - before.warnings};
+  }
 };
 
 class jpeg_input {

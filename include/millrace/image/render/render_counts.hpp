@@ -1,0 +1,68 @@
+// The events of JPEGs that were rendered together.
+//
+//   mr::detail::render_counts sums;
+//   for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
+//   sums.count_into(scratch, results);
+//
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
+#include <millrace/image/render/picture_job.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/measure/values/event_names.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The result of the built-in decoder for a picture. It has rendered the picture if the refusal is `none`.
+struct own_result {
+  jpeg_refusal refusal = jpeg_refusal::none;
+  entry_origin entries = entry_origin::none;
+  bool entries_refused = false;
+};
+
+/// Counts of events, added up over pictures.
+struct render_counts {
+  std::uint64_t own = 0, own_progressive = 0;   ///< decoded by the built-in decoder
+  std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
+  std::uint64_t bytes = 0, pixels = 0;   ///< of the files, as stored
+  std::uint64_t shared = 0;              ///< pictures made of the planes of another one
+  jpeg_counts libjpeg{};                 ///< of the pictures that libjpeg decoded
+
+  /// Adds a rendered picture.
+  void add(const picture_job& job, const own_result& result) noexcept {
+    const bool is_own = result.refusal == jpeg_refusal::none;
+    own += is_own;
+    own_progressive += is_own && job.header->progressive;
+    smaller += job.eighths != 8;
+    by_entries += result.entries == entry_origin::packed;
+    by_restarts += result.entries == entry_origin::restart_markers;
+    entries_refused += result.entries_refused;
+    bytes += job.data->size();
+    pixels += std::uint64_t{job.header->width} * job.header->height;
+  }
+
+  /// Counts the events, and the reasons of those `results` that the built-in decoder refused.
+  void count_into(scratch& s, std::span<const own_result> results) const noexcept {
+    s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
+    for (const own_result& r : results)
+      if (r.refusal != jpeg_refusal::none) s.count(count_name(r.refusal));
+    s.count(event_names::bytes, bytes);
+    s.count(event_names::pixels, pixels);
+    s.count(event_names::smaller, smaller);
+    s.count(event_names::by_entries, by_entries);
+    s.count(event_names::by_restarts, by_restarts);
+    s.count(event_names::entries_refused, entries_refused);
+    s.count(event_names::shared, shared);
+    s.count(event_names::progressive, own_progressive + libjpeg.progressive);
+    s.count(event_names::damaged, libjpeg.damaged);
+    s.count(event_names::warnings, libjpeg.warnings);
+  }
+};
+
+}}}  // namespace millrace::detail

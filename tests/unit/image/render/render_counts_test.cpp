@@ -1,0 +1,70 @@
+#include <millrace/image/render/render_counts.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mr = millrace;
+using mr::detail::entry_origin;
+using mr::detail::jpeg_refusal;
+using counted = std::vector<std::pair<std::string, std::uint64_t>>;
+
+namespace {
+
+counted counts_of(const mr::detail::event_counts& counts) {
+  counted all;
+  for (const auto& c : counts.counts()) all.push_back({c.what, c.times});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("each rendered picture is counted by its decoder, its size and what entry points saved") {
+  const std::string file(100, 'x');
+  const mr::bytes data = mr::bytes::borrowed(file);
+  const mr::jpeg_header baseline{.width = 20, .height = 10}, progressive{.width = 4, .height = 3, .progressive = true};
+  const std::array jobs{mr::detail::picture_job{.data = &data, .header = &baseline, .eighths = 4},
+                        mr::detail::picture_job{.data = &data, .header = &progressive},
+                        mr::detail::picture_job{.data = &data, .header = &progressive},
+                        mr::detail::picture_job{.data = &data, .header = &baseline}};
+  const std::array results{mr::detail::own_result{.entries = entry_origin::packed},
+                           mr::detail::own_result{.entries = entry_origin::restart_markers, .entries_refused = true},
+                           mr::detail::own_result{.refusal = jpeg_refusal::sampling},
+                           mr::detail::own_result{.refusal = jpeg_refusal::damaged}};
+  mr::detail::event_counts counts;
+  mr::scratch s;
+  s.count_into(counts);
+
+  SUBCASE("several of the built-in decoder") {
+    mr::detail::render_counts sums{.shared = 1, .libjpeg = {.progressive = 1, .damaged = 1, .warnings = 7}};
+    for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
+    CHECK(sums.own == 2);
+    CHECK(sums.own_progressive == 1);
+    sums.count_into(s, results);
+    CHECK(counts_of(counts) ==
+          counted{{mr::detail::event_names::own_together, 2},
+                  {"JPEGs by libjpeg: sampling", 1},
+                  {"JPEGs by libjpeg: damaged", 1},
+                  {"bytes of JPEGs", 400},
+                  {"pixels of JPEGs", 424},
+                  {"JPEGs decoded smaller", 1},
+                  {"JPEGs whose entry points left out what no crop needs", 1},
+                  {"JPEGs whose restart markers left out what no crop needs", 1},
+                  {"JPEGs with entry points of another file", 1},
+                  {"pictures made of the planes of another one", 1},
+                  {"progressive JPEGs", 2},
+                  {"damaged JPEGs accepted", 1},
+                  {"warnings of libjpeg", 7}});
+  }
+  SUBCASE("one alone") {
+    mr::detail::render_counts sums;
+    sums.add(jobs[3], {});
+    sums.count_into(s, {});
+    CHECK(counts_of(counts) ==
+          counted{{mr::detail::event_names::own_alone, 1}, {"bytes of JPEGs", 100}, {"pixels of JPEGs", 200}});
+  }
+}
