@@ -55,6 +55,18 @@ MILLRACE_INLINE void add_quantiles(json_writer& out, std::string_view name, cons
   out.close('}');
 }
 
+/// Adds an array of objects; `add_members` adds the members of each.
+template <class Items, class Add>
+void add_objects(json_writer& out, std::string_view name, const Items& items, Add add_members) {
+  out.open(name, '[');
+  for (const auto& item : items) {
+    out.open('{');
+    add_members(item);
+    out.close('}');
+  }
+  out.close(']');
+}
+
 MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_t index) {
   const stage_figures& s = r.figures.stages[index];
   out.open('{');
@@ -71,15 +83,11 @@ MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_
   for (const auto& l : r.conclusion.limits.all)
     if (l.stage == index) out.add("limit_samples_per_s", l.samples_per_s);
   add_quantiles(out, "service_ns", s.service_ns);
-  out.open("parts", '[');
-  for (const auto& p : s.phases) {
-    out.open('{');
+  add_objects(out, "parts", s.phases, [&out](const phase_figures& p) {
     out.add("name", p.name);
     out.add("busy_ns", p.busy_ns);
     add_quantiles(out, "service_ns", p.service_ns);
-    out.close('}');
-  }
-  out.close(']');
+  });
   out.close('}');
 }
 
@@ -105,18 +113,14 @@ MILLRACE_INLINE void add_pictures(json_writer& out, const picture_figures& p) {
   out.close('}');
 }
 
-}  // namespace detail
-
-MILLRACE_INLINE std::string json_report(const run_report& r) {
-  const detail::flow_figures& f = r.figures;
-  const verdict& v = r.conclusion;
-  detail::json_writer out;
-  out.open('{');
-  out.add("title", r.title);
+MILLRACE_INLINE void add_origin(json_writer& out, const run_origin& origin) {
   const auto known = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  out.add("date", known(r.origin.date));
-  out.add("command", known(r.origin.command));
-  out.add("machine", known(r.origin.machine));
+  out.add("date", known(origin.date));
+  out.add("command", known(origin.command));
+  out.add("machine", known(origin.machine));
+}
+
+MILLRACE_INLINE void add_verdict(json_writer& out, const verdict& v) {
   out.open("verdict", '{');
   out.add("sentence", v.sentence());
   out.add("bound_by", v.name());
@@ -134,14 +138,17 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   for (const auto& e : v.evidence) out.add_text(e);
   out.close(']');
   out.close('}');
+}
 
+MILLRACE_INLINE void add_figures(json_writer& out, const run_report& r) {
+  const flow_figures& f = r.figures;
   out.open("figures", '{');
   out.add("wall_ns", f.wall_ns);
   out.add("batches", f.batches);
   out.add("samples", f.samples);
   out.add("warm_up_batches", f.warm_up_batches);
   out.add("batch_samples", f.batch_samples);
-  detail::add_quantiles(out, "wait_ns", f.wait_ns);
+  add_quantiles(out, "wait_ns", f.wait_ns);
   out.add("device_gap_ns", f.device_gap_ns);
   out.add("storage_bytes", f.storage_bytes);
   out.add("reads_busy_ns", f.reads_at_once.busy_ns());
@@ -157,49 +164,47 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   out.add("device_slots", f.device_slots);
   out.add("read_ahead_bytes", f.read_ahead_bytes);
   out.open("stages", '[');
-  for (std::size_t i = 0; i < f.stages.size(); ++i) detail::add_stage(out, r, i);
+  for (std::size_t i = 0; i < f.stages.size(); ++i) add_stage(out, r, i);
   out.close(']');
-  out.open("queues", '[');
-  for (const auto& q : f.queues) {
-    out.open('{');
+  add_objects(out, "queues", f.queues, [&out](const auto& q) {
     out.add("name", q.name);
     out.add("unit", q.unit);
     out.add("mean", q.mean);
     out.add("bound", q.bound);
-    out.close('}');
-  }
-  out.close(']');
+  });
   out.close('}');
+}
 
-  out.open("gains", '[');
-  for (const auto& k : r.gains) {
-    out.open('{');
+MILLRACE_INLINE void add_predictions(json_writer& out, const run_report& r) {
+  add_objects(out, "gains", r.gains, [&out](const knob_gain& k) {
     out.add("change", k.change);
     out.add("gain", k.gain);
     out.add("at_most", k.at_most);
     out.add("next", k.next);
     out.add("remark", k.remark);
-    out.close('}');
-  }
-  out.close(']');
-  out.open("scaling", '[');
-  for (const auto& p : r.scaling) {
-    out.open('{');
+  });
+  add_objects(out, "scaling", r.scaling, [&out](const run_report::point& p) {
     out.add("workers", p.workers);
     out.add("samples_per_s", p.samples_per_s);
     out.add("measured", p.measured);
-    out.close('}');
-  }
-  out.close(']');
-  out.open("kept_predictions", '[');
-  for (const auto& k : r.kept) {
-    out.open('{');
+  });
+  add_objects(out, "kept_predictions", r.kept, [&out](const run_report::kept_prediction& k) {
     out.add("change", k.change);
     out.add("predicted_samples_per_s", k.predicted_samples_per_s);
     out.add("measured_samples_per_s", k.measured_samples_per_s);
-    out.close('}');
-  }
-  out.close(']');
+  });
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::string json_report(const run_report& r) {
+  detail::json_writer out;
+  out.open('{');
+  out.add("title", r.title);
+  detail::add_origin(out, r.origin);
+  detail::add_verdict(out, r.conclusion);
+  detail::add_figures(out, r);
+  detail::add_predictions(out, r);
   detail::add_pictures(out, r.pictures);
   out.open("counts", '{');
   for (const detail::event_count& c : r.counts) out.add(c.what, c.times);
