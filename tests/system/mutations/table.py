@@ -44,7 +44,7 @@ MUTATIONS = (
     mutation("base: sorting overlooks what differs from the first key alone", "base/radix_sort",
              "key_of(item) ^ key_of(items.front())", "key_of(item) & ~key_of(items.front())",
              "base/radix_sort_test.cpp"),
-    mutation("base: three lanes of a checksum move on by two", "base/crc32c",
+    mutation("base: three lanes of a checksum move on by two", "simd/crc32c_sse42",
              "at += 2 * lane_bytes;", "at += lane_bytes;", "base/crc32c_test.cpp"),
     mutation("values: a quantile is one value too high", "measure/values/distribution",
              "if (static_cast<double>(rank) < wanted) ++rank;", "if (static_cast<double>(rank) <= wanted) ++rank;",
