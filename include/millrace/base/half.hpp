@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -84,4 +84,4 @@ concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> ||
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -24,7 +24,7 @@
 #include <cstring>
 #include <string>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -78,4 +78,4 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -219,4 +219,4 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

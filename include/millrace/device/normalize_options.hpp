@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -81,4 +81,4 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -120,4 +120,4 @@ struct dense_numbers {
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from lint import Tree
+from tree import Tree
 
 # Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
 PRIVATE = ("simd", "measure", "sync", "order", "work", "read", "deliver", "image/jpeg/baseline",

@@ -4,180 +4,28 @@
 #
 # A rule is a function from a tree to (path, line, what is wrong). Rules look at text with comments and strings blanked
 # out, not at a parsed program: they find what an honest author overlooks.
-import functools
 import pathlib
 import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
+from layers import cycles, dependencies, folder_size, layer_of, layers, map_of_folders
+from tree import Tree, folder_of, numbered
 
-# A room includes rooms of lower floors; on its own floor only those that stand before it in the same chain.
-FLOORS = (
-    (("simd", "base"),),
-    (("measure/values", "measure/meters"),),
-    (("item", "item/tensor", "item/column"), ("flow",)),
-    (("sync",), ("order",)),
-    (("io/file", "io/cache", "io/tar/format", "io/tar/write", "io/tar/read", "io/index/format", "io/index/choice",
-      "io/index/read", "io/index/entries", "io/index/set"),
-     ("image/jpeg/baseline", "image/jpeg/progressive", "image/jpeg/coding", "image/jpeg/libjpeg", "image/resize",
-      "image/color", "image/warp", "image/plan", "image/jpeg", "image/render", "image/picture", "image/png",
-      "image/pnm", "image/labels", "image/augment", "image"),
-     ("device",)),
-    (("stages",),),
-    (("work/schedule", "work/segment", "work/batch"),),
-    (("read/stage", "read/run", "read/mix"), ("deliver",), ("tune",)),
-    (("sources/list", "sources", "sources/prepare"),),
-    (("run",),),
-    (("report/verdict", "report/simulate", "report", "report/print"), ("train",)),
-    (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt"),),
-    (("compiled", ""),),   # all definitions; the umbrellas
-)
-EVERYWHERE = "base/version.hpp"   # each header includes it
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}
-BANNED_BELOW_FLOOR_3 = {"functional", "filesystem", "chrono"}
-# One dependency per place; a header that is named with a folder and is no system's is a dependency too.
-DEPENDENCIES = (
-    (re.compile(r"archive(_entry)?\.h$"), ("io/tar",)),
-    (re.compile(r"zlib\.h$"), ("io/tar",)),
-    (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image/jpeg/libjpeg",)),
-    (re.compile(r"(tbb|oneapi)/"), ("work",)),
-    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("measure/meters/trace_range.hpp",)),
-    (re.compile(r"nvtx3/"), ("device/stream_name.hpp",)),
-    (re.compile(r"(cuda|cooperative_groups|cub/|thrust)"), ("device", "train")),
-    (re.compile(r"(sys|linux|sanitizer)/"), ("",)),
-    (re.compile(r".*/"), ()),
-)
+BANNED_BELOW_LAYER_3 = {"functional", "filesystem", "chrono"}
 MAX_LINES = 400
 MAX_COLUMNS = 120
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 OF_TEMPLATES = ".tpl.hpp"   # definitions of the templates of a header
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-COMMENT_OR_STRING = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z])\'(?:\\.|[^\'\\\n])+\'',
-    re.DOTALL)
-
-
-class Tree:
-    """The files of a tree, read once."""
-
-    def __init__(self, root):
-        self.root = pathlib.Path(root)
-
-    @functools.cached_property
-    def sources(self):
-        """Every text of ours: {path relative to the root: text}."""
-        found = {}
-        for folder in ("include", "tests", "examples", "bench", ".ci", "subprojects", "."):
-            walk = (self.root / folder).glob("*") if folder in (".", "subprojects") else (self.root / folder).rglob("*")
-            for path in walk:
-                kinds = (".hpp", ".inl", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
-                if path.is_file() and (path.suffix in kinds
-                                       or path.name in ("meson.build", "meson_options.txt", "run")):
-                    found[str(path.relative_to(self.root))] = path.read_text()
-        return dict(sorted(found.items()))
-
-    def named(self, *suffixes):
-        return {path: text for path, text in self.sources.items() if path.endswith(suffixes)}
-
-    @functools.cached_property
-    def headers(self):
-        """The library's own: {path under include/millrace: text}."""
-        prefix = "include/millrace/"
-        return {path[len(prefix):]: text for path, text in self.named(".hpp", ".inl", ".cuh").items()
-                if path.startswith(prefix)}
-
-    @functools.cached_property
-    def bare_headers(self):
-        """The same without comments and strings; line numbers stay."""
-        return {path: COMMENT_OR_STRING.sub(lambda m: "\n" * m[0].count("\n"), text)
-                for path, text in self.headers.items()}
-
-    @functools.cached_property
-    def includes(self):
-        """(header, line, quote, included name) of every #include in the library."""
-        return [(path, number, found[1], found[2]) for path, text in self.headers.items()
-                for number, line in enumerate(text.splitlines(), 1) if (found := INCLUDE.match(line))]
-
-
-def folder_of(header):
-    """'base', 'stages', 'io/file', ...; '' for an umbrella. What is in impl/ belongs to the folder of its header."""
-    return header.rpartition("/")[0].removesuffix("/impl")
-
-
-@functools.cache
-def standing_of(folder):
-    """(floor, chain on that floor, place in the chain) of a room; None: there is no such room."""
-    for floor, chains in enumerate(FLOORS):
-        for number, chain in enumerate(chains):
-            if folder in chain:
-                return floor, number, chain.index(folder)
-    return None
-
-
-def floor_of(header):
-    standing = standing_of(folder_of(header))
-    return standing and standing[0]
-
-
-def numbered(texts):
-    for path, text in texts.items():
-        for number, line in enumerate(text.splitlines(), 1):
-            yield path, number, line
-
-
-def floors(tree):
-    """Include lower floors, your own room, and of your floor the rooms before yours in its chain."""
-    for path in tree.headers:
-        if floor_of(path) is None:
-            yield path, 1, f"the folder {folder_of(path)} is on no floor"
-    for path, number, quote, name in tree.includes:
-        if quote == '"':
-            yield path, number, f'write <millrace/...>, not "{name}"'
-        if not name.startswith("millrace/"):
-            continue
-        other = name[len("millrace/"):]
-        if other == EVERYWHERE:
-            continue
-        if other not in tree.headers and f"include/{name}" not in tree.sources:
-            yield path, number, f"there is no {name}"
-        elif floor_of(path) is not None and floor_of(other) is not None:
-            here, there = folder_of(path), folder_of(other)
-            (floor, chain, place), (other_floor, other_chain, other_place) = standing_of(here), standing_of(there)
-            if other_floor > floor or (other_floor, other_chain) == (floor, chain) and other_place > place:
-                yield path, number, f"{here} is lower than {there or 'the umbrellas'}"
-            elif other_floor == floor and other_chain != chain:
-                yield path, number, f"{here} and {there} are on one floor"
-
-
-def map_of_folders(tree):
-    """The README of the headers lists every folder and every umbrella, and nothing else."""
-    path = "include/millrace/README.md"
-    rows = re.findall(r"^\|(?: [\w-]+ \|)? `([\w./]+)`(?: \*)? \|", tree.sources.get(path, ""), re.MULTILINE)
-    wanted = {folder_of(header) for header in tree.headers} - {""} | {h for h in tree.headers if "/" not in h}
-    for name in sorted(wanted.symmetric_difference(rows)):
-        yield path, 1, f"{name} is {'not in its tables' if name in wanted else 'in its tables and does not exist'}"
-
-
-def dependencies(tree):
-    """One dependency per place."""
-    for path, number, _, name in tree.includes:
-        if name.startswith("millrace/") or folder_of(path).startswith("adapt"):
-            continue
-        for pattern, places in DEPENDENCIES:
-            if pattern.match(name):
-                if not any((path if place.endswith(".hpp") else folder_of(path)).startswith(place)
-                           for place in places):
-                    where = " or ".join(places) if places else "no folder but adapt"
-                    yield path, number, f"<{name}> belongs in {where}"
-                break
 
 
 def banned_headers(tree):
-    """<iostream> <ranges> <random> <regex> nowhere; <functional> <filesystem> <chrono> not on floors 0 to 2."""
+    """<iostream> <ranges> <random> <regex> nowhere; <functional> <filesystem> <chrono> not in layers 0 to 2."""
     for path, number, _, name in tree.includes:
-        floor = floor_of(path)
-        if name in BANNED_EVERYWHERE or (name in BANNED_BELOW_FLOOR_3 and floor is not None and floor < 3):
+        layer = layer_of(path)
+        if name in BANNED_EVERYWHERE or (name in BANNED_BELOW_LAYER_3 and layer is not None and layer < 3):
             yield path, number, f"<{name}> is banned here"
 
 
@@ -312,7 +160,7 @@ def arithmetic(tree):
         computes = re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line)
         if computes and path.startswith(("image/", "simd/")):
             if not re.search(r"/(?:precise|avx2)_begin\.inc>", tree.headers[path]):
-                yield path, number, "computes with floating point: include base/precise_begin.inc"
+                yield path, number, "computes with floating point: include simd/precise_begin.inc"
 
 
 def unfinished(tree):
@@ -356,9 +204,9 @@ def version(tree):
 
 
 RULES = {rule.__name__: rule for rule in (
-    floors, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros,
-    compiled_parts,
-    namespaces, assigned_braces, mutable_state, arithmetic, unfinished, blanks, columns, version)}
+    layers, cycles, folder_size, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment,
+    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, unfinished, blanks, columns,
+    version)}
 
 
 def main(root):

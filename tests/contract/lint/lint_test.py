@@ -7,7 +7,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import Report
-from lint import RULES, Tree
+from lint import RULES
+from tree import Tree
 
 HEADER = "// A header.\n#pragma once\n\n"
 VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
@@ -60,7 +61,7 @@ def under(path, line, header=HEADER):
 
 
 PLANTS = {
-    "floors": [under("base/up.hpp", "#include <millrace/work/schedule/dispatcher.hpp>"),
+    "layers": [under("base/up.hpp", "#include <millrace/work/schedule/dispatcher.hpp>"),
                under("simd/up.hpp", "#include <millrace/base/error.hpp>"),
                under("io/tar/read/side.hpp", "#include <millrace/image/jpeg/libjpeg/jpeg.hpp>"),
                under("run/side.hpp", "#include <millrace/train/log.hpp>"),
@@ -72,6 +73,10 @@ PLANTS = {
                under("base/near.hpp", '#include "error.hpp"'),
                under("base/gone.hpp", "#include <millrace/base/gone_too.hpp>"),
                under("attic/old.hpp", "")],
+    "cycles": [under("base/one.hpp", "#include <millrace/base/two.hpp>") |
+               under("base/two.hpp", "#include <millrace/base/three.hpp>") |
+               under("base/three.hpp", "#include <millrace/base/one.hpp>")],
+    "folder_size": [{path: text for n in range(30) for path, text in under(f"base/h{n}.hpp", "").items()}],
     "map_of_folders": [{"include/millrace/README.md": CLEAN["include/millrace/README.md"] + row} for row in (
         "| 3 | `attic` | nothing |\n", "| `attic.hpp` | nothing |\n")] + [
         {"include/millrace/README.md": "# Folders\n"}],

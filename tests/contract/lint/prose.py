@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from lint import COMMENT_OR_STRING, Tree
+from tree import COMMENT_OR_STRING, Tree
 
 # The retired words that are left are names inside formats: counts, JSON members, and the tests that read them.
 ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 11, "is_no": 2, "british": 0}

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -25,4 +25,4 @@ MILLRACE_INLINE channel_scale channel_scale_of(double mean, double deviation, st
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -133,4 +133,4 @@ MILLRACE_INLINE void swap_bytes(std::byte* first, std::byte* second, std::size_t
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

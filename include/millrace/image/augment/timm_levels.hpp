@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -94,4 +94,4 @@ inline photometric_op timm_op(const timm_levels& space, augment_op op, double le
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

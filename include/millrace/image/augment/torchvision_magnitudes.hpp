@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -87,4 +87,4 @@ inline photometric_op torchvision_op(const torchvision_magnitudes& space, augmen
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

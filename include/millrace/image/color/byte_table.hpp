@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <span>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -138,4 +138,4 @@ class pending_tables {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

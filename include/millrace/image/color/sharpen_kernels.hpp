@@ -16,7 +16,7 @@
 #include <cstring>
 #include <vector>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -58,4 +58,4 @@ void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memor
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

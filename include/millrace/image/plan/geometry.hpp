@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -149,7 +149,7 @@ void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/plan/impl/geometry.inl>

@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <span>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -77,7 +77,7 @@ erased_box random_erase_box(picture_size size, rng& random, const random_erase_o
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/plan/impl/random_erase.inl>

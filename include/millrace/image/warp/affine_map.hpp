@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -69,4 +69,4 @@ inline affine_map translation_of(double right, double down) noexcept { return {.
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

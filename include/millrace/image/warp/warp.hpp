@@ -23,7 +23,7 @@
 #include <cstring>
 #include <vector>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -178,4 +178,4 @@ class warp {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

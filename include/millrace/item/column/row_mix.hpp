@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -76,4 +76,4 @@ concept mixable_element = std::is_same_v<T, std::uint8_t> || training_element<T>
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -124,4 +124,4 @@ MILLRACE_INLINE void mix_pattern::lay_out(std::uint64_t period) {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

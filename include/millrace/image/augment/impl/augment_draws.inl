@@ -12,7 +12,7 @@
 #include <iterator>
 #include <span>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -153,4 +153,4 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -298,4 +298,4 @@ MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::siz
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

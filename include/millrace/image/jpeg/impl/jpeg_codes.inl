@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -136,4 +136,4 @@ MILLRACE_INLINE jpeg_codes jpeg_codes::from_text(std::string_view text) {
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -6,7 +6,7 @@
 #include <millrace/image/render/jpeg_format.hpp>
 #include <millrace/item/record.hpp>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -232,4 +232,4 @@ MILLRACE_INLINE void picture::render_alone(const detail::picture_job& job, scrat
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -121,4 +121,4 @@ MILLRACE_INLINE void nearest_pixels(const plan_axis& axis, std::vector<std::uint
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -92,4 +92,4 @@ MILLRACE_INLINE row_mix pair_rule::cut(rng& random, std::uint64_t share, picture
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

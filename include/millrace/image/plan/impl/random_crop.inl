@@ -3,7 +3,7 @@
 
 #include <millrace/image/plan/random_crop.hpp>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -36,4 +36,4 @@ MILLRACE_INLINE crop_box random_crop_box(picture_size size, rng& random, const r
 
 }}  // namespace millrace
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

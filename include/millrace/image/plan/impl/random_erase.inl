@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -48,4 +48,4 @@ MILLRACE_INLINE erased_box random_erase_box(picture_size size, rng& random, cons
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -75,4 +75,4 @@ MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>

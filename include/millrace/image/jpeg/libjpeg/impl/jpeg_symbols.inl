@@ -10,7 +10,7 @@
 #include <limits>
 #include <span>
 
-#include <millrace/base/precise_begin.inc>
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -143,4 +143,4 @@ MILLRACE_INLINE unsigned jpeg_symbols::interval_within(const interval_limits& li
 
 }}}  // namespace millrace::detail
 
-#include <millrace/base/precise_end.inc>
+#include <millrace/simd/precise_end.inc>
