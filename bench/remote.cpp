@@ -16,6 +16,7 @@
 
 #include <millrace/adapt/remote.hpp>
 #include <millrace/base/random.hpp>
+#include <millrace/io/file/posix_files.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 

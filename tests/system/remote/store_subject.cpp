@@ -7,6 +7,7 @@
 // Prints errors to stderr: the exit status is 1, and 2 for an object that is not there.
 #include <millrace/adapt/remote/store/curl_fetch.hpp>
 #include <millrace/adapt/remote/store/object_stores.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 #include <millrace/adapt/remote/store/google_key_file.hpp>
 #include <millrace/adapt/remote/store/gs_access.hpp>
+#include <millrace/base/json_writer.hpp>
 
 #include "fake_surroundings.hpp"
 

@@ -1,4 +1,5 @@
 #include <millrace/adapt/remote.hpp>
+#include <millrace/adapt/remote/transfer/request_addresses.hpp>
 
 #include <doctest/doctest.h>
 

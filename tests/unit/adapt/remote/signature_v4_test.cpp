@@ -1,5 +1,7 @@
+#include <millrace/adapt/remote/store/sha256.hpp>
 #include <millrace/adapt/remote/store/signature_v4.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/utc_time.hpp>
 
 #include <doctest/doctest.h>
 
