@@ -183,6 +183,20 @@ def as_a_part_by_cmake(leg, consumer):
         leg.expect(f"a consumer through {how}", told if leg.returncode != 0 else None)
 
 
+def consumer_of_remote_names(leg, prefix, consumer, also):
+    """Header-only, or with `also` the compiled library."""
+    build, package = consumer / f"cmake_remote{also}", f"millrace-{also and also + '-'}remote"
+    told = leg.run("build a consumer of remote names", [
+        "sh", "-c", f"cmake -S {consumer} -B {build} -DCMAKE_PREFIX_PATH={prefix} -DCOMPONENT=remote -DALSO={also} && "
+                    f"cmake --build {build} && {build}/consumer"], may_fail=True)
+    leg.expect(f"CMake's component remote {also}".rstrip(), told if leg.returncode != 0 else None)
+    told = leg.run("build it through pkg-config", [
+        "sh", "-c", f"g++ {' '.join(WARNINGS)} -O0 {consumer}/remote_consumer.cpp -o {consumer}/{package} "
+                    f"$(pkg-config --cflags --libs {package}) && {consumer}/{package}"],
+        may_fail=True, PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+    leg.expect(f"pkg-config's {package}", told if leg.returncode != 0 else None)
+
+
 def through_cmake(leg, prefix, consumer):
     """A project of CMake, and what it is told where a library is missing or a component is none."""
     build = consumer / "cmake"
@@ -202,16 +216,8 @@ def through_cmake(leg, prefix, consumer):
     told = leg.run("configure text alone without libjpeg", [*configure, *lacks, "-DCOMPONENT=text"], may_fail=True)
     leg.expect("text alone needs no libjpeg of CMake", told if leg.returncode != 0 else None)
     if (prefix / "share" / "pkgconfig" / "millrace-remote.pc").exists():
-        remote = consumer / "cmake_remote"
-        told = leg.run("build a consumer of remote names", [
-            "sh", "-c", f"cmake -S {consumer} -B {remote} -DCMAKE_PREFIX_PATH={prefix} -DCOMPONENT=remote && "
-                        f"cmake --build {remote} && {remote}/consumer"], may_fail=True)
-        leg.expect("CMake's component remote", told if leg.returncode != 0 else None)
-        told = leg.run("build it through pkg-config", [
-            "sh", "-c", f"g++ {' '.join(WARNINGS)} -O0 {consumer}/remote_consumer.cpp -o {consumer}/remote "
-                        f"$(pkg-config --cflags --libs millrace-remote) && {consumer}/remote"],
-            may_fail=True, PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
-        leg.expect("pkg-config's millrace-remote", told if leg.returncode != 0 else None)
+        for also in ("", "compiled"):
+            consumer_of_remote_names(leg, prefix, consumer, also)
     if (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         told = leg.run("configure it with CUDA", [*configure, "-B", consumer / "cmake_cuda", "-DCOMPONENT=cuda"],
                        may_fail=True)

@@ -58,7 +58,7 @@ OPT_IN = {
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
     "adapt/kept_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",
-    "adapt/remote.hpp": "remote remote_storage to_text",
+    "adapt/remote.hpp": "remote remote_storage",
     "adapt/remote/transfer/remote_figures.hpp": "remote_figures to_text",
     "adapt/remote/transfer/remote_options.hpp": "remote_hedging remote_options remote_retries",
     "adapt/remote/store/s3_options.hpp": "gs_options s3_credentials s3_options",

@@ -50,7 +50,8 @@ def missing_header():
 
 
 def built(name):
-    return linked_program(FOLDER / name, [ROOT / "tests" / "system" / "remote" / f"{name}.cpp"],
+    parts = [ROOT / "include" / "millrace" / "compiled" / f"{part}.cpp" for part in ("remote", "stores")]
+    return linked_program(FOLDER / name, [ROOT / "tests" / "system" / "remote" / f"{name}.cpp", *parts],
                           libraries=["-lcurl", "-lcrypto"])
 
 

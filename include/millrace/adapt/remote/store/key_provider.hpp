@@ -14,11 +14,10 @@
 // Threads: any; one looks while the others wait.
 #pragma once
 
-#include <millrace/adapt/remote/store/credential_sources.hpp>
+#include <millrace/adapt/remote/store/security_token_service.hpp>
+#include <millrace/base/error.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -72,75 +71,13 @@ class key_provider {
 
   key_provider(finder find, settings s) : find_(std::move(find)), settings_(std::move(s)) {}
 
-  found_keys get() {
-    const std::lock_guard lock(mutex_);
-    const std::int64_t now = settings_.now_seconds();
-    const bool is_good = found_ && now < found_->keys.expires_seconds;
-    if (is_good && !trouble_ && (now < found_->keys.expires_seconds - margin_seconds || now < next_try_))
-      return *found_;
-    if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
-    if (trouble_ && now < trouble_->next_look) {
-      if (is_good) return *found_;   // the server may accept them again
-      give_up_or_wait(now);
-    }
-    if (is_good && !trouble_) {
-      next_try_ = now + pause_seconds;
-      try {
-        found_ = find_();
-      } catch (const std::exception&) {
-        // They are good for some minutes more.
-      }
-      return *found_;
-    }
-    if (!trouble_) {
-      try {
-        return take(find_(), now);
-      } catch (const no_keys_error&) {
-        if (!accepted_) throw;
-        begin_trouble(now);
-        note_failure(now);
-      } catch (const std::exception&) {
-        begin_trouble(now);
-        note_failure(now);
-      }
-    } else {
-      look(now);
-    }
-    if (found_ && now < found_->keys.expires_seconds) return *found_;
-    give_up_or_wait(now);
-  }
-
+  found_keys get();
   /// Notes that the server answered a request that was signed with these keys.
-  void accepted(const signing_keys& keys) {
-    const std::lock_guard lock(mutex_);
-    if (!has_same(keys)) return;
-    accepted_ = true;
-    trouble_.reset();
-  }
-
+  void accepted(const signing_keys& keys);
   /// Notes that the server refuses these keys. Returns whether others are there, or may be soon.
-  remedy refused(const signing_keys& keys) {
-    const std::lock_guard lock(mutex_);
-    if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
-    const std::int64_t now = settings_.now_seconds();
-    if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
-    if (!trouble_) begin_trouble(now);
-    trouble_->last_seconds = now;
-    if (now >= trouble_->next_look) look(now);
-    if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
-    if (is_over(now)) return {.tried = tried(now)};
-    return {.what = remedy::kind::later, .pause_seconds = pause(now)};
-  }
-
+  remedy refused(const signing_keys& keys);
   /// Handles a failure to read the surroundings of keys inside a catch block, as that of a look-up for keys.
-  [[noreturn]] void look_up_failed() {
-    const std::lock_guard lock(mutex_);
-    const std::int64_t now = settings_.now_seconds();
-    if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
-    if (!trouble_) begin_trouble(now);
-    if (now >= trouble_->next_look) note_failure(now);
-    give_up_or_wait(now);
-  }
+  [[noreturn]] void look_up_failed();
 
  private:
   /// The time since a server began to refuse, or a look-up to fail.
@@ -156,115 +93,28 @@ class key_provider {
   }
 
   /// Returns whether these are the keys of now. The same keys may have a later time at which they expire.
-  bool has_same(signing_keys keys) const {
-    if (found_) keys.expires_seconds = found_->keys.expires_seconds;
-    return found_ && found_->keys == keys;
-  }
+  bool has_same(signing_keys keys) const;
 
   void begin_trouble(std::int64_t now) {
     trouble_.emplace(trouble{.since_seconds = now, .last_seconds = now, .next_look = now});
   }
 
-  found_keys take(found_keys found, std::int64_t now) {
-    if (found.keys.expires_seconds <= now)
-      throw io_error(found.origin + " gives keys that expired " + std::to_string(now - found.keys.expires_seconds) +
-                         " s ago", "Renew the keys, and check this machine's clock", {.stage = "remote"});
-    found_ = std::move(found);
-    next_try_ = now + pause_seconds;
-    return *found_;
-  }
-
-  void count_look(std::int64_t now) noexcept {
-    trouble_->last_seconds = now;
-    const std::int64_t doubled = std::int64_t{1} << std::min(trouble_->looks, 10);
-    trouble_->next_look = now + std::min(std::int64_t{longest_pause_seconds}, doubled);
-    ++trouble_->looks;
-  }
-
-  void look(std::int64_t now) {
-    try {
-      take(find_(), now);
-      trouble_->failure = nullptr;
-      count_look(now);
-    } catch (const std::exception&) {
-      note_failure(now);
-    }
-  }
-
+  found_keys take(found_keys found, std::int64_t now);
+  void count_look(std::int64_t now) noexcept;
+  void look(std::int64_t now);
   /// Inside a catch block.
-  void note_failure(std::int64_t now) {
-    trouble_->failure = std::current_exception();
-    count_look(now);
-  }
-
-  double allowed_seconds() const noexcept {
-    const double retry_seconds = settings_.patience.retry_seconds;
-    if (accepted_) return retry_seconds;
-    return found_ && found_->is_fixed ? 0 : std::min<double>(unproven_seconds, retry_seconds);
-  }
+  void note_failure(std::int64_t now);
+  double allowed_seconds() const noexcept;
 
   bool is_over(std::int64_t now) const noexcept {
     return static_cast<double>(now - trouble_->since_seconds) >= allowed_seconds();
   }
 
   /// Returns the time to the next look-up or to the end. Reports the first pause, and one each minute.
-  double pause(std::int64_t now) {
-    const double left = allowed_seconds() - static_cast<double>(now - trouble_->since_seconds);
-    if (settings_.patience.tell && now >= next_report_) {
-      next_report_ = now + pause_seconds;
-      char seconds[40];
-      std::snprintf(seconds, sizeof seconds, "%.0f s", left);
-      std::string line = found_ ? "the server refuses the keys of " + found_->origin : "keys cannot be read";
-      try {
-        if (trouble_->failure) std::rethrow_exception(trouble_->failure);
-      } catch (const error& e) {
-        line += ": " + e.message();
-      } catch (const std::exception&) {
-        line += ", and the callable for others throws";
-      }
-      settings_.patience.tell(line + ". They are looked for again for up to " + seconds);
-    }
-    return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_look - now)));
-  }
-
-  [[noreturn]] void give_up_or_wait(std::int64_t now) {
-    if (!is_over(now)) throw keys_pending(pause(now));
-    const std::string more = count_text(now);
-    const auto again = [&](auto copy) {
-      copy.add(more);
-      throw copy;
-    };
-    try {
-      std::rethrow_exception(trouble_->failure);
-    } catch (const no_keys_error& e) {
-      again(e);
-    } catch (const setup_error& e) {
-      again(e);
-    } catch (const io_error& e) {
-      again(e);
-    }
-    std::terminate();   // not reached: each branch above throws
-  }
-
-  std::string count_text(std::int64_t now) const {
-    char text[100];
-    std::snprintf(text, sizeof text, "; looked for %s keys %d %s in %lld s", accepted_ || found_ ? "other" : "the",
-                  trouble_->looks, trouble_->looks == 1 ? "time" : "times",
-                  static_cast<long long>(now - trouble_->since_seconds));
-    return text;
-  }
-
-  std::string tried(std::int64_t now) const {
-    std::string text = count_text(now);
-    try {
-      if (trouble_->failure) std::rethrow_exception(trouble_->failure);
-    } catch (const error& e) {
-      text += ", and the last look-up failed: " + e.message();
-    } catch (const std::exception&) {
-      text += ", and the last look-up failed";
-    }
-    return text;
-  }
+  double pause(std::int64_t now);
+  [[noreturn]] void give_up_or_wait(std::int64_t now);
+  std::string count_text(std::int64_t now) const;
+  std::string tried(std::int64_t now) const;
 
   const finder find_;
   const settings settings_;
@@ -277,3 +127,7 @@ class key_provider {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/store/impl/key_provider.inl>
+#endif

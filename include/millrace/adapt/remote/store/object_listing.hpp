@@ -8,101 +8,18 @@
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 
-#include <millrace/adapt/remote/store/ask_store.hpp>
-#include <millrace/adapt/remote/store/uri_encoding.hpp>
-#include <millrace/adapt/remote/store/xml_reader.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A page of a listing.
-struct listing_page {
-  std::vector<std::string> keys{};
-  bool is_last = true;
-  std::string next{};   ///< what the next page is asked for with
-};
-
-/// Returns the query of a page; `from` is empty for the first one. Keys come encoded: XML cannot hold all of them.
-inline std::string listing_query(std::string_view prefix, std::string_view from) {
-  std::string query;
-  if (!from.empty()) query = "continuation-token=" + uri_encoded(from, slash::encoded) + '&';
-  query += "encoding-type=url&list-type=2";
-  if (!prefix.empty()) query += "&prefix=" + uri_encoded(prefix, slash::encoded);
-  return query;
-}
-
-/// Reads the answer to it.
-inline listing_page read_listing(std::string_view xml) {
-  const auto fail = [](const char* problem) {
-    throw data_error(std::string("the listing of a bucket ") + problem,
-                     "Look at what the server answers: Millrace asks by ListObjectsV2", {.stage = "remote"});
-  };
-  listing_page page;
-  bool is_listing = false, is_encoded = false;
-  std::optional<bool> truncated;
-  xml_reader(xml).for_each([&](std::string_view at, const std::string& content) {
-    if (at == "ListBucketResult") is_listing = true;
-    else if (at == "ListBucketResult/Contents/Key") page.keys.push_back(content);
-    else if (at == "ListBucketResult/IsTruncated") truncated = trimmed(content) == "true";
-    else if (at == "ListBucketResult/NextContinuationToken") page.next = content;
-    else if (at == "ListBucketResult/EncodingType") is_encoded = trimmed(content) == "url";
-  });
-  if (!is_listing || !truncated) fail("is wrong: expected ListBucketResult with IsTruncated");
-  page.is_last = !*truncated;
-  if (!page.is_last && page.next.empty()) fail("says that it goes on, and does not say where");
-  if (is_encoded)
-    for (std::string& key : page.keys) {
-      auto decoded = uri_decoded(key, plus::blank);
-      if (!decoded) fail("has a key with a wrong percent sign");
-      key = std::move(*decoded);
-    }
-  return page;
-}
-
-/// As read_listing(), with the place in errors.
-inline listing_page read_located(std::string_view xml, const std::string& name) {
-  try {
-    return read_listing(xml);
-  } catch (data_error& e) {
-    e.locate({.stage = "remote", .shard = name});
-    throw;
-  }
-}
-
 /// Returns the sorted names of the objects whose keys begin with that of `prefix`.
-inline std::vector<std::string> list_objects(object_access& access, const surroundings& around,
-                                             const object_url& prefix) {
-  constexpr std::size_t max_names = 10'000'000, max_pages = 100'000;
-  store_question question{.object = prefix, .name = prefix.name_of(prefix.key)};
-  question.object.key.clear();
-  std::vector<std::string> names;
-  std::string from;
-  for (std::size_t pages = 1;; ++pages) {
-    question.query = listing_query(prefix.key, from);
-    const small_answer answer = ask_store(access, around, question);
-    if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
-    listing_page page = read_located(answer.body, question.name);
-    for (const std::string& key : page.keys) {
-      // A server that does not know prefixes would otherwise add what nobody asked for.
-      if (key.starts_with(prefix.key) && !key.ends_with('/')) names.push_back(prefix.name_of(key));
-    }
-    if (page.is_last) break;
-    if (page.next == from || names.size() > max_names || pages == max_pages)
-      throw data_error(page.next == from
-                           ? "the listing of a bucket goes in circles: it names the same page again"
-                           : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
-                       "Name a longer prefix, or the shards themselves, with braces",
-                       {.stage = "remote", .shard = question.name});
-    from = std::move(page.next);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> list_objects(object_access& access, const surroundings& around, const object_url& prefix);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/store/impl/object_listing.inl>
+#endif

@@ -7,12 +7,6 @@
 // Source: FIPS 180-4, RFC 2104.
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "millrace: OpenSSL is not installed: apt-get install libssl-dev"
-#endif
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <millrace/base/error.hpp>
 
 #include <string>
@@ -22,44 +16,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t sha256_bytes = 32;
 
-[[noreturn]] inline void fail_digest() {
-  throw io_error("libcrypto cannot compute SHA-256", "Look whether this system's OpenSSL allows it",
-                 {.stage = "remote"});
-}
-
 /// Returns the 32 bytes of the digest.
-inline std::string sha256(std::string_view text) {
-  std::string digest(sha256_bytes, '\0');
-  unsigned size = 0;
-  if (EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(),
-                 nullptr) != 1 || size != sha256_bytes)
-    fail_digest();
-  return digest;
-}
-
+std::string sha256(std::string_view text);
 /// Returns the 32 bytes of the code.
-inline std::string hmac_sha256(std::string_view key, std::string_view text) {
-  std::string code(sha256_bytes, '\0');
-  unsigned size = 0;
-  // A key of no bytes still needs an address: without one libcrypto takes the key of its last call.
-  if (HMAC(EVP_sha256(), key.empty() ? "" : key.data(), static_cast<int>(key.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(code.data()), &size) == nullptr || size != sha256_bytes)
-    fail_digest();
-  return code;
-}
-
+std::string hmac_sha256(std::string_view key, std::string_view text);
 /// Returns two lowercase digits for each byte.
-inline std::string hex_text(std::string_view bytes) {
-  constexpr const char* digits = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
+std::string hex_text(std::string_view bytes);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/store/impl/sha256.inl>
+#endif

@@ -10,13 +10,11 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
-#include <millrace/adapt/remote/store/utc_time.hpp>
-#include <millrace/adapt/remote/store/xml_reader.hpp>
+#include <millrace/base/error.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -34,68 +32,21 @@ struct store_answer {
            code == "RequestTimeout" || code == "ServiceUnavailable" || code == "OperationAborted";
   }
   /// Whether other keys may help. An answer to HEAD has no code.
-  bool is_about_keys() const noexcept {
-    for (const char* const of_keys :
-         {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidSecurity",
-          // Half of a file that is being replaced has the new key id with the old secret, or a part of the secret.
-          "InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch"})
-      if (code == of_keys) return true;
-    return status == 401 || (code.empty() && (status == 400 || status == 403));
-  }
+  bool is_about_keys() const noexcept;
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 
   /// Returns the error of a request for `name` that this answer ends; `origin` says where the keys are from.
-  io_error failure(const std::string& name, const std::string& origin, std::int64_t now_seconds) const {
-    std::string text = "the store refuses a request: got status " + std::to_string(status);
-    if (!code.empty()) text += " " + printable(code, 64);
-    if (!sentence.empty()) text += " (" + printable(sentence, 300) + ")";
-    text += ", expected 200";
-    if (code == "RequestTimeTooSkewed" && server_seconds) {
-      const std::int64_t ahead = now_seconds - *server_seconds;
-      text += "; this machine's clock is " + std::to_string(ahead < 0 ? -ahead : ahead) + " seconds " +
-              (ahead < 0 ? "behind" : "ahead of") + " the server's";
-    }
-    return io_error(text + tried, advice(origin), {.stage = "remote", .shard = name});
-  }
+  io_error failure(const std::string& name, const std::string& origin, std::int64_t now_seconds) const;
 
  private:
-  std::string advice(const std::string& origin) const {
-    const std::string keys = origin.empty() ? "without keys" : "with keys of " + origin;
-    if (code == "RequestTimeTooSkewed") return "Set this machine's clock";
-    if (code == "NoSuchBucket") return "Correct the bucket, or the endpoint";
-    if (code == "SignatureDoesNotMatch")
-      return "Correct the secret access key; the request was signed " + keys;
-    if (code == "InvalidAccessKeyId") return "Correct the access key id; the request was signed " + keys;
-    if (code == "ExpiredToken" || code == "InvalidToken" || status == 401)
-      return "Renew the keys; the request was signed " + keys;
-    if (status == 301 || status == 307 || code == "AuthorizationHeaderMalformed")
-      return "Name the bucket's region: AWS_REGION, or s3_options::region";
-    if (status == 403 || status == 400)
-      return "Look who may read the bucket, and list it; the request was sent " + keys +
-             ". A store answers so for what is not there, too, to those who may not list";
-    if (is_transient()) return "Try again later, or with fewer requests at once";
-    return "Look up the code in the store's documentation";
-  }
+  std::string advice(const std::string& origin) const;
 };
 
 /// Reads an answer with an error.
-inline store_answer read_store_answer(const small_answer& answer) {
-  store_answer said{.status = answer.status,
-                    .region = std::string(header_value(answer.headers, "x-amz-bucket-region")),
-                    .server_seconds = http_date_seconds(header_value(answer.headers, "date"))};
-  std::optional<std::int64_t> told;
-  try {
-    xml_reader(answer.body).for_each([&](std::string_view at, const std::string& content) {
-      if (at == "Error/Code") said.code = content;
-      else if (at == "Error/Message") said.sentence = content;
-      else if (at == "Error/Region" && said.region.empty()) said.region = content;
-      else if (at == "Error/ServerTime") told = utc_seconds(content);
-    });
-  } catch (const data_error&) {
-    // Proxies answer in HTML.
-  }
-  if (told) said.server_seconds = told;
-  return said;
-}
+store_answer read_store_answer(const small_answer& answer);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/store/impl/store_answer.inl>
+#endif

@@ -6,13 +6,10 @@
 // Errors: std::bad_alloc. Threads: any.
 #pragma once
 
-#include <millrace/adapt/remote/transfer/request_addresses.hpp>
 #include <millrace/adapt/remote/transfer/fetch_job.hpp>
 #include <millrace/base/clock.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -21,63 +18,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline std::int64_t steady_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
 /// Returns the failure of an attempt that has stalled.
-inline fetch_problem stalled_problem(const remote_options& o) {
-  char text[120];
-  std::snprintf(text, sizeof text, "the server sent less than %llu bytes a second for %.3g s",
-                static_cast<unsigned long long>(o.stall_bytes_per_second), o.stall_seconds);
-  return {failure_kind::stalled, text};
-}
-
-/// Returns an error that names the object, and the first byte that is missing.
-inline std::exception_ptr fetch_error(const fetch_job& job, const std::string& text, const std::string& hint) {
-  return std::make_exception_ptr(io_error(text, hint, {.stage = "remote",
-                                                       .shard = without_secrets(job.fetch->object()->name),
-                                                       .offset_bytes = job.missing().first_byte}));
-}
-
+fetch_problem stalled_problem(const remote_options& o);
 /// Returns the error of a fetch whose last attempt has failed.
-inline std::exception_ptr given_up(const fetch_job& job) {
-  char tries[80];
-  const int attempts = job.retry.attempts();
-  std::snprintf(tries, sizeof tries, " (%d %s in %.3g s)", attempts, attempts == 1 ? "attempt" : "attempts",
-                job.retry.seconds(steady_ns()));
-  const std::string hint = job.problem.kind == failure_kind::not_connected
-                               ? "Look whether the name is right, the network is up, and its certificates are known"
-                           : job.problem.kind == failure_kind::wrong
-                               ? "Look what stands between: a server or a proxy that does not serve ranges"
-                               : "Look at the server and the network; remote_options::retry says how long to try";
-  return fetch_error(job, "cannot read the object: " + job.problem.text + tries, hint);
-}
-
+std::exception_ptr given_up(const fetch_job& job);
 /// Returns the error of an object that is another one now.
-inline std::exception_ptr replaced_error(const fetch_job& job, const std::string& what) {
-  if (job.fetch->object()->is_assumed)
-    return fetch_error(job, "the object is not the one of the set index: " + printable(what, 300),
-                       "Write the set index again by inspect --set-index");
-  return fetch_error(job, "the object was replaced while it was being read: " + printable(what, 300),
-                     "Write new data under a new name, and start again");
-}
+std::exception_ptr replaced_error(const fetch_job& job, const std::string& what);
 
 inline constexpr int max_redirects = 5;
 
 /// Returns the error of a redirect that is not followed.
-inline std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe) {
-  const std::string what = is_safe ? "more than " + std::to_string(max_redirects) + " times"
-                                   : "to " + (target.empty() ? "nowhere" : printable(without_secrets(target), 200));
-  return fetch_error(job, "the server redirects " + what + ": expected http or https, and never from https to http",
-                     "Name the object's own address");
-}
-
+std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
 /// Returns how long the server wants to be left alone; 0 if it does not say.
-inline std::int64_t pause_asked_ns(const small_answer& answer) {
-  const std::string_view text = header_value(answer.headers, "retry-after");
-  std::int64_t seconds = 0;
-  if (const auto number = whole_number(text)) {
-    seconds = static_cast<std::int64_t>(std::min<std::uint64_t>(*number, 1'000'000));
-  } else if (const auto then = http_date_seconds(text)) {
-    seconds = *then - read_clock_ns(CLOCK_REALTIME) / 1'000'000'000;
-  }
-  return std::max<std::int64_t>(seconds, 0) * 1'000'000'000;
-}
+std::int64_t pause_asked_ns(const small_answer& answer);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/transfer/impl/fetch_errors.inl>
+#endif

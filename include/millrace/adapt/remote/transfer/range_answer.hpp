@@ -13,7 +13,6 @@
 #include <millrace/adapt/remote/store/small_http.hpp>
 #include <millrace/io/file/storage.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,12 +26,7 @@ struct asked_range {
 };
 
 /// Returns the number that the text is; nothing if it is anything else.
-inline std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::uint64_t> whole_number(std::string_view text) noexcept;
 
 /// The content of the header Content-Range: "bytes 0-99/1234", "bytes 0-99/*", or, where there are no such bytes,
 /// "bytes */1234".
@@ -42,23 +36,7 @@ struct content_range {
 };
 
 /// Returns what the header's value says; nothing if it cannot be read.
-inline std::optional<content_range> parse_content_range(std::string_view text) {
-  if (text.size() < 6 || ascii_lower(text.substr(0, 6)) != "bytes ") return std::nullopt;
-  text = trimmed(text.substr(6));
-  const std::size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  content_range said;
-  const std::string_view range = text.substr(0, slash), total = text.substr(slash + 1);
-  if (total != "*" && !(said.total_bytes = whole_number(total))) return std::nullopt;
-  if (range == "*") return said.total_bytes ? std::optional(said) : std::nullopt;
-  const std::size_t dash = range.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto first = whole_number(range.substr(0, dash)), last = whole_number(range.substr(dash + 1));
-  if (!first || !last || *last < *first || *last == ~std::uint64_t{0}) return std::nullopt;
-  if (said.total_bytes && *last >= *said.total_bytes) return std::nullopt;
-  said.range = asked_range{*first, *last + 1};
-  return said;
-}
+std::optional<content_range> parse_content_range(std::string_view text);
 
 /// The head of an answer, as far as it tells of bytes.
 struct range_head {
@@ -72,17 +50,9 @@ struct range_head {
         last_modified(header_value(headers, "last-modified")) {}
 
   /// Returns the version of the object: its ETag, or else the time of its last change.
-  std::string version() const {
-    if (!etag.empty()) return std::string(etag);
-    return last_modified.empty() ? std::string() : "changed " + std::string(last_modified);
-  }
+  std::string version() const;
   /// Returns whether the answer is of the version; so is one that tells none.
-  bool is_of(std::string_view known) const noexcept {
-    constexpr std::string_view by_time = "changed ";
-    if (known.empty()) return true;
-    if (known.starts_with(by_time)) return last_modified.empty() || last_modified == known.substr(by_time.size());
-    return etag.empty() || strong(etag) == strong(known);
-  }
+  bool is_of(std::string_view known) const noexcept;
 
  private:
   // Some servers call a version weak in one answer and not in the next.
@@ -109,54 +79,10 @@ struct judged_answer {
 };
 
 /// Returns what an answer to a question for a range means. `known` is the identity of the object, if it has one.
-inline judged_answer judge(const asked_range& asked, const file_identity* known, const range_head& head) {
-  const auto wrong = [](std::string problem) {
-    return judged_answer{.what = answer_kind::wrong, .problem = std::move(problem)};
-  };
-  const auto replaced = [](std::string problem) {
-    return judged_answer{.what = answer_kind::replaced, .problem = std::move(problem)};
-  };
-  const auto size_text = [](std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; };
-  const auto range = parse_content_range(head.content_range);
-  if (head.status == 412) return replaced("the server says that it has another version now");
-  if (known && (head.status == 404 || head.status == 410)) return replaced("the server has it no more");
-  if (head.status == 416) {
-    // S3 does not say how many bytes an empty object has. All others have the first one.
-    if (!known && asked.first_byte == 0 && !range) return {.what = answer_kind::nothing, .identity = file_identity()};
-    if (!range || !range->total_bytes) return wrong("the server has no such bytes");
-    if (known && *range->total_bytes != known->size_bytes)
-      return replaced("it had " + size_text(known->size_bytes) + " and has " + size_text(*range->total_bytes));
-    if (known || *range->total_bytes > 0) return wrong("the server says that it has no such bytes");
-    return {.what = answer_kind::nothing, .identity = file_identity{0, head.version()}};
-  }
-  if (head.status != 200 && head.status != 206) return {};
-  if (!head.content_encoding.empty() && ascii_lower(head.content_encoding) != "identity")
-    return wrong("the server compressed the bytes (" + std::string(head.content_encoding.substr(0, 40)) + ")");
-  if (known && !head.is_of(known->version))
-    return replaced("its version was " + known->version + " and is " + head.version());
-  judged_answer said{.what = answer_kind::bytes};
-  std::optional<std::uint64_t> total;
-  if (range && range->range) {
-    if (range->range->first_byte != asked.first_byte || range->range->end_byte > asked.end_byte)
-      return wrong("the server sent other bytes: " + std::string(head.content_range.substr(0, 80)));
-    said.first_byte = range->range->first_byte;
-    said.end_byte = range->range->end_byte;
-    total = range->total_bytes;
-  } else if (head.status == 206 || !head.content_range.empty()) {
-    return wrong("the server does not say which bytes it sent");
-  } else {
-    total = whole_number(head.content_length);
-    if (!total && !known) return wrong("the server does not say how many bytes it has");
-    said.end_byte = total ? *total : known->size_bytes;
-  }
-  if (known && total && *total != known->size_bytes)
-    return replaced("it had " + size_text(known->size_bytes) + " and has " + size_text(*total));
-  if (!known) {
-    if (!total) return wrong("the server does not say how many bytes it has");
-    said.identity = file_identity{*total, head.version()};
-    if (*total == 0) said.what = answer_kind::nothing;
-  }
-  return said;
-}
+judged_answer judge(const asked_range& asked, const file_identity* known, const range_head& head);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/transfer/impl/range_answer.inl>
+#endif

@@ -10,11 +10,9 @@
 
 #include <millrace/io/file/storage.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -45,116 +43,35 @@ class range_fetch {
   std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
 
   /// Waits until so many bytes at the front are there, or all there are. Returns how many are there.
-  std::size_t wait_for(std::size_t bytes) {
-    std::unique_lock lock(mutex_);
-    wanted_ = bytes;
-    changed_.wait(lock, [&] { return arrived_ >= std::min(bytes, size_bytes()) || failure_; });
-    wanted_ = 0;
-    if (arrived_ < std::min(bytes, size_bytes())) std::rethrow_exception(failure_);
-    return arrived_;
-  }
+  std::size_t wait_for(std::size_t bytes);
   /// Waits until the bytes from `from` on are there, and puts them into `to`. Many of them that come while it waits go
   /// there alone, and not through the memory, which has no bytes before kept_from() then.
-  void wait_into(std::size_t from, std::span<std::byte> to) {
-    const std::size_t end = from + to.size();
-    std::unique_lock lock(mutex_);
-    const std::size_t there = std::clamp(arrived_.load(), from, end);
-    const std::size_t coming = std::clamp(arrived_ + on_copy_, from, end);
-    if (end - coming >= least_direct_bytes && arrived_ >= from && !failure_) {
-      direct_ = to.subspan(coming - from);
-      kept_from_ = end;
-    }
-    const std::size_t kept = direct_.empty() ? end : coming;
-    wanted_ = end;
-    lock.unlock();
-    std::memcpy(to.data(), memory_.data() + from, there - from);   // meanwhile others arrive behind them
-    lock.lock();
-    changed_.wait(lock, [&] { return arrived_ >= end || (failure_ && on_copy_ == 0); });
-    wanted_ = 0;
-    direct_ = {};
-    if (arrived_ < end) std::rethrow_exception(failure_);
-    lock.unlock();
-    std::memcpy(to.data() + (there - from), memory_.data() + there, kept - there);
-  }
+  void wait_into(std::size_t from, std::span<std::byte> to);
   /// Returns where the bytes that the memory has begin; those before were put into a reader's buffer.
   std::size_t kept_from() const noexcept { return kept_from_; }
   /// Waits until the object's identity is known. Returns whether the object is there.
-  bool wait_for_identity() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return begun_ || missing_ || failure_; });
-    if (!begun_ && failure_) std::rethrow_exception(failure_);
-    return begun_;
-  }
+  bool wait_for_identity();
   /// Returns how many bytes are there.
   std::size_t arrived() const noexcept { return arrived_; }
   /// Returns the size of the range; it shrinks to the end of the object with its identity.
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
   /// Ends the fetch for its reader: nothing is written to the memory any more.
-  void abandon() {
-    std::unique_lock lock(mutex_);
-    abandoned_ = true;
-    changed_.wait(lock, [&] { return on_copy_ == 0; });
-    memory_ = {};
-  }
+  void abandon();
 
   // The network's thread calls the rest.
 
   /// Returns whether nobody waits for more bytes.
-  bool is_over() const {
-    const std::lock_guard lock(mutex_);
-    return abandoned_ || missing_ || failure_ || arrived_ == size_bytes_;
-  }
+  bool is_over() const;
   /// Takes the identity of the object that the first answer told.
-  void begin(const std::optional<file_identity>& identity) {
-    const std::lock_guard lock(mutex_);
-    if (identity) {
-      object_->identity = identity;
-      const std::uint64_t there = identity->size_bytes - std::min(identity->size_bytes, offset_bytes_);
-      if (there < size_bytes_) size_bytes_ = static_cast<std::size_t>(there);
-    }
-    begun_ = true;
-    changed_.notify_all();
-  }
+  void begin(const std::optional<file_identity>& identity);
   /// Takes bytes from `first_byte` of the object on. Those that are there already are not taken again.
   /// Returns whether all bytes are there, or nobody wants more.
-  bool take(std::uint64_t first_byte, std::span<const std::byte> bytes) {
-    std::unique_lock lock(mutex_);
-    if (abandoned_ || failure_) return true;
-    const std::uint64_t from = offset_bytes_ + arrived_, end = first_byte + bytes.size();
-    if (end > from && first_byte <= from && arrived_ < size_bytes_) {
-      const auto skipped = static_cast<std::size_t>(from - first_byte);
-      on_copy_ = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
-      const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
-      const std::span<std::byte> kept = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
-      direct_ = direct_.subspan(direct.size());
-      // Unlocked, so that the reader does not stop at the lock: it touches only what has arrived, and abandon() waits.
-      lock.unlock();
-      if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
-      if (!kept.empty()) std::memcpy(kept.data(), bytes.data() + skipped + direct.size(), kept.size());
-      lock.lock();
-      arrived_ += std::exchange(on_copy_, 0);
-    }
-    const std::size_t arrived = arrived_, enough = std::min(wanted_, size_bytes());
-    const bool fulfilled = wanted_ > 0 && arrived >= enough, all = arrived == size_bytes_;
-    const bool awaited = fulfilled || abandoned_;
-    if (fulfilled) wanted_ = 0;   // told once
-    lock.unlock();
-    if (awaited) changed_.notify_all();
-    return all;
-  }
+  bool take(std::uint64_t first_byte, std::span<const std::byte> bytes);
   /// Says that there is no such object.
-  void miss() {
-    const std::lock_guard lock(mutex_);
-    missing_ = true;
-    changed_.notify_all();
-  }
+  void miss();
   /// Ends the fetch with an error.
-  void fail(std::exception_ptr why) {
-    const std::lock_guard lock(mutex_);
-    failure_ = std::move(why);
-    changed_.notify_all();
-  }
+  void fail(std::exception_ptr why);
 
  private:
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // less may be read again
@@ -173,3 +90,7 @@ class range_fetch {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/transfer/impl/range_fetch.inl>
+#endif

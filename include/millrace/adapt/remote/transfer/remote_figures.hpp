@@ -33,3 +33,7 @@ struct remote_figures {
 std::string to_text(const remote_figures& f);
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/transfer/impl/remote_figures.inl>
+#endif

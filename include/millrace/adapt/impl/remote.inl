@@ -1,0 +1,109 @@
+// Defines what remote.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote.hpp>
+
+#include <millrace/adapt/remote/remote_file.hpp>
+#include <millrace/io/cache/cached_storage.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Throws setup_error if an option is out of its range.
+MILLRACE_INLINE void check_options(const remote_options& o) {
+  const auto expect = [](bool good, const char* what) {
+    if (!good)
+      throw setup_error(std::string("remote_options: ") + what, "Leave it out for the default", {.stage = "remote"});
+  };
+  expect(o.requests >= 1 && o.requests <= 4096, "requests is out of range (expected: 1 to 4096)");
+  expect(o.part_bytes >= (std::size_t{64} << 10) && o.part_bytes <= (std::size_t{1} << 30),
+         "part_bytes is out of range (expected: 64 KiB to 1 GiB)");
+  expect(o.memory_bytes >= o.part_bytes, "memory_bytes is less than part_bytes");
+  expect(o.connect_seconds > 0 && o.stall_seconds > 0, "a time limit is not above 0 s");
+  expect(o.retry.attempts >= 1 && o.retry.seconds >= 0 && o.retry.first_pause_seconds >= 0 &&
+             o.retry.longest_pause_seconds >= 0, "retry has a value below its least");
+  expect(o.hedge.share >= 0 && o.hedge.share <= 0.5 && o.hedge.least_seconds >= 0,
+         "hedge is out of range (expected: a share of 0 to 0.5)");
+}
+
+/// All that is far away.
+class remote_interface final : public storage_interface {
+ public:
+  explicit remote_interface(remote_options o) : options_(std::move(o)) {}
+
+  /// Asks for the front of an object. One that was found before is opened without a request, as what it was then.
+  std::unique_ptr<stored_file> open(const std::string& name) override {
+    auto at = place();
+    if (auto known = at->found.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(known));
+    return remote_file::open(std::move(at), name);
+  }
+  std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) override {
+    auto at = place();
+    const std::size_t most = std::max(options_.part_bytes, remote_file::usual_front_bytes);
+    return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
+  }
+  void assume(const std::string& name, const file_identity& identity) override {
+    place()->found.put(name, std::make_shared<remote_object>(
+                                 remote_object{.name = name, .identity = identity, .is_assumed = true}));
+  }
+  std::optional<file_identity> find(const std::string& name) override {
+    const auto at = place();
+    if (const auto known = at->found.get(name); known && known->is_assumed) return known->identity;
+    const auto object = remote_file::find(*at, name);
+    at->found.put(name, object);
+    return object ? object->identity : std::nullopt;
+  }
+  std::vector<std::string> list(const std::string& prefix) override { return place()->engine.list(prefix); }
+
+  remote_figures figures() const {
+    const std::lock_guard lock(mutex_);
+    if (!place_) return {};
+    remote_figures f = place_->engine.figures();
+    const auto memory = place_->memory.now();
+    f.held_bytes = memory.held_bytes;
+    f.max_held_bytes = memory.max_bytes;
+    return f;
+  }
+
+ private:
+  std::shared_ptr<remote_place> place() {
+    const std::lock_guard lock(mutex_);
+    if (!place_) place_ = std::make_shared<remote_place>(options_);
+    return place_;
+  }
+
+  const remote_options options_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<remote_place> place_;
+};
+
+}  // namespace detail
+
+MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_interface> place,
+                                               std::shared_ptr<detail::cached_storage> kept)
+    : storage(kept ? std::shared_ptr<storage_interface>(kept) : place), place_(std::move(place)),
+      kept_(std::move(kept)) {}
+
+MILLRACE_INLINE remote_figures remote_storage::figures() const { return place_->figures(); }
+
+MILLRACE_INLINE cache_figures remote_storage::cache_figures() const {
+  return kept_ ? kept_->figures() : millrace::cache_figures();
+}
+
+MILLRACE_INLINE remote_storage remote(remote_options options) {
+  detail::check_options(options);
+  const cache_options cache = options.cache;
+  auto place = std::make_shared<detail::remote_interface>(std::move(options));
+  auto kept = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(place, cache);
+  return {std::move(place), std::move(kept)};
+}
+
+}}  // namespace millrace

@@ -1,0 +1,246 @@
+// Defines what credential_sources.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/store/credential_sources.hpp>
+
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/base/json_objects.hpp>
+
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE credential_sources::credential_sources(const surroundings& around, choice chosen)
+    : around_(around), chosen_(std::move(chosen)) {
+  profile_ = !chosen_.profile.empty() ? chosen_.profile : around_.variable("AWS_PROFILE");
+  is_named_ = !profile_.empty();
+  if (!is_named_) profile_ = "default";
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::find() {
+  if (chosen_.profile.empty())
+    if (auto found = from_environment()) return found;
+  if (auto found = from_profile()) return found;
+  if (auto found = from_web_identity()) return found;
+  if (auto found = from_container()) return found;
+  return from_instance();
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_environment() const {
+  signing_keys keys{.access_key_id = around_.variable("AWS_ACCESS_KEY_ID"),
+                    .secret_access_key = around_.variable("AWS_SECRET_ACCESS_KEY"),
+                    .session_token = around_.variable("AWS_SESSION_TOKEN")};
+  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
+  return whole({.keys = std::move(keys), .origin = "the environment", .is_fixed = true});
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile() {
+  load_profiles();
+  const std::string in_config = profile_ == "default" ? profile_ : "profile " + profile_;
+  if (is_named_ && !credentials_.has(profile_) && !config_.has(in_config) && !config_.has("profile " + profile_))
+    throw setup_error("the profile " + printable('"' + profile_ + '"') + " is unknown: expected it in " +
+                          printable(credentials_path_) + " or " + printable(config_path_),
+                      "Correct AWS_PROFILE or s3_options::profile", {.stage = "remote"});
+  return from_profile(profile_, 0);
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_web_identity() const {
+  const std::string file = around_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = around_.variable("AWS_ROLE_ARN");
+  if (file.empty() || role.empty()) return std::nullopt;
+  return sts().assume_by_token({.role = role, .session = around_.variable("AWS_ROLE_SESSION_NAME"),
+                                .origin = "the web identity"}, trimmed(file_of_token(file)));
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_container() const {
+  const std::string relative = around_.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string full = around_.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (relative.empty() && full.empty()) return std::nullopt;
+  const std::string url = relative.empty() ? full : "http://169.254.170.2" + relative;
+  if (relative.empty() && !may_have_token(url))
+    throw setup_error("AWS_CONTAINER_CREDENTIALS_FULL_URI is wrong: got " + printable(url) +
+                          ", expected https, this machine, or the address of a container's agent",
+                      "Correct the variable: others on the network could read the keys", {.stage = "remote"});
+  small_request request{.url = url, .seconds = 5};
+  std::string token = around_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  if (const std::string file = around_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
+    token = trimmed(file_of_token(file));
+  if (token.find_first_of("\r\n") != std::string::npos)
+    throw setup_error("the container's authorization token is wrong: it has several lines", "Write it as one line",
+                      {.stage = "remote"});
+  if (!token.empty()) request.headers.emplace_back("Authorization", token);
+  return from_json(answer_of(request, "the container's agent"), "the container's agent");
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_instance() const {
+  if (around_.is_on("AWS_EC2_METADATA_DISABLED")) return std::nullopt;
+  std::string base = around_.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (base.empty()) base = "http://169.254.169.254";
+  while (base.ends_with('/')) base.pop_back();
+  const std::string roles = base + "/latest/meta-data/iam/security-credentials/";
+  small_request request{.method = "PUT", .url = base + "/latest/api/token",
+                        .headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}}, .seconds = 1, .attempts = 1};
+  small_answer answer;
+  try {
+    answer = around_.fetch(request);
+  } catch (const io_error&) {
+    return std::nullopt;   // this is not an instance
+  }
+  if (answer.status != 200) return std::nullopt;
+  const std::string token(trimmed(answer.body));
+  if (token.empty() || token.find_first_of("\r\n") != std::string::npos) return std::nullopt;
+  small_request next{.url = roles, .headers = {{"X-aws-ec2-metadata-token", token}}, .seconds = 5};
+  answer = around_.fetch(next);
+  if (answer.status == 404) return std::nullopt;   // an instance without a role
+  if (answer.status != 200) fail_status("the instance's metadata", answer.status);
+  next.url += uri_encoded(trimmed(answer.body.substr(0, answer.body.find('\n'))), slash::encoded);
+  return from_json(answer_of(next, "the instance's metadata"), "the instance's metadata");
+}
+
+MILLRACE_INLINE std::string credential_sources::profile_value(const std::string& name) {
+  load_profiles();
+  return value_in(profile_, name);
+}
+
+MILLRACE_INLINE std::string credential_sources::service_endpoint() {
+  load_profiles();
+  const std::string services = value_in(profile_, "services");
+  return services.empty() ? std::string() : config_.value("services " + services, "s3.endpoint_url");
+}
+
+MILLRACE_INLINE std::string credential_sources::blank_file() {
+  load_profiles();
+  return blank_;
+}
+
+MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int status) {
+  throw io_error(who + " gives no keys: got status " + std::to_string(status) + ", expected 200",
+                 "Check the role of this machine", {.stage = "remote"});
+}
+
+MILLRACE_INLINE found_keys credential_sources::whole(found_keys found) {
+  if (found.keys.access_key_id.empty() || found.keys.secret_access_key.empty())
+    throw setup_error("half of a key is missing: " + found.origin + " has a " +
+                          (found.keys.access_key_id.empty() ? "secret access key without its id"
+                                                            : "key id without its secret access key"),
+                      "Give both, or neither", {.stage = "remote"});
+  return found;
+}
+
+MILLRACE_INLINE void credential_sources::load_profiles() {
+  if (loaded_) return;
+  loaded_ = true;
+  const auto load = [&](const char* variable, const char* usual, std::string& path) {
+    path = around_.variable(variable);
+    if (path.empty()) path = around_.variable("HOME") + usual;
+    const auto text = around_.read_file(path);
+    if (text && trimmed(*text).empty()) blank_ = path;
+    return profile_file::parse(text ? *text : std::string(), path);
+  };
+  credentials_ = load("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials", credentials_path_);
+  config_ = load("AWS_CONFIG_FILE", "/.aws/config", config_path_);
+}
+
+MILLRACE_INLINE std::string credential_sources::value_in(const std::string& profile, const std::string& name) const {
+  if (const std::string value = credentials_.value(profile, name); !value.empty()) return value;
+  if (const std::string value = config_.value("profile " + profile, name); !value.empty()) return value;
+  return profile == "default" ? config_.value(profile, name) : std::string();
+}
+
+MILLRACE_INLINE std::string credential_sources::file_of_token(const std::string& path) const {
+  auto text = around_.read_file(path);
+  if (!text || trimmed(*text).empty())
+    throw io_error("the token file " + printable(path) + " cannot be read, or it is empty",
+                   "Look whether the file is there, and who may read it", {.stage = "remote"});
+  return *text;
+}
+
+MILLRACE_INLINE std::string credential_sources::answer_of(const small_request& request, const std::string& who) const {
+  small_answer answer = around_.fetch(request);
+  if (answer.status != 200) fail_status(who, answer.status);
+  return std::move(answer.body);
+}
+
+MILLRACE_INLINE found_keys credential_sources::from_json(const std::string& body, const std::string& who) {
+  found_keys found{.keys = {}, .origin = who};
+  std::string expiration;
+  try {
+    json_objects(body, who).for_each([&](const auto& members) {
+      for (const auto& m : members) {
+        if (m.key == "AccessKeyId") found.keys.access_key_id = m.text;
+        else if (m.key == "SecretAccessKey") found.keys.secret_access_key = m.text;
+        else if (m.key == "Token") found.keys.session_token = m.text;
+        else if (m.key == "Expiration") expiration = m.text;
+      }
+    });
+  } catch (const data_error&) {
+    throw io_error(who + " gives no keys: its answer cannot be read as JSON", "Check the role of this machine",
+                   {.stage = "remote"});
+  }
+  return keys_of_answer(std::move(found), expiration);
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const std::string& profile, int depth) {
+  constexpr int max_depth = 5;
+  const std::string origin = "the profile " + printable('"' + profile + '"');
+  const auto value = [&](const char* name) { return value_in(profile, name); };
+  const std::string role = value("role_arn"), source = value("source_profile"), place = value("credential_source");
+  if (depth > max_depth)
+    throw setup_error("profiles go in circles: " + origin + " is the sixth that source_profile leads to",
+                      "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
+  if (!role.empty() && (!source.empty() || !place.empty())) {
+    if (!value("mfa_serial").empty())
+      throw setup_error(origin + " asks for a code of a device (mfa_serial), which Millrace does not", export_hint,
+                        {.stage = "remote"});
+    const auto keys = !place.empty() ? from_place(place, origin)
+                      : source == profile ? static_keys(profile, origin) : from_profile(source, depth + 1);
+    if (!keys)
+      throw setup_error(origin + " assumes a role with keys that are missing: expected some from " +
+                            printable(place.empty() ? "the profile \"" + source + '"' : place),
+                        "Correct source_profile or credential_source", {.stage = "remote"});
+    return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
+                         .origin = origin}, keys->keys);
+  }
+  if (auto found = static_keys(profile, origin)) return found;
+  if (const std::string file = value("web_identity_token_file"); !file.empty() && !role.empty())
+    return sts().assume_by_token({.role = role, .session = value("role_session_name"), .origin = origin},
+                                 trimmed(file_of_token(file)));
+  for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
+    if (!value(other).empty()) unread_ = other;
+  if ((is_named_ || depth > 0) && !unread_.empty())
+    throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not follow", export_hint,
+                      {.stage = "remote"});
+  return std::nullopt;
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::static_keys(const std::string& profile,
+                                                                          const std::string& origin) const {
+  signing_keys keys{.access_key_id = value_in(profile, "aws_access_key_id"),
+                    .secret_access_key = value_in(profile, "aws_secret_access_key"),
+                    .session_token = value_in(profile, "aws_session_token")};
+  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
+  return whole({.keys = std::move(keys), .origin = origin});
+}
+
+MILLRACE_INLINE std::optional<found_keys> credential_sources::from_place(const std::string& place,
+                                                                         const std::string& origin) const {
+  if (place == "Environment") return from_environment();
+  if (place == "EcsContainer") return from_container();
+  if (place == "Ec2InstanceMetadata") return from_instance();
+  throw setup_error("the credential_source of " + origin + " is wrong: got " + printable(place) +
+                        ", expected Environment, EcsContainer or Ec2InstanceMetadata",
+                    "Correct " + printable(config_path_), {.stage = "remote"});
+}
+
+MILLRACE_INLINE bool credential_sources::may_have_token(std::string_view url) {
+  const url_parts parts(url);
+  if (parts.scheme == "https") return true;
+  std::string_view host = parts.host;
+  if (parts.scheme != "http" || host.find('@') != std::string_view::npos) return false;
+  if (host.starts_with('[')) host = host.substr(1, host.find(']') - 1);
+  else host = host.substr(0, host.find(':'));
+  const bool loopback = host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return loopback || host == "localhost" || host == "::1" || host == "169.254.170.2" || host == "169.254.170.23" ||
+         host == "fd00:ec2::23";
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,112 @@
+// Defines what gs_access.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/store/gs_access.hpp>
+
+#include <millrace/adapt/remote/store/google_key_file.hpp>
+#include <millrace/adapt/remote/store/s3_access.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/base/json_objects.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE addressed_request gs_access::address(std::string_view method, const object_url& object,
+                                                     std::string_view query) {
+  addressed_request made{.region = "auto"};
+  made.url = endpoint() + '/' + object.bucket + '/' + uri_encoded(object.key, slash::kept);
+  if (!query.empty()) made.url.append("?").append(query);
+  if (options_.anonymous || is_emulated()) return made;
+  found_keys found = keys_.get();
+  made.keys = std::move(found.keys);
+  made.origin = std::move(found.origin);
+  if (made.keys.access_key_id.empty())
+    made.headers.emplace_back("Authorization", "Bearer " + made.keys.session_token);
+  else
+    made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
+        {.method = method, .url = made.url}, around_.now_seconds());
+  return made;
+}
+
+MILLRACE_INLINE remedy gs_access::heal(const object_url&, const addressed_request& sent, const store_answer& said) {
+  if (sent.origin.empty() || !said.is_about_keys()) return {};
+  return keys_.refused(sent.keys);
+}
+
+MILLRACE_INLINE bool gs_access::is_emulated() const {
+  return options_.endpoint.empty() && !options_.bearer_token && !options_.hmac_key &&
+         !around_.variable("STORAGE_EMULATOR_HOST").empty();
+}
+
+MILLRACE_INLINE std::string gs_access::endpoint() const {
+  std::string given = options_.endpoint;
+  if (given.empty()) given = around_.variable("STORAGE_EMULATOR_HOST");
+  if (given.empty()) return "https://storage.googleapis.com";
+  if (given.find("://") == std::string::npos) given = "http://" + given;
+  return checked_endpoint(given, "gs_options::endpoint or STORAGE_EMULATOR_HOST");
+}
+
+MILLRACE_INLINE found_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
+  if (token.empty() || token.find_first_of(" \r\n") != std::string::npos)
+    throw setup_error(std::string(origin) + " gives a wrong bearer token: expected one word",
+                      "Give it without blanks", {.stage = "remote"});
+  return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
+}
+
+MILLRACE_INLINE found_keys gs_access::fixed(found_keys found) {
+  found.is_fixed = true;
+  return found;
+}
+
+MILLRACE_INLINE found_keys gs_access::find_keys() const {
+  // A user's token is asked for each minute: only the user knows when it expires.
+  if (options_.bearer_token)
+    return of_token(options_.bearer_token(), around_.now_seconds() + key_provider::pause_seconds,
+                    "gs_options::bearer_token");
+  if (options_.hmac_key) return keys_of_user(options_.hmac_key(), "gs_options::hmac_key");
+  if (std::string token = around_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
+    return fixed(of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN"));
+  signing_keys keys{.access_key_id = around_.variable("GS_ACCESS_KEY_ID"),
+                    .secret_access_key = around_.variable("GS_SECRET_ACCESS_KEY")};
+  if (!keys.access_key_id.empty() && !keys.secret_access_key.empty())
+    return {.keys = std::move(keys), .origin = "the environment", .is_fixed = true};
+  if (auto found = google_key_file(around_).token()) return *found;
+  if (auto found = from_instance()) return *found;
+  throw no_keys_error(
+      "keys for gs:// names are missing: neither the environment has some (GOOGLE_OAUTH_ACCESS_TOKEN, or "
+      "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), nor a key file of gcloud, nor the instance",
+      "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::anonymous for a public bucket",
+      {.stage = "remote"});
+}
+
+MILLRACE_INLINE std::optional<found_keys> gs_access::from_instance() const {
+  constexpr const char* who = "the instance's metadata";
+  std::string host = around_.variable("GCE_METADATA_HOST");
+  if (host.empty()) host = "169.254.169.254";
+  small_answer answer;
+  try {
+    answer = around_.fetch({.url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
+                            .headers = {{"Metadata-Flavor", "Google"}}, .seconds = 1, .attempts = 1});
+  } catch (const io_error&) {
+    return std::nullopt;   // this is not an instance
+  }
+  // Other clouds have other servers at this address.
+  if (answer.status != 200 || header_value(answer.headers, "Metadata-Flavor") != "Google") return std::nullopt;
+  std::string token;
+  std::uint64_t lasts = 0;
+  try {
+    json_objects(answer.body, who).for_each([&](const auto& members) {
+      for (const auto& m : members) {
+        if (m.key == "access_token") token = m.text;
+        else if (m.key == "expires_in") lasts = m.number.value_or(0);
+      }
+    });
+  } catch (const data_error&) {
+    token.clear();
+  }
+  if (token.empty() || lasts == 0 || lasts > 1'000'000)
+    throw io_error(std::string(who) + " gives no token: its answer cannot be read",
+                   "Check the service account of this instance", {.stage = "remote"});
+  return of_token(std::move(token), around_.now_seconds() + static_cast<std::int64_t>(lasts), who);
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,178 @@
+// Defines what key_provider.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/store/key_provider.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE found_keys key_provider::get() {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now = settings_.now_seconds();
+  const bool is_good = found_ && now < found_->keys.expires_seconds;
+  if (is_good && !trouble_ && (now < found_->keys.expires_seconds - margin_seconds || now < next_try_))
+    return *found_;
+  if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
+  if (trouble_ && now < trouble_->next_look) {
+    if (is_good) return *found_;   // the server may accept them again
+    give_up_or_wait(now);
+  }
+  if (is_good && !trouble_) {
+    next_try_ = now + pause_seconds;
+    try {
+      found_ = find_();
+    } catch (const std::exception&) {
+      // They are good for some minutes more.
+    }
+    return *found_;
+  }
+  if (!trouble_) {
+    try {
+      return take(find_(), now);
+    } catch (const no_keys_error&) {
+      if (!accepted_) throw;
+      begin_trouble(now);
+      note_failure(now);
+    } catch (const std::exception&) {
+      begin_trouble(now);
+      note_failure(now);
+    }
+  } else {
+    look(now);
+  }
+  if (found_ && now < found_->keys.expires_seconds) return *found_;
+  give_up_or_wait(now);
+}
+
+MILLRACE_INLINE void key_provider::accepted(const signing_keys& keys) {
+  const std::lock_guard lock(mutex_);
+  if (!has_same(keys)) return;
+  accepted_ = true;
+  trouble_.reset();
+}
+
+MILLRACE_INLINE remedy key_provider::refused(const signing_keys& keys) {
+  const std::lock_guard lock(mutex_);
+  if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
+  const std::int64_t now = settings_.now_seconds();
+  if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
+  if (!trouble_) begin_trouble(now);
+  trouble_->last_seconds = now;
+  if (now >= trouble_->next_look) look(now);
+  if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
+  if (is_over(now)) return {.tried = tried(now)};
+  return {.what = remedy::kind::later, .pause_seconds = pause(now)};
+}
+
+MILLRACE_INLINE void key_provider::look_up_failed() {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now = settings_.now_seconds();
+  if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
+  if (!trouble_) begin_trouble(now);
+  if (now >= trouble_->next_look) note_failure(now);
+  give_up_or_wait(now);
+}
+
+MILLRACE_INLINE bool key_provider::has_same(signing_keys keys) const {
+  if (found_) keys.expires_seconds = found_->keys.expires_seconds;
+  return found_ && found_->keys == keys;
+}
+
+MILLRACE_INLINE found_keys key_provider::take(found_keys found, std::int64_t now) {
+  if (found.keys.expires_seconds <= now)
+    throw io_error(found.origin + " gives keys that expired " + std::to_string(now - found.keys.expires_seconds) +
+                       " s ago", "Renew the keys, and check this machine's clock", {.stage = "remote"});
+  found_ = std::move(found);
+  next_try_ = now + pause_seconds;
+  return *found_;
+}
+
+MILLRACE_INLINE void key_provider::count_look(std::int64_t now) noexcept {
+  trouble_->last_seconds = now;
+  const std::int64_t doubled = std::int64_t{1} << std::min(trouble_->looks, 10);
+  trouble_->next_look = now + std::min(std::int64_t{longest_pause_seconds}, doubled);
+  ++trouble_->looks;
+}
+
+MILLRACE_INLINE void key_provider::look(std::int64_t now) {
+  try {
+    take(find_(), now);
+    trouble_->failure = nullptr;
+    count_look(now);
+  } catch (const std::exception&) {
+    note_failure(now);
+  }
+}
+
+MILLRACE_INLINE void key_provider::note_failure(std::int64_t now) {
+  trouble_->failure = std::current_exception();
+  count_look(now);
+}
+
+MILLRACE_INLINE double key_provider::allowed_seconds() const noexcept {
+  const double retry_seconds = settings_.patience.retry_seconds;
+  if (accepted_) return retry_seconds;
+  return found_ && found_->is_fixed ? 0 : std::min<double>(unproven_seconds, retry_seconds);
+}
+
+MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
+  const double left = allowed_seconds() - static_cast<double>(now - trouble_->since_seconds);
+  if (settings_.patience.tell && now >= next_report_) {
+    next_report_ = now + pause_seconds;
+    char seconds[40];
+    std::snprintf(seconds, sizeof seconds, "%.0f s", left);
+    std::string line = found_ ? "the server refuses the keys of " + found_->origin : "keys cannot be read";
+    try {
+      if (trouble_->failure) std::rethrow_exception(trouble_->failure);
+    } catch (const error& e) {
+      line += ": " + e.message();
+    } catch (const std::exception&) {
+      line += ", and the callable for others throws";
+    }
+    settings_.patience.tell(line + ". They are looked for again for up to " + seconds);
+  }
+  return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_look - now)));
+}
+
+MILLRACE_INLINE void key_provider::give_up_or_wait(std::int64_t now) {
+  if (!is_over(now)) throw keys_pending(pause(now));
+  const std::string more = count_text(now);
+  const auto again = [&](auto copy) {
+    copy.add(more);
+    throw copy;
+  };
+  try {
+    std::rethrow_exception(trouble_->failure);
+  } catch (const no_keys_error& e) {
+    again(e);
+  } catch (const setup_error& e) {
+    again(e);
+  } catch (const io_error& e) {
+    again(e);
+  }
+  std::terminate();   // not reached: each branch above throws
+}
+
+MILLRACE_INLINE std::string key_provider::count_text(std::int64_t now) const {
+  char text[100];
+  std::snprintf(text, sizeof text, "; looked for %s keys %d %s in %lld s", accepted_ || found_ ? "other" : "the",
+                trouble_->looks, trouble_->looks == 1 ? "time" : "times",
+                static_cast<long long>(now - trouble_->since_seconds));
+  return text;
+}
+
+MILLRACE_INLINE std::string key_provider::tried(std::int64_t now) const {
+  std::string text = count_text(now);
+  try {
+    if (trouble_->failure) std::rethrow_exception(trouble_->failure);
+  } catch (const error& e) {
+    text += ", and the last look-up failed: " + e.message();
+  } catch (const std::exception&) {
+    text += ", and the last look-up failed";
+  }
+  return text;
+}
+
+}}}  // namespace millrace::detail

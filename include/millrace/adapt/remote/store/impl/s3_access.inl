@@ -1,0 +1,138 @@
+// Defines what s3_access.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/store/s3_access.hpp>
+
+#include <millrace/adapt/remote/store/credential_sources.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* option) {
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  const url_parts parts(endpoint);
+  if ((parts.scheme != "http" && parts.scheme != "https") || parts.host.empty() || !parts.query.empty() ||
+      parts.host.find_first_of(" @\\") != std::string_view::npos)
+    throw setup_error("the endpoint is wrong: got " +
+                          (parts.host.find('@') != std::string_view::npos ? "a URL with a password"
+                                                                          : printable(endpoint)) +
+                          ", expected http:// or https://, a host and perhaps a port",
+                      std::string("Correct ") + option, {.stage = "remote"});
+  return endpoint;
+}
+
+MILLRACE_INLINE found_keys keys_of_user(const s3_credentials& given, const char* option) {
+  if (given.access_key_id.empty() || given.secret_access_key.empty())
+    throw setup_error(std::string(option) + " returned no keys", "Return a key id and its secret", {.stage = "remote"});
+  return {.keys = {.access_key_id = given.access_key_id, .secret_access_key = given.secret_access_key,
+                   .session_token = given.session_token, .expires_seconds = given.expires_seconds},
+          .origin = option};
+}
+
+MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, const object_url& object,
+                                                     std::string_view query) {
+  std::optional<found_keys> found;
+  const settings s = settled_with(found);
+  addressed_request made{.region = region_of(object.bucket, s)};
+  made.url = base_of(object.bucket, made.region, s) + uri_encoded(object.key, slash::kept);
+  if (!query.empty()) made.url.append("?").append(query);
+  header_list own;
+  if (options_.requester_pays) own.emplace_back("x-amz-request-payer", "requester");
+  if (found) {
+    made.keys = std::move(found->keys);
+    made.origin = std::move(found->origin);
+    made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
+        {.method = method, .url = made.url, .headers = own}, around_.now_seconds());
+  }
+  made.headers.insert(made.headers.end(), own.begin(), own.end());
+  return made;
+}
+
+MILLRACE_INLINE remedy s3_access::heal(const object_url& object, const addressed_request& sent,
+                                       const store_answer& said) {
+  // A region becomes a part of the host that the next request goes to.
+  if (is_region(said.region) && said.region != sent.region) {
+    const std::lock_guard lock(mutex_);
+    regions_[object.bucket] = said.region;
+    return {.what = remedy::kind::at_once};
+  }
+  if (sent.origin.empty() || !said.is_about_keys()) return {};
+  return keys_.refused(sent.keys);
+}
+
+MILLRACE_INLINE s3_access::settings s3_access::settled_with(std::optional<found_keys>& found) {
+  try {
+    settings s = settled();
+    if (s.anonymous) return s;
+    found = keys_.get();
+    const std::lock_guard lock(mutex_);
+    had_keys_ = true;
+    return settings_.ready ? settings_ : s;
+  } catch (const profile_error&) {
+    keys_.look_up_failed();
+  } catch (const std::exception&) {
+    const std::lock_guard lock(mutex_);
+    if (!had_keys_) settings_.ready = false;   // the region may be in the file that is not complete, too
+    throw;
+  }
+}
+
+MILLRACE_INLINE s3_access::settings s3_access::settled() {
+  const std::lock_guard lock(mutex_);
+  if (settings_.ready) return settings_;
+  settings s;
+  credential_sources sources(around_, {.profile = options_.profile});
+  s.anonymous = options_.anonymous || (!options_.credentials && around_.is_on("AWS_NO_SIGN_REQUEST"));
+  s.region = first_of(options_.region, around_.variable("AWS_REGION"), around_.variable("AWS_DEFAULT_REGION"));
+  if (s.region.empty()) s.region = sources.profile_value("region");
+  if (s.region.empty()) s.region = "us-east-1";
+  if (!is_region(s.region))
+    throw setup_error("the region is wrong: got " + printable('"' + s.region + '"') + ", expected one as us-east-1",
+                      "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
+  s.endpoint = options_.endpoint;
+  if (s.endpoint.empty() && !around_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
+    s.endpoint = first_of(around_.variable("AWS_ENDPOINT_URL_S3"), around_.variable("AWS_ENDPOINT_URL"),
+                          first_of(sources.service_endpoint(), sources.profile_value("endpoint_url"), {}));
+  if (!s.endpoint.empty())
+    s.endpoint = checked_endpoint(s.endpoint, "s3_options::endpoint, AWS_ENDPOINT_URL or the profile's endpoint_url");
+  s.ready = true;
+  return settings_ = s;
+}
+
+MILLRACE_INLINE std::string s3_access::region_of(const std::string& bucket, const settings& s) {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(bucket);
+  return found == regions_.end() ? s.region : found->second;
+}
+
+MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const std::string& region,
+                                               const settings& s) const {
+  const bool own = s.endpoint.empty();
+  const char* const amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
+  const std::string endpoint = own ? "https://s3." + region + amazon : s.endpoint;
+  // A certificate for *.s3.REGION.amazonaws.com holds for one label, and hosts have no capitals.
+  const bool is_label = bucket.find_first_not_of(label_characters) == std::string::npos && bucket.size() <= 63;
+  if (options_.path_style.value_or(!own || !is_label)) return endpoint + '/' + bucket + '/';
+  const std::size_t host = endpoint.find("://") + 3;
+  return endpoint.substr(0, host) + bucket + '.' + endpoint.substr(host) + '/';
+}
+
+MILLRACE_INLINE found_keys s3_access::find_keys() {
+  if (options_.credentials) return keys_of_user(options_.credentials(), "s3_options::credentials");
+  // Each time anew: files of profiles and tokens are rewritten while a run goes on.
+  credential_sources sources(around_, {.profile = options_.profile, .region = settled().region});
+  if (auto found = sources.find()) return *found;
+  if (const std::string blank = sources.blank_file(); !blank.empty())
+    throw setup_error("the profile file " + printable(blank) + " is empty", "Write the keys into it",
+                      {.stage = "remote"});
+  const bool unread = !sources.unread().empty();
+  throw no_keys_error(
+      "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor the profile" +
+          (unread ? ", whose " + sources.unread() + " Millrace does not follow" : std::string()) +
+          ", a web identity, a container or the instance",
+      unread ? credential_sources::export_hint
+             : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",
+      {.stage = "remote"});
+}
+
+}}}  // namespace millrace::detail

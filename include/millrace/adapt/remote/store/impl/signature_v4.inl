@@ -1,0 +1,111 @@
+// Defines what signature_v4.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+
+#include <millrace/adapt/remote/store/sha256.hpp>
+#include <millrace/adapt/remote/store/utc_time.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE url_parts::url_parts(std::string_view url) {
+  if (const std::size_t colon = url.find("://"); colon != std::string_view::npos) {
+    scheme = url.substr(0, colon);
+    url.remove_prefix(colon + 3);
+  }
+  url = url.substr(0, url.find('#'));
+  if (const std::size_t mark = url.find('?'); mark != std::string_view::npos) {
+    query = url.substr(mark + 1);
+    url = url.substr(0, mark);
+  }
+  const std::size_t slash = std::min(url.find('/'), url.size());
+  host = url.substr(0, slash);
+  path = slash < url.size() ? url.substr(slash) : std::string_view("/");
+}
+
+MILLRACE_INLINE std::string_view url_parts::host_header() const noexcept {
+  const std::string_view usual = scheme == "https" ? ":443" : ":80";
+  return host.ends_with(usual) ? host.substr(0, host.size() - usual.size()) : host;
+}
+
+MILLRACE_INLINE header_list signature_v4::headers(const signable_request& request, std::int64_t now_seconds) const {
+  const std::string time = basic_utc(now_seconds);
+  header_list added;
+  if (sends_payload_hash) added.emplace_back("x-amz-content-sha256", payload_hash);
+  added.emplace_back("x-amz-date", time);
+  if (!credentials.session_token.empty()) added.emplace_back("x-amz-security-token", credentials.session_token);
+  header_list all = request.headers;
+  all.emplace_back("host", url_parts(request.url).host_header());
+  all.insert(all.end(), added.begin(), added.end());
+  std::string names;
+  const std::string canonical = canonical_request(request, std::move(all), names);
+  const std::string scope = time.substr(0, 8) + '/' + region + '/' + service + "/aws4_request";
+  const std::string to_sign = "AWS4-HMAC-SHA256\n" + time + '\n' + scope + '\n' + hex_text(sha256(canonical));
+  added.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=" + credentials.access_key_id + '/' + scope +
+                                          ", SignedHeaders=" + names + ", Signature=" +
+                                          hex_text(hmac_sha256(key_of(time.substr(0, 8)), to_sign)));
+  return added;
+}
+
+MILLRACE_INLINE std::string signature_v4::canonical_request(const signable_request& request, header_list headers,
+                                                            std::string& names) const {
+  const url_parts url(request.url);
+  std::string text = std::string(request.method) + '\n' + std::string(url.path) + '\n' + sorted_query(url.query);
+  text += '\n';
+  for (auto& [name, value] : headers) {
+    name = ascii_lower(name);
+    value = single_spaced(value);
+  }
+  // Values of one name stay in their order.
+  std::stable_sort(headers.begin(), headers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  names.clear();
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const auto& [name, value] = headers[i];
+    if (i > 0 && headers[i - 1].first == name) {
+      text.back() = ',';
+    } else {
+      names += (names.empty() ? "" : ";") + name;
+      text += name + ':';
+    }
+    text += value + '\n';
+  }
+  return text + '\n' + names + '\n' + payload_hash;
+}
+
+MILLRACE_INLINE std::string signature_v4::sorted_query(std::string_view query) {
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    if (!pair.empty())
+      pairs.emplace_back(pair.substr(0, equals), equals < pair.size() ? pair.substr(equals + 1) : std::string_view());
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  std::sort(pairs.begin(), pairs.end());
+  std::string text;
+  for (const auto& [name, value] : pairs)
+    text.append(text.empty() ? "" : "&").append(name).append("=").append(value);
+  return text;
+}
+
+MILLRACE_INLINE std::string signature_v4::single_spaced(std::string_view value) {
+  std::string text;
+  for (const char c : trimmed(value)) {
+    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (!blank) text += c;
+    else if (text.back() != ' ') text += ' ';
+  }
+  return text;
+}
+
+MILLRACE_INLINE std::string signature_v4::key_of(std::string_view day) const {
+  return hmac_sha256(hmac_sha256(hmac_sha256(hmac_sha256("AWS4" + credentials.secret_access_key, day), region),
+                                 service), "aws4_request");
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,125 @@
+// Defines what request_addresses.hpp declares.
+#pragma once
+
+#include <millrace/adapt/remote/transfer/request_addresses.hpp>
+
+#include <millrace/adapt/remote/store/curl_fetch.hpp>
+
+#include <cstdio>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::string without_secrets(std::string_view name) {
+  if (!is_web_name(name)) return std::string(name);
+  const url_parts parts(name);
+  const std::size_t at = parts.host.rfind('@');
+  std::string plain = std::string(parts.scheme) + "://" +
+                      std::string(at == std::string_view::npos ? parts.host : parts.host.substr(at + 1)) +
+                      std::string(parts.path);
+  return parts.query.empty() ? plain : plain + "?...";
+}
+
+/// Returns the URL as it can be sent: without a fragment, and with blanks and bytes beyond ASCII encoded.
+MILLRACE_INLINE std::string sendable_url(std::string_view name) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string url;
+  for (const char c : name.substr(0, name.find('#'))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f) url += c;
+    else url.append({'%', digits[byte >> 4], digits[byte & 15]});
+  }
+  return url;
+}
+
+MILLRACE_INLINE request_addresses::request_addresses(const remote_options& o)
+    : headers_(o.headers), asks_for_headers_(o.current_headers != nullptr),
+      stores_({.s3 = o.s3, .gs = o.gs, .patience = patience_of(o)},
+              process_surroundings(curl_fetch({.ca_file = o.ca_file}))),
+      web_keys_([ask = o.current_headers] { return keys_of_web(ask()); },
+                {.now_seconds = process_surroundings({}).now_seconds, .patience = patience_of(o)}) {}
+
+MILLRACE_INLINE addressed_request request_addresses::address(const std::string& name) {
+  if (is_object_url(name)) return stores_.address("GET", name);
+  if (!is_web_name(name))
+    throw setup_error("mr::remote() has no such kind of name: got " + printable(name) +
+                          ", expected http://, https://, s3:// or gs://",
+                      "Correct the name, or leave out .storage for local files",
+                      {.stage = "remote", .shard = name});
+  addressed_request made{.url = sendable_url(name), .headers = headers_};
+  if (!asks_for_headers_) return made;
+  found_keys found = web_keys_.get();
+  made.headers.insert(made.headers.end(), found.keys.headers.begin(), found.keys.headers.end());
+  made.keys = std::move(found.keys);
+  made.origin = std::move(found.origin);
+  return made;
+}
+
+MILLRACE_INLINE addressed_request request_addresses::redirected(const std::string& name, const std::string& target) {
+  addressed_request sent = address(name);
+  // Headers are for the name's own host.
+  if (url_parts(sent.url).host != url_parts(target).host) sent.headers.clear();
+  sent.url = target;
+  return sent;
+}
+
+MILLRACE_INLINE void request_addresses::accepted(const std::string& name, const addressed_request& sent) {
+  if (is_object_url(name)) return stores_.accepted(name, sent);
+  if (!sent.origin.empty()) web_keys_.accepted(sent.keys);
+}
+
+MILLRACE_INLINE remedy request_addresses::heal(const std::string& name, const addressed_request& sent,
+                                               const small_answer& answer) {
+  if (is_object_url(name)) return stores_.heal(name, sent, answer);
+  if (sent.origin.empty() || (answer.status != 401 && answer.status != 403)) return {};
+  return web_keys_.refused(sent.keys);
+}
+
+MILLRACE_INLINE io_error request_addresses::failure(const std::string& name, const addressed_request& sent,
+                                                    const small_answer& answer, const std::string& tried) const {
+  if (is_object_url(name)) return stores_.failure(name, sent, answer, tried);
+  const std::string hint = answer.status == 401 || answer.status == 403
+                               ? "Send what the server asks for with remote_options::headers, or ::current_headers "
+                                 "for a token that expires"
+                               : "Open the address in a browser, or with curl -I";
+  return {"the server refuses a request: got status " + std::to_string(answer.status) + words_of(answer) +
+              ", expected 206" + tried,
+          hint, {.stage = "remote", .shard = without_secrets(name)}};
+}
+
+MILLRACE_INLINE std::string request_addresses::words_of(const small_answer& answer) {
+  const store_answer said = read_store_answer(answer);
+  if (!said.code.empty())
+    return " (" + printable(said.code + (said.sentence.empty() ? "" : ": " + said.sentence), 300) + ")";
+  // Pages in HTML say less than the status.
+  const std::string kind = ascii_lower(header_value(answer.headers, "content-type"));
+  const std::string_view text = trimmed(answer.body);
+  if (text.empty() || text[0] == '<' || !(kind.starts_with("text/plain") || kind.find("json") != std::string::npos))
+    return {};
+  return " (" + printable(text.substr(0, text.find('\n')), 200) + ")";
+}
+
+MILLRACE_INLINE std::vector<std::string> request_addresses::list(const std::string& prefix) {
+  if (!is_object_url(prefix))
+    throw setup_error("web servers cannot list their files: got " + printable(without_secrets(prefix)),
+                      "Write the names with braces, like train-{000..146}.tar", {.stage = "remote"});
+  return stores_.list(prefix);
+}
+
+MILLRACE_INLINE key_patience request_addresses::patience_of(const remote_options& o) {
+  return {.retry_seconds = o.retry.attempts > 1 ? o.retry.seconds : 0,
+          .tell = [tell = o.tell](const std::string& line) {
+            if (tell) tell(line);
+            else std::fprintf(stderr, "millrace: %s\n", line.c_str());
+          }};
+}
+
+MILLRACE_INLINE found_keys request_addresses::keys_of_web(header_list headers) {
+  for (const auto& [name, value] : headers)
+    if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
+      throw setup_error("remote_options::current_headers returned a wrong header: expected a name, and one line",
+                        "Return it without ends of lines", {.stage = "remote"});
+  return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
+}
+
+}}}  // namespace millrace::detail

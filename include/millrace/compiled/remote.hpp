@@ -1,0 +1,27 @@
+// Defines what adapt/remote.hpp and the other headers of adapt/remote declare when MILLRACE_COMPILED is set.
+//
+//   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+//
+// A half of the library millrace-compiled-remote: remote.cpp includes it. Needs libcurl and stores.cpp.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#ifndef MILLRACE_COMPILED
+#error "millrace/compiled/remote.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
+#endif
+
+#include <millrace/adapt/remote/store/impl/curl_fetch.inl>
+#include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
+#include <millrace/adapt/remote/transfer/impl/fetch_errors.inl>
+#include <millrace/adapt/remote/transfer/impl/fetch_window.inl>
+#include <millrace/adapt/remote/transfer/impl/part_memory.inl>
+#include <millrace/adapt/remote/transfer/impl/range_answer.inl>
+#include <millrace/adapt/remote/transfer/impl/range_fetch.inl>
+#include <millrace/adapt/remote/transfer/impl/remote_figures.inl>
+#include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
+#include <millrace/adapt/remote/transfer/impl/retry_rule.inl>
+#include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>
+#include <millrace/adapt/remote/transfer/impl/transfer_log.inl>
+#include <millrace/adapt/remote/impl/remote_file.inl>
+#include <millrace/adapt/impl/remote.inl>

@@ -1,0 +1,2 @@
+// A half of the library millrace-compiled-remote: c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+#include <millrace/compiled/stores.hpp>

@@ -1,0 +1,31 @@
+// Defines what the headers of adapt/remote/store declare when MILLRACE_COMPILED is set, except curl_fetch.hpp.
+//
+//   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+//
+// A half of the library millrace-compiled-remote: stores.cpp includes it. Needs libcrypto, and not libcurl.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#ifndef MILLRACE_COMPILED
+#error "millrace/compiled/stores.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
+#endif
+
+#include <millrace/adapt/remote/store/impl/ask_store.inl>
+#include <millrace/adapt/remote/store/impl/credential_sources.inl>
+#include <millrace/adapt/remote/store/impl/google_key_file.inl>
+#include <millrace/adapt/remote/store/impl/gs_access.inl>
+#include <millrace/adapt/remote/store/impl/key_provider.inl>
+#include <millrace/adapt/remote/store/impl/object_listing.inl>
+#include <millrace/adapt/remote/store/impl/object_stores.inl>
+#include <millrace/adapt/remote/store/impl/object_url.inl>
+#include <millrace/adapt/remote/store/impl/profile_file.inl>
+#include <millrace/adapt/remote/store/impl/s3_access.inl>
+#include <millrace/adapt/remote/store/impl/security_token_service.inl>
+#include <millrace/adapt/remote/store/impl/sha256.inl>
+#include <millrace/adapt/remote/store/impl/signature_v4.inl>
+#include <millrace/adapt/remote/store/impl/store_answer.inl>
+#include <millrace/adapt/remote/store/impl/surroundings.inl>
+#include <millrace/adapt/remote/store/impl/uri_encoding.inl>
+#include <millrace/adapt/remote/store/impl/utc_time.inl>
+#include <millrace/adapt/remote/store/impl/xml_reader.inl>
