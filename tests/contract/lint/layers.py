@@ -118,12 +118,18 @@ def folder_size(tree):
 
 
 def map_of_folders(tree):
-    """The README of the headers lists every folder and every umbrella, and nothing else."""
+    """The README of the headers lists every folder, every umbrella and the headers of each folder, and nothing else."""
     path = "include/millrace/README.md"
     rows = re.findall(r"^\|(?: [\w-]+ \|)? `([\w./]+)`(?: \*)? \|", tree.sources.get(path, ""), re.MULTILINE)
     wanted = {folder_of(header) for header in tree.headers} - {""} | {h for h in tree.headers if "/" not in h}
     for name in sorted(wanted.symmetric_difference(rows)):
         yield path, 1, f"{name} is {'not in its tables' if name in wanted else 'in its tables and does not exist'}"
+    lists = re.findall(r"^- `([\w/]+)`: ((?:.*\n)(?:  .*\n)*)", tree.sources.get(path, ""), re.MULTILINE)
+    listed = {f"{folder}/{name}" for folder, names in lists for name in re.findall(r"\w+", names)}
+    there = {re.sub(r"\.\w+$", "", header) for header in tree.headers
+             if "/" in header and not re.search(r"/impl/|\.tpl\.hpp$", header)}
+    for name in sorted(there.symmetric_difference(listed)):
+        yield path, 1, f"{name} is {'not in its lists' if name in there else 'in its lists and does not exist'}"
 
 
 def dependencies(tree):

@@ -2,6 +2,7 @@
 #
 #   python3 tests/contract/lint/lint_test.py
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -51,9 +52,11 @@ CLEAN = {
 
 FOLDERS = {path.removeprefix("include/millrace/").rpartition("/")[0].removesuffix("/impl")
            for path in CLEAN if path.startswith("include/")} - {""}
+HEADERS = [re.sub(r"^include/millrace/|\.\w+$", "", path) for path in CLEAN
+           if re.search(r"^include/millrace/\w+/.*\.hpp$", path) and not path.endswith(".tpl.hpp")]
 CLEAN["include/millrace/README.md"] = "| `millrace.hpp` | all |\n" + "".join(
-    f"| 0 | `{folder}` | code |\n" for folder in sorted(FOLDERS))
-
+    f"| 0 | `{folder}` | code |\n" for folder in sorted(FOLDERS)) + "".join(
+    f"- `{path.rpartition('/')[0]}`: {path.rpartition('/')[2]}\n" for path in HEADERS)
 
 
 def under(path, line, header=HEADER):
@@ -78,7 +81,7 @@ PLANTS = {
                under("base/three.hpp", "#include <millrace/base/one.hpp>")],
     "folder_size": [{path: text for n in range(30) for path, text in under(f"base/h{n}.hpp", "").items()}],
     "map_of_folders": [{"include/millrace/README.md": CLEAN["include/millrace/README.md"] + row} for row in (
-        "| 3 | `attic` | nothing |\n", "| `attic.hpp` | nothing |\n")] + [
+        "| 3 | `attic` | nothing |\n", "| `attic.hpp` | nothing |\n", "- `base`: gone\n")] + [
         {"include/millrace/README.md": "# Folders\n"}],
     "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("io/tar/read/j.hpp", "#include <jpeglib.h>"),
                      under("stages/t.hpp", "#include <tbb/task_arena.h>"),
