@@ -97,7 +97,7 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
   using source = detail::indexed_shards_source;
   detail::folder_rule rule = detail::shards_of_a_folder;
   rule.unreadable_at_most = options.damaged_shards_at_most;
-  const detail::listing_options listing{.rule = rule, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = rule, .at = options.storage};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 

@@ -51,8 +51,8 @@ key_list read_keys(const std::vector<std::string>& files, const storage& at = {}
 template <class Names>
 key_list keys_from(const Names& names, const keys_from_options& options = {}) {
   const bool is_pattern = std::is_convertible_v<const Names&, std::string_view>;
-  const detail::listing_options listing{.rule = detail::key_lists(options.allow_missing && is_pattern),
-                                        .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::key_lists(options.allow_missing && is_pattern),
+                                              .at = options.storage};
   return detail::read_keys(detail::list_files(names, listing), options.storage);
 }
 

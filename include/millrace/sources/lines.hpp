@@ -74,7 +74,7 @@ std::vector<std::string> list_texts(const Names& names) {
 /// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
-  const detail::listing_options listing{.rule = detail::texts_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::texts_of_a_folder, .at = options.storage};
   return detail::flow<line, detail::lines_source>{
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }

@@ -88,7 +88,7 @@ class shards_source {
 template <class Names>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
-  const detail::listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 

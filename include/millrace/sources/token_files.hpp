@@ -102,7 +102,7 @@ inline constexpr folder_rule tokens_of_a_folder{
 /// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
 template <class Names>
 auto token_files(const Names& names, const token_files_options& options = {}) {
-  const detail::listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};
   return detail::flow<packed, detail::token_files_source>{
       {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }

@@ -46,7 +46,7 @@ class case_runner {
   /// Decoded alone, and beside itself: both have to come out the same, or the refusal is 255.
   outcome all_of(const picture_case& c) {
     const detail::resize_plan plan = plan_of(c.wanted);
-    const detail::plane_box box = detail::source_box(plan, {c.wanted.image_width, c.wanted.image_height});
+    const detail::plane_box box = detail::resize_source_box(plan, {c.wanted.image_width, c.wanted.image_height});
     const mr::detail::jpeg_planes_request ask{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
                                       .bottom = box.bottom};
     const outcome alone = outcome_of(decoder_.decode(ask), plan);

@@ -85,7 +85,7 @@ class picture_renderer {
   }
 
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
-    const plane_box box = source_box(job.plan, decoded_size(job));
+    const plane_box box = resize_source_box(job.plan, decoded_size(job));
     // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
     // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,

@@ -55,7 +55,7 @@ class basic_plane_resizer {
     streams_ = job.target.cold && !job.plan.transposed && is_aligned();
   }
 
-  /// Renders the picture. The planes have to hold source_box() of the plan.
+  /// Renders the picture. The planes have to hold resize_source_box() of the plan.
   void render(const jpeg_planes& planes) {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);

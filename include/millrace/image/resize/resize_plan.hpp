@@ -119,7 +119,7 @@ struct resize_plan {
 
 // Computes which pixels of the source a plan uses, before any table of weights is made.
 //
-//   const mr::detail::plane_box box = mr::detail::source_box(plan, {.width = 500, .height = 375});
+//   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
 //   decode rows box.top .. box.bottom, columns box.left .. box.right
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
@@ -155,7 +155,7 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
 }
 
 /// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the picture.
-constexpr plane_box source_box(const resize_plan& plan, const plane_size& image) noexcept {
+constexpr plane_box resize_source_box(const resize_plan& plan, const plane_size& image) noexcept {
   const source_span across = span_of(plan.columns), down = span_of(plan.rows);
   const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };
   return {.left = before(across.begin), .top = before(down.begin),

@@ -77,7 +77,7 @@ std::vector<std::string> list_shards(std::span<const std::string> names,
 namespace detail {
 
 /// Where files are listed, and which ones of a folder count.
-struct listing_options {
+struct shard_listing_options {
   folder_rule rule = shards_of_a_folder;
   storage at{};
   std::uint64_t report_after_ns = 10'000'000'000;   ///< a listing of this length is reported on stderr
@@ -85,11 +85,11 @@ struct listing_options {
 
 /// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder
 /// without files. Does not ask whether names without a glob exist.
-std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o);
+std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
 /// Returns the files of a pattern or a list.
 template <class Names>
-std::vector<std::string> list_files(const Names& names, const listing_options& o) {
+std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
   if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
     if (!o.at.is_local()) return list_stored(std::string_view(names), o);
     return list_shards(std::string_view(names), o.rule);

@@ -67,7 +67,7 @@ mr::image render(Resizer& r, const resize_case& c, stored_planes& planes, bool f
   std::vector<std::uint8_t> memory(bytes + 2 * guard + 32, 0x5a);
   auto* data = memory.data() + guard + (32 - reinterpret_cast<std::uintptr_t>(memory.data()) % 32) % 32;
   r.start({.plan = c.plan(), .fast = fast, .target = {.data = data, .cold = c.rows % 2 == 0}});
-  const auto box = mr::detail::source_box(c.plan(), {.width = c.width, .height = c.height});
+  const auto box = mr::detail::resize_source_box(c.plan(), {.width = c.width, .height = c.height});
   const mr::crop_box needed{.left = box.left, .top = box.top, .width = box.right - box.left,
                             .height = box.bottom - box.top};
   r.render(planes.region(needed, gap_bytes));

@@ -73,7 +73,7 @@ MILLRACE_INLINE bool keep_rows(std::span<const picture_job* const> jobs, row_dec
   plane_box all{.left = size.width, .top = size.height};
   bool with_alpha = false;
   for (const picture_job* job : jobs) {
-    const plane_box box = source_box(job->plan, size);
+    const plane_box box = resize_source_box(job->plan, size);
     all = plane_box{.left = std::min(all.left, box.left), .top = std::min(all.top, box.top),
                     .right = std::max(all.right, box.right), .bottom = std::max(all.bottom, box.bottom)};
     with_alpha = with_alpha || job->alpha != alpha_use::ignored;

@@ -6,7 +6,7 @@
 // libarchive examines the first header of an archive more closely than the others. The empty member in front takes
 // that place, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512`
 // of the shard. The offset must therefore be that of a header, and not 0.
-// Errors: those of the source. Threads: one at a time. Lifetime: the borrowed source outlives the borrowed_source.
+// Errors: those of the source. Threads: one at a time. Lifetime: the borrowed source outlives the borrowed_byte_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -37,9 +37,9 @@ class tail_source final : public byte_source {
 };
 
 /// A source that forwards to one that it does not own, as if that one ended at `end_bytes` at the latest.
-class borrowed_source final : public byte_source {
+class borrowed_byte_source final : public byte_source {
  public:
-  explicit borrowed_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept
+  explicit borrowed_byte_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept
       : source_(&source), end_bytes_(end_bytes) {}
   std::string_view name() const noexcept override { return source_->name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;

@@ -260,7 +260,7 @@ MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, 
   return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
 }
 
-MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o) {
+MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o) {
   slow_step step("lists files in the storage", {.after_ns = o.report_after_ns});
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= pattern.size();) {

@@ -27,7 +27,7 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
   shard_index_builder build;
   std::unique_ptr<tar_reader> tar;
   try {
-    tar = std::make_unique<tar_reader>(std::make_unique<borrowed_source>(source), pool);
+    tar = std::make_unique<tar_reader>(std::make_unique<borrowed_byte_source>(source), pool);
     if (tar->compressed()) return {{.state = shard_index::shard_state::compressed}, index_columns(index_counts{})};
     std::optional<std::uint64_t> expected_end;
     for (;;) {

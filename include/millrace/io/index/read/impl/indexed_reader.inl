@@ -359,7 +359,7 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
 }
 
 MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& of) {
-  return {std::make_unique<borrowed_source>(*source_, of.end_bytes), *pool_,
+  return {std::make_unique<borrowed_byte_source>(*source_, of.end_bytes), *pool_,
           {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes,
            .max_sample_bytes = options_.max_sample_bytes, .max_fields = options_.max_fields, .strict = of.strict},
           {.offset_bytes = of.offset_bytes, .samples_before = of.number,

@@ -29,7 +29,7 @@ MILLRACE_INLINE std::size_t tail_source::read_parts(std::uint64_t offset_bytes,
                                        : byte_source::read_parts(offset_bytes, parts);
 }
 
-MILLRACE_INLINE std::size_t borrowed_source::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+MILLRACE_INLINE std::size_t borrowed_byte_source::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   const std::uint64_t left = end_bytes_ - std::min(end_bytes_, offset_bytes);
   return left == 0 ? 0 : source_->read_at(offset_bytes, buffer.first(static_cast<std::size_t>(
                              std::min<std::uint64_t>(left, buffer.size()))));
