@@ -1,9 +1,15 @@
-// Writes JSON strings and numbers that every parser accepts.
+// Writes JSON strings, numbers and objects that every parser accepts.
 //
 //   std::string line = "{";
 //   mr::detail::append_json_string(line, name);     // "quoted \"name\""
 //   line += ':';
 //   mr::detail::append_json_number(line, value);    // 0.1, 1e+300, null
+//
+//   mr::detail::json_writer object;                  // sets the commas: {"name":"...","value":0.1}
+//   object.open('{');
+//   object.add("name", name);
+//   object.add("value", value);
+//   object.close('}');
 //
 // Text from outside may hold any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text
 // that reads back as the same double. The locale has no effect. All control characters are escaped, so that a terminal
@@ -17,8 +23,11 @@
 
 #include <charconv>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -32,6 +41,40 @@ void append_json_number(std::string& out, T value) {
   char text[32];
   out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
+
+/// Builds JSON text and sets the commas.
+class json_writer {
+ public:
+  std::string take() { return std::move(text_); }
+
+  void open(char bracket);
+  void open(std::string_view name, char bracket);
+  void close(char bracket);
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void add(std::string_view name, T value) {
+    key(name);
+    if constexpr (std::is_same_v<T, bool>) text_ += value ? "true" : "false";
+    else append_json_number(text_, value);
+  }
+  void add(std::string_view name, std::string_view value);
+  template <class T>
+  void add(std::string_view name, const std::optional<T>& value) {
+    if (value) add(name, *value);
+    else {
+      key(name);
+      text_ += "null";
+    }
+  }
+  void add_text(std::string_view value);
+
+ private:
+  void comma();
+  void key(std::string_view name);
+
+  std::string text_;
+  bool first_ = true;
+};
 
 }}}  // namespace millrace::detail
 

@@ -8,8 +8,8 @@
 // Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
 #pragma once
 
-#include <millrace/base/version.hpp>
-#include <millrace/report/print/json_report.hpp>
+#include <millrace/base/json_writer.hpp>
+#include <millrace/measure/meters/timeline.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

@@ -19,40 +19,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Builds JSON text and sets the commas.
-class json_writer {
- public:
-  std::string take() { return std::move(text_); }
-
-  void open(char bracket);
-  void open(std::string_view name, char bracket);
-  void close(char bracket);
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  void add(std::string_view name, T value) {
-    key(name);
-    if constexpr (std::is_same_v<T, bool>) text_ += value ? "true" : "false";
-    else append_json_number(text_, value);
-  }
-  void add(std::string_view name, const std::string& value);
-  template <class T>
-  void add(std::string_view name, const std::optional<T>& value) {
-    if (value) add(name, *value);
-    else {
-      key(name);
-      text_ += "null";
-    }
-  }
-  void add_text(std::string_view value);
-
- private:
-  void comma();
-  void key(std::string_view name);
-
-  std::string text_;
-  bool first_ = true;
-};
-
 void add_quantiles(json_writer& out, std::string_view name, const distribution& d);
 
 void add_stage(json_writer& out, const run_report& r, std::size_t index);

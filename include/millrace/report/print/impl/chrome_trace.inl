@@ -3,7 +3,9 @@
 
 #include <millrace/report/print/chrome_trace.hpp>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

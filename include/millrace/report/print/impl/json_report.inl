@@ -7,44 +7,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE void json_writer::open(char bracket) {
-  comma();
-  text_ += bracket;
-  first_ = true;
-}
-
-MILLRACE_INLINE void json_writer::open(std::string_view name, char bracket) {
-  key(name);
-  text_ += bracket;
-  first_ = true;
-}
-
-MILLRACE_INLINE void json_writer::close(char bracket) {
-  text_ += bracket;
-  first_ = false;
-}
-
-MILLRACE_INLINE void json_writer::add(std::string_view name, const std::string& value) {
-  key(name);
-  append_json_string(text_, value);
-}
-
-MILLRACE_INLINE void json_writer::add_text(std::string_view value) {
-  comma();
-  append_json_string(text_, value);
-}
-
-MILLRACE_INLINE void json_writer::comma() {
-  if (!first_) text_ += ',';
-  first_ = false;
-}
-
-MILLRACE_INLINE void json_writer::key(std::string_view name) {
-  comma();
-  append_json_string(text_, name);
-  text_ += ':';
-}
-
 MILLRACE_INLINE void add_quantiles(json_writer& out, std::string_view name, const distribution& d) {
   out.open(name, '{');
   out.add("count", d.count());
