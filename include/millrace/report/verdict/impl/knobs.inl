@@ -32,10 +32,11 @@ struct gain_predictor {
   const flow_figures& f;
   const flow_limits now = limits_of(f);
 
-  knob_gain predict(knob what, std::string change, const flow_change& c) const {
+  knob_gain predict(knob what, std::string change, const flow_change& c, const what_if_change& settings) const {
     const flow_limits then = limits_of(f, c);
     return {.what = what, .change = std::move(change),
-            .gain = then.lowest().samples_per_s / now.lowest().samples_per_s - 1, .next = then.lowest().name};
+            .gain = then.lowest().samples_per_s / now.lowest().samples_per_s - 1, .next = then.lowest().name,
+            .settings = settings};
   }
 
   static std::string from_to(std::size_t from, std::size_t to, const char* unit) {
@@ -44,10 +45,9 @@ struct gain_predictor {
 
   /// Returns the gain of `count` workers; it is 0 if no core has time for more of them.
   knob_gain workers(const stage_figures& work, std::size_t count, bool has_time) const {
-    knob_gain g = predict(knob::workers, from_to(work.concurrency, count, "workers"),
-                          {.workers = has_time ? processor_gain(f, work, count) : 1});
-    if (has_time) g.settings.workers = count;
-    return g;
+    return predict(knob::workers, from_to(work.concurrency, count, "workers"),
+                   {.workers = has_time ? processor_gain(f, work, count) : 1},
+                   {.workers = has_time ? std::optional(count) : std::nullopt});
   }
 
   /// Returns the gain of one more worker, and of a worker on each core if cores are idle.
@@ -70,26 +70,18 @@ struct gain_predictor {
     const auto costly = std::max_element(work.phases.begin(), work.phases.end(),
                                          [](const auto& a, const auto& b) { return a.busy_ns < b.busy_ns; });
     if (costly == work.phases.end() || work.busy_ns == 0) return std::nullopt;
-    const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work.busy_ns);
-    const double time = 1 - share / 2;
-    knob_gain g = predict(knob::work, costly->name + " at half the cost",
-                          {.work_time = time, .stage = static_cast<std::size_t>(&work - f.stages.data())});
-    g.settings.work_time = time;
-    return g;
+    const double time = 1 - static_cast<double>(costly->busy_ns) / static_cast<double>(work.busy_ns) / 2;
+    return predict(knob::work, costly->name + " at half the cost",
+                   {.work_time = time, .stage = static_cast<std::size_t>(&work - f.stages.data())},
+                   {.work_time = time});
   }
 
   knob_gain io_threads(const stage_figures& read) const {
     const std::size_t twice = 2 * read.concurrency;
-    knob_gain g = predict(knob::io_threads, from_to(read.concurrency, twice, "I/O threads"), {.io_threads = 2});
+    knob_gain g = predict(knob::io_threads, from_to(read.concurrency, twice, "I/O threads"), {.io_threads = 2},
+                          {.io_threads = twice});
     if (now.reads_in_turn()) g.remark = "the shard whose turn it is has one thread";
     else g.at_most = !f.reads_at_once.contention();
-    g.settings.io_threads = twice;
-    return g;
-  }
-
-  knob_gain storage_speed() const {
-    knob_gain g = predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2});
-    g.settings.storage_speed = 2;
     return g;
   }
 
@@ -107,16 +99,10 @@ struct gain_predictor {
     const std::size_t twice = 2 * f.batch_samples;
     knob_gain g = predict(
         knob::batch, f.batch_samples > 0 ? from_to(f.batch_samples, twice, "samples a batch") : "twice the batch",
-        {.step_time = 0.5, .copy_time = 0.5});
+        {.step_time = 0.5, .copy_time = 0.5},
+        f.batch_samples > 0 ? what_if_change{.batch = twice, .step_time = 0.5} : what_if_change());
     g.at_most = true;
     g.remark = "as if a larger batch took no longer to copy and to step";
-    if (f.batch_samples > 0) g.settings = what_if_change{.batch = twice, .step_time = 0.5};
-    return g;
-  }
-
-  knob_gain step() const {
-    knob_gain g = predict(knob::step, "step twice as fast", {.step_time = 0.5});
-    g.settings.step_time = 0.5;
     return g;
   }
 };
@@ -133,11 +119,12 @@ MILLRACE_INLINE std::vector<knob_gain> gains_of(const detail::flow_figures& f) {
   }
   if (const detail::stage_figures* const read = f.find(detail::stage_kind::read); read && read->concurrency > 0) {
     gains.push_back(of.io_threads(*read));
-    gains.push_back(of.storage_speed());
+    gains.push_back(
+        of.predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}, {.storage_speed = 2}));
   }
   gains.push_back(of.prefetch());
   gains.push_back(of.batch());
-  gains.push_back(of.step());
+  gains.push_back(of.predict(knob::step, "step twice as fast", {.step_time = 0.5}, {.step_time = 0.5}));
   return gains;
 }
 
