@@ -15,6 +15,7 @@
 #include <millrace/measure/meters/run_figures.hpp>
 #include <millrace/measure/meters/run_stats.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/read/stage/chunk_clock.hpp>
 #include <millrace/read/stage/read_ahead_limit.hpp>
 #include <millrace/read/stage/reader_limit.hpp>
 #include <millrace/read/stage/reorder_buffer.hpp>
@@ -34,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class read_stage : public pipeline_node {
  public:
   /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 256;
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = chunk_clock::full_samples;
 
   /// Returns the bytes read since the start.
   virtual std::uint64_t bytes_read() const noexcept = 0;
@@ -109,8 +110,6 @@ class read_stage_base : public read_stage, public space_listener {
     bool in_turn = false;    // all later shards wait for this one
   };
 
-  static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
-
   /// The number of I/O threads, and the greatest limit of the bytes that they read ahead.
   struct base_options {
     std::size_t threads, read_ahead_bytes;
@@ -169,6 +168,12 @@ class read_stage_base : public read_stage, public space_listener {
   void wake_one() noexcept;
 
   void read_chunk(chunk& read, const portion& what);
+  /// Reads samples of a shard until the chunk is full, takes long, or is the last.
+  void read_until_full(chunk& read, const portion& what, chunk_clock clock);
+  /// Appends the next sample of a shard to the chunk. Returns false at the end of the shard.
+  bool append_sample(chunk& read, shard& from);
+  void name_sample(shard& from, sample<item>& s);
+  void count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept;
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
   /// Loses the rest of a shard, if a file beside it tells how many samples it had. Returns whether one does.

@@ -221,7 +221,6 @@ template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const portion& what) {
   shard& from = *what.from;
   const std::uint64_t start = steady_now_ns();
-  std::size_t samples = 0, next_look = 1;
   std::optional<read_meter::running> all;
   const trace_range reading([&] { return "read/" + name_of(from); });
   try {
@@ -230,35 +229,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
       if (!from.coming.empty()) source_->expect(std::exchange(from.coming, {}));
     all.emplace(chunks_, start, from.name);
     if (!from.open && !from.lost) from.open.emplace(source_->open(from.ordinal, from.epoch));
-    while (samples < what.most && read.bytes < chunk_bytes) {
-      sample<item>& s = read.samples.emplace_back();
-      try {
-        read.more = read_sample(from, s);
-        if (names_ && s.item)
-          names_->name(s, [&] {
-            if constexpr (requires { from.open->name(); }) return from.open->name();
-            const located_sample at{from.ordinal, from.next_index - 1};
-            return sample_names::name_in(*source_, at);
-          });
-      } catch (...) {
-        read.samples.pop_back();
-        throw;
-      }
-      if (!read.more) {
-        read.samples.pop_back();
-        break;
-      }
-      read.bytes += held_bytes_of(s);
-      // Idle workers get the samples of a slow read early; busy workers get whole chunks, or a quarter of one that
-      // takes long. A look at the clock after 1, 4, 16 and 64 samples is enough: no sample is held back for longer than
-      // thrice what reading took so far.
-      if (++samples == next_look) {
-        next_look *= 4;
-        const bool hungry = next_->backlog() == 0;
-        if ((hungry || samples >= chunk_samples / 4) && steady_now_ns() - start > (hungry ? hungry_ns : long_ns)) break;
-      }
-      if (stopped_.load(std::memory_order_relaxed)) break;
-    }
+    read_until_full(read, what, chunk_clock(start));
   } catch (...) {
     read.error = located(from);
     read.more = lose_rest(from, read.error);
@@ -269,11 +240,46 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
     all->brought(read.bytes);
     all->end(end);
   }
+  count_chunk(read, what.in_turn, end - start);
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::read_until_full(chunk& read, const portion& what, chunk_clock clock) {
+  while (read.samples.size() < what.most && read.bytes < chunk_bytes && append_sample(read, *what.from))
+    if (clock.ends_chunk([&] { return next_->backlog() == 0; }) || stopped_.load(std::memory_order_relaxed)) break;
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::append_sample(chunk& read, shard& from) {
+  sample<item>& s = read.samples.emplace_back();
+  try {
+    read.more = read_sample(from, s);
+    if (names_ && s.item) name_sample(from, s);
+  } catch (...) {
+    read.samples.pop_back();
+    throw;
+  }
+  if (read.more) read.bytes += held_bytes_of(s);
+  else read.samples.pop_back();
+  return read.more;
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::name_sample(shard& from, sample<item>& s) {
+  names_->name(s, [&] {
+    if constexpr (requires { from.open->name(); }) return from.open->name();
+    const located_sample at{from.ordinal, from.next_index - 1};
+    return sample_names::name_in(*source_, at);
+  });
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept {
   bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
   samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
-  busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
-  if (!what.in_turn) return;
-  in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
+  busy_ns_.fetch_add(ns, std::memory_order_relaxed);
+  if (!in_turn) return;
+  in_turn_ns_.fetch_add(ns, std::memory_order_relaxed);
   in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
 }
 

@@ -108,6 +108,13 @@ void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exa
 EXAMPLE
 }
 
+// ---- chunk_clock.hpp
+void read_one();
+bool workers_are_idle();
+void show() {
+EXAMPLE
+}
+
 // ---- interleaved_read_stage.hpp
 #include <millrace/read/stage/lane_starts.hpp>
 #include <millrace/sources/shards.hpp>

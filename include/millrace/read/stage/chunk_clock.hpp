@@ -1,0 +1,43 @@
+// Decides by the time that reading takes when a chunk of samples goes to the workers before it is full.
+//
+//   mr::detail::chunk_clock clock(mr::detail::steady_now_ns());
+//   do read_one();
+//   while (!clock.ends_chunk([] { return workers_are_idle(); }));
+//
+// Idle workers get the samples of a slow read early; busy workers get whole chunks, or a quarter of one that takes
+// long. A look at the clock after 1, 4, 16 and 64 samples is enough: no sample is held back for longer than thrice what
+// reading took so far.
+// Errors: none. Threads: a value. Cost: a comparison for most samples.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The time since a chunk began, and its samples.
+class chunk_clock {
+ public:
+  static constexpr std::size_t full_samples = 256;   ///< of a whole chunk
+  static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
+
+  explicit chunk_clock(std::uint64_t start_ns) noexcept : start_ns_(start_ns) {}
+
+  /// Counts a sample, and returns whether the chunk ends with it. `is_hungry` returns whether the workers are idle.
+  template <class Hungry, class Now = decltype(&steady_now_ns)>
+  bool ends_chunk(const Hungry& is_hungry, const Now& now_ns = &steady_now_ns) {
+    if (++samples_ != next_look_) return false;
+    next_look_ *= 4;
+    const bool hungry = is_hungry();
+    if (!hungry && samples_ < full_samples / 4) return false;
+    return now_ns() - start_ns_ > (hungry ? hungry_ns : long_ns);
+  }
+
+ private:
+  std::uint64_t start_ns_;
+  std::size_t samples_ = 0, next_look_ = 1;
+};
+
+}}}  // namespace millrace::detail
