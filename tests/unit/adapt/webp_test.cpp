@@ -234,7 +234,7 @@ TEST_CASE("crops of one WebP are decoded once, with the bits of each alone") {
     }
     bool shared = false;
     for (const auto& c : counts.counts())
-      shared = shared || (std::string_view(c.what) == mr::detail::event_names::shared && c.times == 4);
+      shared = shared || (c.name == mr::detail::event_name::shared && c.times == 4);
     CHECK(shared);
   }
 }

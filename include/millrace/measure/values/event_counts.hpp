@@ -1,6 +1,6 @@
 // Event counts: counts, by name, of events that are worth knowing but are no error (skipped members, accepted damage).
 //
-//   s.count("progressive JPEGs");                    // in render(row, s) of a column; `s` is a mr::scratch
+//   s.count("repaired frames");                      // in render(row, s) of a column; `s` is a mr::scratch
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
 // A name is a string literal, because only its address is kept; equal texts share one count. At most 48 names; the
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/base/notice.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
 #include <array>
 #include <atomic>
@@ -19,16 +20,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of an event, and how often the event occurred.
+/// The text of an event, and how often the event occurred.
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
+  event_name name = event_name::none;   ///< set for the library's own events
 };
 
 /// Counts events by name.
 class event_counts {
  public:
   void count(const char* what, std::uint64_t times = 1) noexcept;
+  void count(event_name what, std::uint64_t times = 1) noexcept { count(text_of(what), times); }
 
   /// Leaves a notice for the user, unless `most` of its kind were posted before.
   void post(notice&& n, unsigned most = 1) noexcept;

@@ -1,29 +1,63 @@
-// The names of event counts (measure/values/event_counts.hpp) that report/ reads. image/ counts rendered JPEGs, io/
-// counts entry points.
+// The events that the library itself counts (measure/values/event_counts.hpp) and that report/ reads. image/ counts
+// rendered JPEGs, io/ counts entry points.
 //
-//   s.count(mr::detail::event_names::own_alone);
+//   s.count(mr::detail::event_name::own_alone);   // `s` is a mr::scratch
+//   mr::detail::text_of(mr::detail::event_name::own_alone);   // "JPEGs by the own decoder, alone"
 //
 // Errors: none. Threads: constants.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace event_names {
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 
-inline constexpr char own_together[] = "JPEGs by the own decoder, several at once";
-inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
-inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // followed by the reason
-inline constexpr char smaller[] = "JPEGs decoded smaller";
-inline constexpr char by_entries[] = "JPEGs whose entry points left out what no crop needs";
-inline constexpr char by_restarts[] = "JPEGs whose restart markers left out what no crop needs";
-inline constexpr char entries_refused[] = "JPEGs with entry points of another file";
-inline constexpr char shared[] = "pictures made of the planes of another one";
-inline constexpr char progressive[] = "progressive JPEGs";
-inline constexpr char damaged[] = "damaged JPEGs accepted";
-inline constexpr char warnings[] = "warnings of libjpeg";
-inline constexpr char bytes[] = "bytes of JPEGs";
-inline constexpr char fields_with_entries[] = "fields read with entry points";
-inline constexpr char fields_refused[] = "fields whose entry points are not theirs, or damaged";
-inline constexpr char pixels[] = "pixels of JPEGs";          // in the stored size, before any scaling
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-}}}}  // namespace millrace::detail::event_names
+/// The name of an event. Those from by_libjpeg on are the reasons of jpeg_refusal, in its order.
+enum class event_name : std::uint8_t {
+  own_together, own_alone,              ///< decoded by the built-in decoder
+  smaller,
+  by_entries, by_restarts,              ///< crops that entry points, or restart markers, made cheaper
+  entries_refused, shared, progressive, damaged, warnings,
+  bytes, pixels,                        ///< of the files; pixels in the stored size, before any scaling
+  fields_with_entries, fields_refused,
+  by_libjpeg,
+  none = 0xff                           ///< an event of which only the text is known
+};
+
+/// The texts of the events, in the order of event_name.
+inline constexpr std::array event_texts{
+    "JPEGs by the own decoder, several at once", "JPEGs by the own decoder, alone",
+    "JPEGs decoded smaller",
+    "JPEGs whose entry points left out what no crop needs", "JPEGs whose restart markers left out what no crop needs",
+    "JPEGs with entry points of another file", "pictures made of the planes of another one", "progressive JPEGs",
+    "damaged JPEGs accepted", "warnings of libjpeg",
+    "bytes of JPEGs", "pixels of JPEGs",
+    "fields read with entry points", "fields whose entry points are not theirs, or damaged",
+    "JPEGs by libjpeg: none", "JPEGs by libjpeg: as asked", "JPEGs by libjpeg: size", "JPEGs by libjpeg: processor",
+    "JPEGs by libjpeg: no JPEG", "JPEGs by libjpeg: arithmetic or lossless", "JPEGs by libjpeg: precision",
+    "JPEGs by libjpeg: components", "JPEGs by libjpeg: sampling", "JPEGs by libjpeg: several scans",
+    "JPEGs by libjpeg: colour space", "JPEGs by libjpeg: unusual header", "JPEGs by libjpeg: tables",
+    "JPEGs by libjpeg: damaged", "JPEGs by libjpeg: wild values", "JPEGs by libjpeg: progressive",
+    "JPEGs by libjpeg: progressive, scans left out", "JPEGs by libjpeg: progressive, beyond a limit"};
+
+/// Returns the text of an event; not to be called with `none`.
+constexpr const char* text_of(event_name name) noexcept { return event_texts[static_cast<std::size_t>(name)]; }
+
+/// Returns the event that has this text; `none` if there is none.
+constexpr event_name event_called(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < event_texts.size(); ++i)
+    if (text == event_texts[i]) return static_cast<event_name>(i);
+  return event_name::none;
+}
+
+/// Returns why libjpeg decoded the JPEG of this event; null for other events.
+constexpr const char* libjpeg_reason(event_name name) noexcept {
+  if (name < event_name::by_libjpeg || name == event_name::none) return nullptr;
+  return text_of(name) + std::string_view("JPEGs by libjpeg: ").size();
+}
+
+}}}  // namespace millrace::detail

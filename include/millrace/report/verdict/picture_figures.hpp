@@ -45,6 +45,10 @@ struct picture_figures {
   double share(std::uint64_t of_them) const noexcept;
   /// Returns the bytes per pixel of the files: they decide how much entropy decoding costs.
   double bytes_per_pixel() const noexcept;
+
+ private:
+  /// Returns the member that counts the event; null for others.
+  std::uint64_t* sum_of(event_name name) noexcept;
 };
 
 }}}  // namespace millrace::detail

@@ -46,7 +46,7 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
     CHECK(sums.own_progressive == 1);
     sums.count_into(s, results);
     CHECK(counts_of(counts) ==
-          counted{{mr::detail::event_names::own_together, 2},
+          counted{{text_of(mr::detail::event_name::own_together), 2},
                   {"JPEGs by libjpeg: sampling", 1},
                   {"JPEGs by libjpeg: damaged", 1},
                   {"bytes of JPEGs", 400},
@@ -65,6 +65,6 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
     sums.add(jobs[3], {});
     sums.count_into(s, {});
     CHECK(counts_of(counts) ==
-          counted{{mr::detail::event_names::own_alone, 1}, {"bytes of JPEGs", 100}, {"pixels of JPEGs", 200}});
+          counted{{text_of(mr::detail::event_name::own_alone), 1}, {"bytes of JPEGs", 100}, {"pixels of JPEGs", 200}});
   }
 }

@@ -124,7 +124,7 @@ TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten pictures")
     crops.push_back(mr::jpeg(slow::view(file)).random_resized_crop(24, d, {.scale_min = 0.05, .scale_max = 0.32}));
   static_cast<void>(rendered(crops, s));
   CHECK(all_counts(counts)[shared_count] == 7);
-  CHECK(all_counts(counts)[mr::detail::event_names::own_together] == 8);
+  CHECK(all_counts(counts)[text_of(mr::detail::event_name::own_together)] == 8);
   // The same bytes elsewhere in memory are another file.
   static_cast<void>(rendered({mr::jpeg(slow::view(file)), mr::jpeg(slow::view(copy))}, s));
   CHECK(all_counts(counts)[shared_count] == 7);

@@ -28,6 +28,23 @@ TEST_CASE("counts of many threads add up, by text") {
   CHECK(two == 12000);
 }
 
+TEST_CASE("the library's own events share their counts with their texts, and are known by their names") {
+  mr::detail::event_counts counts;
+  const std::string text = mr::detail::text_of(mr::detail::event_name::warnings);   // another address
+  counts.count(text.c_str(), 2);
+  counts.count(mr::detail::event_name::warnings);
+  counts.count("mine", 5);
+  counts.count(mr::detail::event_name::own_alone, 3);
+  const auto all = counts.counts();
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].name == mr::detail::event_name::warnings);
+  CHECK(all[0].times == 3);
+  CHECK(all[1].name == mr::detail::event_name::none);
+  CHECK(std::string(all[1].what) == "mine");
+  CHECK(all[2].name == mr::detail::event_name::own_alone);
+  CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
+}
+
 TEST_CASE("names beyond the room for them are counted together") {
   mr::detail::event_counts counts;
   std::vector<std::string> names;

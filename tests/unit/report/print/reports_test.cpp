@@ -1,7 +1,7 @@
 #include "../hand_made_figures.hpp"
 #include "pieces_of_text.hpp"
+#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
 #include <millrace/io/file/abandoned_files.hpp>
-#include <millrace/measure/values/event_names.hpp>
 #include <millrace/report/print/charts.hpp>
 #include <millrace/report/print/chrome_trace.hpp>
 #include <millrace/report/print/html_report.hpp>
@@ -21,6 +21,8 @@
 #include <fstream>
 
 namespace mr = millrace;
+using mr::detail::event_name;
+using mr::detail::jpeg_refusal;
 
 TEST_CASE("the text says the verdict first, then what to do, the stages and the gains") {
   mr::detail::flow_figures f = figures_of({.work_s = 40});
@@ -205,22 +207,23 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK_FALSE(holds(mr::text_report(r), "JPEG"));
   CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
   CHECK(holds(mr::json_report(r), "\"bytes_per_pixel\":null"));
-  mr::detail::add_counts(r, {{"JPEGs by libjpeg: sampling", 40},
-                     {"bytes of JPEGs", 5'100'000},
-                     {"dot files passed over", 12},
-                     {"JPEGs by the own decoder, several at once", 1'500},
-                     {"warnings of libjpeg", 7},
-                     {"JPEGs by libjpeg: progressive or arithmetic", 440},
-                     {"pixels of JPEGs", 15'000'000},
-                     {"progressive JPEGs", 430},
-                     {"JPEGs decoded smaller", 1'000}, {mr::detail::event_names::by_entries, 1'200},
-                     {mr::detail::event_names::by_restarts, 160}, {mr::detail::event_names::entries_refused, 2},
-                     {"JPEGs by the own decoder, alone", 20}, {"damaged JPEGs accepted", 3}});
+  const auto counted = [](std::initializer_list<std::pair<event_name, std::uint64_t>> all) {
+    std::vector<mr::detail::event_count> counts{{.what = "dot files passed over", .times = 12}};
+    for (const auto& [name, times] : all) counts.push_back({mr::detail::text_of(name), times, name});
+    return counts;
+  };
+  mr::detail::add_counts(r, counted({{event_of(jpeg_refusal::sampling), 40}, {event_name::bytes, 5'100'000},
+                                     {event_name::own_together, 1'500}, {event_name::warnings, 7},
+                                     {event_of(jpeg_refusal::process), 440}, {event_name::pixels, 15'000'000},
+                                     {event_name::progressive, 430}, {event_name::smaller, 1'000},
+                                     {event_name::by_entries, 1'200}, {event_name::by_restarts, 160},
+                                     {event_name::entries_refused, 2}, {event_name::own_alone, 20},
+                                     {event_name::damaged, 3}}));
   CHECK(r.pictures.pictures() == 2'000);
   const std::string text = mr::text_report(r);
   CAPTURE(text);
   CHECK(holds(text, "pictures   2 000 JPEGs: built-in decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %);\n"
-                    "           libjpeg 480 (24.0 %): progressive or arithmetic 440, sampling 40; progressive 430 "
+                    "           libjpeg 480 (24.0 %): arithmetic or lossless 440, sampling 40; progressive 430 "
                     "(21.5 %);\n"
                     "           decoded smaller 1 000 (50.0 %); crops by entry points 1 200 (60.0 %);\n"
                     "           crops by restart markers 160 (8.0 %); entry points refused 2 (0.1 %);\n"
@@ -236,7 +239,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK(holds(page, "dot files passed over 12"));
   CHECK(holds(mr::json_report(r),
               R"("pictures":{"jpegs":2000,"own_together":1500,"own_alone":20,"libjpeg":480,)"
-              R"("libjpeg_reasons":{"progressive or arithmetic":440,"sampling":40},"smaller":1000,"progressive":430,)"
+              R"("libjpeg_reasons":{"arithmetic or lossless":440,"sampling":40},"smaller":1000,"progressive":430,)"
               R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
               R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
   // The remedy is evidence where processors are what limits.
@@ -244,7 +247,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
                              "examples/repack makes them baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
-  mr::detail::add_counts(of_step, {{"JPEGs by libjpeg: progressive or arithmetic", 9}, {"progressive JPEGs", 9}});
+  mr::detail::add_counts(of_step, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
   CHECK_FALSE(holds(mr::text_report(of_step), "repack"));
   CHECK(holds(mr::text_report(of_step), "progressive 9 (100.0 %)"));
 }

@@ -2,7 +2,7 @@
 //
 //   const mr::detail::jpeg_refusal why = mr::detail::jpeg_refusal::sampling;
 //   std::puts(mr::detail::refusal_name(why));     // "sampling"
-//   events.count(mr::detail::count_name(why));    // the event that counts such pictures
+//   events.count(mr::detail::event_of(why));      // the event that counts such pictures
 //
 // Errors: none. Threads: pure functions.
 #pragma once
@@ -10,8 +10,8 @@
 #include <millrace/base/version.hpp>
 #include <millrace/measure/values/event_names.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -39,35 +39,13 @@ enum class jpeg_refusal : std::uint8_t {
   limits             ///< progressive, beyond the limit of scans or memory
 };
 
-/// Returns the event name that counts such pictures.
-constexpr const char* count_name(jpeg_refusal why) noexcept {
-  switch (why) {
-    case jpeg_refusal::none: return "JPEGs by libjpeg: none";
-    case jpeg_refusal::not_asked: return "JPEGs by libjpeg: as asked";
-    case jpeg_refusal::scaled: return "JPEGs by libjpeg: size";
-    case jpeg_refusal::machine: return "JPEGs by libjpeg: processor";
-    case jpeg_refusal::not_a_jpeg: return "JPEGs by libjpeg: no JPEG";
-    case jpeg_refusal::process: return "JPEGs by libjpeg: arithmetic or lossless";
-    case jpeg_refusal::precision: return "JPEGs by libjpeg: precision";
-    case jpeg_refusal::components: return "JPEGs by libjpeg: components";
-    case jpeg_refusal::sampling: return "JPEGs by libjpeg: sampling";
-    case jpeg_refusal::several_scans: return "JPEGs by libjpeg: several scans";
-    case jpeg_refusal::colors: return "JPEGs by libjpeg: colour space";
-    case jpeg_refusal::unusual_header: return "JPEGs by libjpeg: unusual header";
-    case jpeg_refusal::tables: return "JPEGs by libjpeg: tables";
-    case jpeg_refusal::damaged: return "JPEGs by libjpeg: damaged";
-    case jpeg_refusal::wild_values: return "JPEGs by libjpeg: wild values";
-    case jpeg_refusal::progressive: return "JPEGs by libjpeg: progressive";
-    case jpeg_refusal::unrefined: return "JPEGs by libjpeg: progressive, scans left out";
-    case jpeg_refusal::limits: return "JPEGs by libjpeg: progressive, beyond a limit";
-  }
-  return "JPEGs by libjpeg: unknown";
+/// Returns the event that counts such pictures.
+constexpr event_name event_of(jpeg_refusal why) noexcept {
+  return static_cast<event_name>(static_cast<unsigned>(event_name::by_libjpeg) + static_cast<unsigned>(why));
 }
-static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(event_names::by_libjpeg));
+static_assert(static_cast<std::size_t>(event_of(jpeg_refusal::limits)) + 1 == event_texts.size());
 
-/// Returns the reason without the event name's prefix, for messages.
-constexpr const char* refusal_name(jpeg_refusal why) noexcept {
-  return detail::count_name(why) + std::string_view(detail::event_names::by_libjpeg).size();
-}
+/// Returns the reason, for messages.
+constexpr const char* refusal_name(jpeg_refusal why) noexcept { return libjpeg_reason(event_of(why)); }
 
 }}}  // namespace millrace::detail

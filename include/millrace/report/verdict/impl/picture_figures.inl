@@ -3,32 +3,37 @@
 
 #include <millrace/report/verdict/picture_figures.hpp>
 
-#include <millrace/measure/values/event_names.hpp>
-
 #include <algorithm>
-#include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
-  namespace names = detail::event_names;
-  const std::string_view what = c.what;
-  const std::pair<const char*, std::uint64_t*> known[] = {
-      {names::own_together, &own_together}, {names::own_alone, &own_alone}, {names::smaller, &smaller},
-      {names::progressive, &progressive},   {names::damaged, &damaged},     {names::warnings, &warnings},
-      {names::bytes, &bytes},               {names::pixels, &pixels},     {names::by_entries, &by_entries},
-      {names::by_restarts, &by_restarts},   {names::entries_refused, &entries_refused}};
-  for (const auto& [name, sum] : known)
-    if (what == name) {
-      *sum += c.times;
-      return true;
-    }
-  if (!what.starts_with(names::by_libjpeg)) return false;
-  by_libjpeg.push_back({std::string(what.substr(std::string_view(names::by_libjpeg).size())), c.times});
-  std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
-                   [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
-  return true;
+  if (const char* const why = libjpeg_reason(c.name)) {
+    by_libjpeg.push_back({why, c.times});
+    std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
+                     [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
+    return true;
+  }
+  std::uint64_t* const sum = sum_of(c.name);
+  if (sum) *sum += c.times;
+  return sum != nullptr;
+}
+
+MILLRACE_INLINE std::uint64_t* picture_figures::sum_of(event_name name) noexcept {
+  switch (name) {
+    case event_name::own_together: return &own_together;
+    case event_name::own_alone: return &own_alone;
+    case event_name::smaller: return &smaller;
+    case event_name::by_entries: return &by_entries;
+    case event_name::by_restarts: return &by_restarts;
+    case event_name::entries_refused: return &entries_refused;
+    case event_name::progressive: return &progressive;
+    case event_name::damaged: return &damaged;
+    case event_name::warnings: return &warnings;
+    case event_name::bytes: return &bytes;
+    case event_name::pixels: return &pixels;
+    default: return nullptr;
+  }
 }
 
 MILLRACE_INLINE std::uint64_t picture_figures::libjpeg() const noexcept {

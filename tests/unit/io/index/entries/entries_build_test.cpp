@@ -31,7 +31,7 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
     CHECK(entries_of(1).ends == before.ends);
     mr::detail::shard_data data(names);
     CHECK(read_all(data) > 60);
-    CHECK(count_of(data, mr::detail::event_names::fields_refused) == 0);
+    CHECK(count_of(data, mr::detail::event_name::fields_refused) == 0);
   }
   SUBCASE("a shard with another time keeps its entries, and a payload that has changed is not given wrong ones") {
     std::string tar = load(names[1]);
@@ -44,7 +44,7 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
     CHECK(entries_of(1).ends == before.ends);
     mr::detail::shard_data plain(names, {.reader = {.checksums = false}});
     CHECK(read_all(plain) > 60);
-    CHECK(count_of(plain, mr::detail::event_names::fields_refused) == 1);
+    CHECK(count_of(plain, mr::detail::event_name::fields_refused) == 1);
     mr::detail::shard_data checks(names);
     CHECK_THROWS_WITH_AS(read_all(checks), doctest::Contains("the sample was changed"), mr::data_error);
   }
@@ -86,10 +86,10 @@ TEST_CASE("a payload that has changed is refused by its CRC and counted, if chec
   mr::detail::event_counts counts;
   data.report_reads(counts);
   REQUIRE(counts.counts().size() == 2);
-  CHECK(std::string_view(counts.counts()[0].what) == mr::detail::event_names::fields_with_entries);
+  CHECK(counts.counts()[0].name == mr::detail::event_name::fields_with_entries);
   CHECK(counts.counts()[0].times == fields - 2);
   CHECK(counts.counts()[1].times == 2);
-  CHECK(count_of(data, mr::detail::event_names::fields_with_entries) == 0);   // each is reported once
+  CHECK(count_of(data, mr::detail::event_name::fields_with_entries) == 0);   // each is reported once
 }
 
 TEST_CASE("what cannot be read, kept or made is told, and leaves the index as good as before") {
@@ -160,7 +160,7 @@ TEST_CASE("entries of a storage come in chunks, within a limit that is told") {
   const std::uint64_t reads = files->reads;
   CHECK(read_all(far) == expected);
   CHECK(files->reads - reads <= 240);   // of samples; entries are there
-  CHECK(count_of(far, mr::detail::event_names::fields_with_entries) == 2 * expected);
+  CHECK(count_of(far, mr::detail::event_name::fields_with_entries) == 2 * expected);
   // The index is read without its entries: heads and table.
   files->read_bytes = 0;
   (void)mr::detail::load_stored_index(mr::storage(files), names[0]);

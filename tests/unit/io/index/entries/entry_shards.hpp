@@ -85,11 +85,11 @@ inline std::size_t read_in_lists(mr::detail::indexed_reader& reader, std::uint32
   return found;
 }
 
-inline std::uint64_t count_of(const mr::detail::shard_data& data, const char* what) {
+inline std::uint64_t count_of(const mr::detail::shard_data& data, mr::detail::event_name name) {
   mr::detail::event_counts counts;
   data.report_reads(counts);
   for (const auto& c : counts.counts())
-    if (std::string_view(c.what) == what) return c.times;
+    if (c.name == name) return c.times;
   return 0;
 }
 

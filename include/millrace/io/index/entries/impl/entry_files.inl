@@ -37,9 +37,9 @@ MILLRACE_INLINE void entry_files::count(const indexed_reader_counters& now, told
 
 MILLRACE_INLINE void entry_files::report(event_counts& counts) noexcept {
   if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
-    counts.count(event_names::fields_with_entries, fields);
+    counts.count(event_name::fields_with_entries, fields);
   if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
-    counts.count(event_names::fields_refused, fields);
+    counts.count(event_name::fields_refused, fields);
 }
 
 MILLRACE_INLINE std::size_t entry_files::limit(const limits& l) {
