@@ -236,6 +236,7 @@ TEST_CASE("a stage counts what it took and emitted in each pass, whichever end t
 TEST_CASE("figures count samples, and outputs if the stage changes their number") {
   segment_with_sink<hold_one> t;
   segment_with_sink<pass_through> same;
+  CHECK(t.waits() == "hold (one thread): at sample 0");
   for (int n = 100; n < 133; ++n) {
     t.put({n});
     same.put({n});
@@ -272,6 +273,7 @@ TEST_CASE("the thread is woken by space, and its time without space is told apar
   segment_with_sink<pass_through> t(true);
   t.sink.room = 0;
   t.put({0, 1, 2});
+  std::uint64_t blocked_ns = 0;
   for (int n = 0; n < 3; ++n) {
     REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for room"));
     const std::uint64_t now = mr::detail::steady_now_ns();
@@ -279,12 +281,15 @@ TEST_CASE("the thread is woken by space, and its time without space is told apar
     CHECK(after.blocked_ns == before.blocked_ns + 1'000'000);
     CHECK(after.starved_ns == before.starved_ns);
     CHECK(after.busy_ns == before.busy_ns);
+    CHECK(before.blocked_ns > blocked_ns);
+    blocked_ns = before.blocked_ns;
     t.sink.free(1);
   }
   REQUIRE(t.logs("0 1 2"));
   REQUIRE(t.sleeps("at sample 3, waits for input"));
   const std::uint64_t now = mr::detail::steady_now_ns();
   const auto before = t.figures(now), after = t.figures(now + 1'000'000);
+  CHECK(before.blocked_ns >= blocked_ns);   // the time of the last sleep is kept
   CHECK(after.starved_ns == before.starved_ns + 1'000'000);
   CHECK(after.blocked_ns == before.blocked_ns);
 }
