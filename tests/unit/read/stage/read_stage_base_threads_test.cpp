@@ -1,0 +1,108 @@
+// The threads of a read stage: who wakes whom, and how they end.
+#include "../../../eventually.hpp"
+#include "scripted_source.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+namespace {
+
+/// A source whose readers wait until as many of them read at the same time as the test demands.
+struct meeting_source {
+  using item = sized_number;
+  struct meeting {
+    std::atomic<int> inside{0}, needed{2};
+    std::atomic<bool> over{false};
+  };
+  std::shared_ptr<meeting> place = std::make_shared<meeting>();
+  std::size_t all = 2;
+
+  struct reader {
+    std::shared_ptr<meeting> place;
+    bool read = false;
+    std::optional<sized_number> next() {
+      if (std::exchange(read, true)) return std::nullopt;
+      ++place->inside;
+      while (place->inside < place->needed && !place->over) std::this_thread::yield();
+      return sized_number{};
+    }
+  };
+  std::size_t shards() const { return all; }
+  reader open(std::size_t, std::uint64_t) const { return {place}; }
+};
+
+/// As long as other threads need for a few steps, if they get a core; nothing depends on it.
+void let_others_run() {
+  for (int i = 0; i < 2'000; ++i) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("a thread that finds more to read wakes another one") {
+  stage_with_sink<meeting_source> t({.all = 3}, {.threads = 3, .open_shards = 3});
+  t.source.place->needed = 3;
+  t.stage.withheld = true;
+  t.stage.start();
+  REQUIRE(eventually([&] { return t.stage.looks >= 3; }));
+  let_others_run();   // to sleep
+  t.stage.release();
+  t.stage.set_active({.workers = 1, .reads = 3});   // wakes one
+  CHECK(eventually([&] { return t.sink.log() == "0 0 0 epoch end"; }));
+  t.source.place->over = true;
+}
+
+TEST_CASE("closed threads do not read, and are woken when they are opened") {
+  stage_with_sink<meeting_source> t({.all = 2}, {.threads = 2, .open_shards = 2});
+  t.stage.set_active({.workers = 1, .reads = 1});
+  CHECK(t.stage.threads() == 1);
+  t.stage.start();
+  REQUIRE(eventually([&] { return t.source.place->inside == 1; }));
+  let_others_run();
+  CHECK(t.source.place->inside == 1);
+  t.stage.set_active({.workers = 1, .reads = 9});
+  CHECK(t.stage.threads() == 2);
+  CHECK(eventually([&] { return t.sink.log() == "0 0 epoch end"; }));
+  t.source.place->over = true;
+}
+
+TEST_CASE("a thread that waits for room is woken when half of the backlog was taken, once") {
+  stage_with_sink<scripted_source> t(scripted_source().add(0, 40), {.threads = 1});
+  t.sink.waiting = 10;
+  t.sink.room = 4;
+  t.stage.start();
+  REQUIRE(eventually([&] { return t.stage.samples_read() == 40 && t.stage.read_ahead_bytes() == 36; }));
+  let_others_run();
+  t.sink.waiting = 6;
+  t.stage.space_freed();   // more than half is left
+  let_others_run();
+  t.sink.room = 3;
+  t.sink.waiting = 5;
+  t.stage.space_freed();
+  REQUIRE(eventually([&] { return t.stage.read_ahead_bytes() == 33; }));
+  let_others_run();
+  t.sink.room = 40;
+  t.sink.waiting = 2;
+  t.stage.space_freed();
+  CHECK(eventually([&] { return t.sink.log().ends_with("39 epoch end"); }));
+}
+
+TEST_CASE("a reader that runs out of memory while it passes on ends the run, and can be stopped") {
+  stage_with_sink<scripted_source> t(scripted_source().add(0, 3), {.threads = 2});
+  t.sink.fails = true;
+  t.stage.start();
+  CHECK(eventually([&] { return t.sink.log() == "failed"; }));
+  CHECK(what_of(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(what_of(t.sink.error()).find("stage source") != std::string::npos);
+}
+
+TEST_CASE("threads that sleep, and those that are closed, end when the stage is stopped") {
+  stage_with_sink<scripted_source> t(scripted_source().add(0, 3), {.threads = 4});
+  t.stage.set_active({.workers = 1, .reads = 2});
+  t.stage.start();
+  REQUIRE(eventually([&] { return t.sink.log() == "0 1 2 epoch end"; }));
+  let_others_run();
+  t.stage.stop();
+  t.stage.join();
+  CHECK(t.stage.samples_read() == 3);
+}
