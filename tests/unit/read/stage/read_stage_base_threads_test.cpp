@@ -72,7 +72,7 @@ TEST_CASE("a thread that waits for room is woken when half of the backlog was ta
   t.sink.room = 4;
   t.stage.start();
   REQUIRE(eventually([&] { return t.stage.samples_read() == 40 && t.stage.read_ahead_bytes() == 36; }));
-  let_others_run();
+  t.stage.wait_for_lock();   // the reader has asked to be woken
   t.sink.waiting = 6;
   t.stage.space_freed();   // more than half is left
   let_others_run();
@@ -80,7 +80,7 @@ TEST_CASE("a thread that waits for room is woken when half of the backlog was ta
   t.sink.waiting = 5;
   t.stage.space_freed();
   REQUIRE(eventually([&] { return t.stage.read_ahead_bytes() == 33; }));
-  let_others_run();
+  t.stage.wait_for_lock();
   t.sink.room = 40;
   t.sink.waiting = 2;
   t.stage.space_freed();

@@ -89,11 +89,14 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
   }
   std::size_t read_ahead_bytes() const noexcept override { return buffer.queued_bytes(); }
 
-  /// Lets find_work() find something, as if the limit of bytes that are read ahead had been reached before.
+  /// Lets find_work() find something, which it did not while `withheld` was set.
   void release() {
     const std::lock_guard lock(this->mutex_);
     withheld = false;
   }
+
+  /// Returns once a thread that passed on samples has let go of the lock, to read or to sleep.
+  void wait_for_lock() { const std::lock_guard lock(this->mutex_); }
 
   bool pass_on() override {
     const bool moved = buffer.pass_on();
