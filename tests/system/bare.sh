@@ -200,7 +200,7 @@ quickstart() {
   try --net "$(readme_commands meson | sed ':a; N; $!ba; s/\n/ \&\& /g')"
   # Not optimized, which is compiled sooner. Without dpkg-dev Meson has another libdir than Debian.
   try --net "meson setup build/compiled -Ddebug=false -Dcompiled=enabled -Dcompiled_optimization=0 -Dtests=disabled \
-    -Dexamples=disabled -Dbench=disabled && meson compile -C build/compiled &&
+    -Dexamples=disabled -Dbench=disabled && meson compile -C build/compiled compiled &&
     meson install -C build/compiled --no-rebuild && g++ -std=c++20 tests/contract/install/consumer.cpp \
     \$(pkg-config --cflags --libs millrace-compiled) -o consumer && ./consumer"
 }
