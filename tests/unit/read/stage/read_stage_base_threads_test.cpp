@@ -66,6 +66,19 @@ TEST_CASE("closed threads do not read, and are woken when they are opened") {
   t.source.place->over = true;
 }
 
+TEST_CASE("news that wakes a closed thread reaches one that is open") {
+  for (int round = 0; round < 20; ++round) {
+    stage_with_sink<scripted_source> t(scripted_source().add(0, 2), {.threads = 4});
+    t.stage.withheld = true;
+    t.stage.start();
+    REQUIRE(eventually([&] { return t.stage.looks >= 4; }));
+    let_others_run();   // to sleep
+    t.stage.release();
+    t.stage.set_active({.workers = 1, .reads = 1});   // wakes one, mostly a closed one
+    REQUIRE(eventually([&] { return t.sink.log() == "0 1 epoch end"; }));
+  }
+}
+
 TEST_CASE("a thread that waits for room is woken when half of the backlog was taken, once") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 40), {.threads = 1});
   t.sink.waiting = 10;
