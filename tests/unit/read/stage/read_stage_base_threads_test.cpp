@@ -67,14 +67,19 @@ TEST_CASE("closed threads do not read, and are woken when they are opened") {
 }
 
 TEST_CASE("news that wakes a closed thread reaches one that is open") {
-  for (int round = 0; round < 20; ++round) {
+  for (std::uint64_t round = 0; round < 12; ++round) {
     stage_with_sink<scripted_source> t(scripted_source().add(0, 2), {.threads = 4});
     t.stage.withheld = true;
     t.stage.start();
     REQUIRE(eventually([&] { return t.stage.looks >= 4; }));
-    let_others_run();   // to sleep
+    for (std::uint64_t i = 0; i < round % 4; ++i) {   // whoever has slept longest sleeps again
+      let_others_run();
+      t.stage.set_active({.workers = 1, .reads = 4});
+      REQUIRE(eventually([&] { return t.stage.looks >= 5 + i; }));
+    }
+    let_others_run();
     t.stage.release();
-    t.stage.set_active({.workers = 1, .reads = 1});   // wakes one, mostly a closed one
+    t.stage.set_active({.workers = 1, .reads = 1});   // wakes one, in most rounds a closed one
     REQUIRE(eventually([&] { return t.sink.log() == "0 1 epoch end"; }));
   }
 }

@@ -317,10 +317,14 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   t.put({0});
   REQUIRE(t.logs("0"));
   t.sink.fails = true;
+  t.sink.settled = false;
   t.put({1, 2});
   REQUIRE(t.logs("0 failed"));
   CHECK(what_of(t.sink.error()).find("the memory ran out") != std::string::npos);
   CHECK(what_of(t.sink.error()).find("stage pass") != std::string::npos);
+  REQUIRE(t.sleeps("waits for room"));   // the sink has yet to write the error
+  t.sink.settled = true;
+  t.segment.space_freed();
   REQUIRE(t.sleeps("waits for input"));
   t.put({3});
   t.segment.stop();
