@@ -76,6 +76,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::exact_shares(const std::
     if (share < 0.5 || std::fabs(share - std::nearbyint(share)) > close) return {};
   }
   std::vector<std::uint64_t> shares;
+  shares.reserve(weights.size());
   for (const double weight : weights)
     shares.push_back(static_cast<std::uint64_t>(std::nearbyint(static_cast<double>(sum) * weight / all)));
   return shares;

@@ -139,7 +139,9 @@ TEST_CASE("a table of entries that an enemy wrote leads to no byte outside of th
     std::memcpy(bad.data(), &front, sizeof front);
     std::memcpy(bad.data() + ends_at, ends.data(), 4 * members);
     save(path, bad);
-    return mr::detail::load_index(path, identity).state;
+    const auto loaded = mr::detail::load_index(path, identity);
+    CHECK(loaded.index.entries().made == (loaded.state == good));
+    return loaded.state;
   };
   // Each sample has cls, jpg, txt: member 1 is the first jpg, and the first with entries.
   const std::uint32_t size = table.ends[1];

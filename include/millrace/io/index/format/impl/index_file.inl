@@ -114,9 +114,9 @@ MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::s
     wrong = errno == 0 && crc32c(ends) == front.entries.ends_checksum
                 ? unsound(front, columns, entries.ends) : "the checksum of its table of entry points is wrong";
   }
-  if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
-  else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
-  result.index.set_entries(wrong.empty() ? std::move(entries) : entry_table());
+  if (!wrong.empty()) return {.state = index_file_state::damaged, .reason = std::move(wrong)};
+  result.index = shard_index(head.facts(), std::move(columns));
+  result.index.set_entries(std::move(entries));
   return result;
 }
 
