@@ -234,7 +234,7 @@ TEST_CASE("crops of one WebP are decoded once, with the bits of each alone") {
     }
     bool shared = false;
     for (const auto& c : counts.counts())
-      shared = shared || (c.name == mr::detail::event_name::shared && c.times == 4);
+      shared = shared || (c.name() == mr::detail::event_name::shared && c.times == 4);
     CHECK(shared);
   }
 }

@@ -52,8 +52,8 @@ result decode(const file_bytes& file, mr::picture_decoder decoder = mr::picture_
     r.error = e.what();
   }
   for (const auto& c : counts.counts()) {
-    if (c.name == mr::detail::event_name::warnings) r.warnings += c.times;
-    if (c.name == mr::detail::event_name::damaged) r.damaged += c.times;
+    if (c.name() == mr::detail::event_name::warnings) r.warnings += c.times;
+    if (c.name() == mr::detail::event_name::damaged) r.damaged += c.times;
   }
   return r;
 }

@@ -24,7 +24,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
-  event_name name = event_name::none;   ///< set for the library's own events
+
+  /// Returns which of the library's own events it is; `none` if it is none of them.
+  event_name name() const noexcept { return event_called(what); }
 };
 
 /// Counts events by name.

@@ -112,7 +112,7 @@ TEST_CASE("of damage that is not left out nobody can tell whether the built-in d
   const auto left_out = [&] {
     std::uint64_t sum = 0;
     for (const auto& c : counts.counts())
-      if (c.name == mr::detail::event_name::by_restarts) sum = c.times;
+      if (c.name() == mr::detail::event_name::by_restarts) sum = c.times;
     return sum;
   };
   std::size_t errors = 0, pictures = 0, accepted = 0, unseen = 0;

@@ -37,11 +37,14 @@ TEST_CASE("the library's own events share their counts with their texts, and are
   counts.count(mr::detail::event_name::own_alone, 3);
   const auto all = counts.counts();
   REQUIRE(all.size() == 3);
-  CHECK(all[0].name == mr::detail::event_name::warnings);
+  const auto& [what, times] = all[1];   // as in programs of users
+  CHECK(std::string(what) == "mine");
+  CHECK(times == 5);
+  CHECK(all[0].name() == mr::detail::event_name::warnings);
   CHECK(all[0].times == 3);
-  CHECK(all[1].name == mr::detail::event_name::none);
+  CHECK(all[1].name() == mr::detail::event_name::none);
   CHECK(std::string(all[1].what) == "mine");
-  CHECK(all[2].name == mr::detail::event_name::own_alone);
+  CHECK(all[2].name() == mr::detail::event_name::own_alone);
   CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
 }
 

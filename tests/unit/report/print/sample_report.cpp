@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
            {event_of(mr::detail::jpeg_refusal::sampling), 3}, {event_of(mr::detail::jpeg_refusal::process), 1'277},
            {event_name::progressive, 1'270}, {event_name::damaged, 2}, {event_name::warnings, 7},
            {event_name::bytes, 2'000'000'000}, {event_name::pixels, 8'000'000'000}})
-    counts.push_back({mr::detail::text_of(name), times, name});
+    counts.push_back({mr::detail::text_of(name), times});
   mr::detail::add_counts(r, counts);
   mr::write_reports(r, argv[1]);
 }
