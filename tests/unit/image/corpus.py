@@ -21,8 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, WARNINGS, Report, launcher, library_flags
 
 FOLDER = ROOT / "build" / "corpus"
-PLANES, PICTURES, ENTRIES = "baseline/jpeg_plane_decoder_test", "picture_decoders_test", "jpeg_entries_test"
-PROGRESSIVE = "progressive/progressive_decoder_test"
+PLANES, PICTURES, ENTRIES = (
+    "jpeg/baseline/jpeg_plane_decoder_test", "render/picture_decoders_test", "jpeg/jpeg_entries_test")
+PROGRESSIVE = "jpeg/progressive/progressive_decoder_test"
 
 
 def compiled(name, compiler):

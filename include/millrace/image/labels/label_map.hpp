@@ -20,6 +20,7 @@
 // of its bytes alive; borrowed bytes as in picture.hpp.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/labels/label_source.hpp>
 #include <millrace/image/plan/geometry.hpp>
 #include <millrace/item/borrowed_guard.hpp>

@@ -12,6 +12,7 @@
 // Threads: a pure function.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/report/simulate/pipeline_model.hpp>
 #include <millrace/report/verdict/knobs.hpp>
 #include <millrace/report/verdict/verdict.hpp>
