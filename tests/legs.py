@@ -136,7 +136,8 @@ def bench(leg):
 
 def fast_unit(leg):
     """g++: builds the unit tests that contract or order numbers by themselves, and runs them; a part of unit"""
-    unit(leg, lambda name: name.startswith("unit_") and name != "unit_examples")
+    # unit_nvtx needs a library that is no unit test, and is built with everything else.
+    unit(leg, lambda name: name.startswith("unit_") and name not in ("unit_examples", "unit_nvtx"))
 
 
 def unit(leg, among=lambda name: True):
@@ -150,7 +151,8 @@ def unit(leg, among=lambda name: True):
                           "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1",
                           IMAGES_IN_CXX23], wanted, CXX="g++")
     # Those of GCC_EXAMPLES, most of which is another library's headers, are compiled once, by the leg header_only.
-    leg.run_tests((), None if every else [name for name in leg.tests_of(programs) if name not in GCC_EXAMPLES])
+    leg.run_tests((), None if every else [
+        name for name in leg.tests_of(programs) if among(name) and name not in GCC_EXAMPLES])
 
 
 def header_only(leg):
@@ -314,17 +316,14 @@ FAST = ("lint", "errors", "fast_unit")   # `sh tests/run.sh fast`: for every com
 LEGS = {leg.__name__: leg for leg in (lint, clang, exact, remote, faults, kills, bare, unit, fuzz, tsan, headers,
                                       planted, errors, readme, install, digest, header_only, bench, aarch64,
                                       header_examples, documentation)}
-
-
-def function_of(name):
-    return fast_unit if name == "fast_unit" else LEGS[name]
+FUNCTIONS = LEGS | {fast_unit.__name__: fast_unit}
 
 
 def run_leg(leg):
-    leg.say(function_of(leg.name).__doc__)
+    leg.say(FUNCTIONS[leg.name].__doc__)
     started = time.monotonic()
     try:
-        function_of(leg.name)(leg)
+        FUNCTIONS[leg.name](leg)
     except (StepFailed, OSError) as problem:
         leg.failed += 1
         leg.write(f"{problem}")
@@ -343,7 +342,7 @@ def run_leg(leg):
 
 def main(names):
     names = [leg for name in names for leg in (FAST if name == "fast" else [name])]
-    unknown = [name for name in names if name not in LEGS and name not in FAST]
+    unknown = [name for name in names if name not in FUNCTIONS]
     if unknown:
         print(f"usage: sh tests/run.sh [LEG...]; fast: {', '.join(FAST)}; without a leg all of them, in this order:")
         for name, leg in LEGS.items():

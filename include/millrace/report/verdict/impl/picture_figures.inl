@@ -8,13 +8,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
-  if (const char* const why = libjpeg_reason(c.name())) {
+  const event_name name = c.name();
+  if (const char* const why = libjpeg_reason(name)) {
     by_libjpeg.push_back({why, c.times});
     std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
                      [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
     return true;
   }
-  std::uint64_t* const sum = sum_of(c.name());
+  std::uint64_t* const sum = sum_of(name);
   if (sum) *sum += c.times;
   return sum != nullptr;
 }
