@@ -2,17 +2,20 @@
 #
 #   python3 tests/contract/errors/run_error_tests.py [FOLDER]
 #
-# Each FOLDER/*.cpp (this folder unless given) opens with
+# Each FOLDER/*.cpp (this folder unless given) has the cases of one topic. A case begins with
 #
+#   // case: NAME              no other case of the folder has this name
 #   // error: REGEX            what the first error line must say
 #   // lines: 12               optional: at most so many lines, quotations not counted; 20 unless said
 #   // errors: 5               optional: at most so many errors; 1 unless said
 #   // shows: REGEX            optional: what another line must say, such as the quotation of a candidate
 #
-# and holds the mistake under `#if MISTAKE`, and at the end of the line that the error has to name `// wrong here`. With
-# MISTAKE=0 it compiles, all of them joined into one file by the quicker compiler, and each alone by g++ only where that
-# fails; with MISTAKE=1 it fails, with g++ and with clang++, with exactly one `error:` line, which stands at that line
-# of this file and which the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
+# and ends before the next one. The lines above the first case belong to every case of the file. A case has the mistake
+# under `#if MISTAKE`, and `// wrong here` at the end of the line that the error has to name. The runner writes each
+# case into a source of its own, build/errors/cases/NAME.cpp, in which every line keeps its number. With MISTAKE=0 the
+# case compiles, joined with all others into one file by the quicker compiler, and alone by g++ only where that fails;
+# with MISTAKE=1 it fails alone, with g++ and with clang++, with exactly one `error:` line, which names that line and
+# which the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
 #
 # TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Three more
 # of theirs compile by now and are run: a callable that holds a unique_ptr, rows of a std::vector that vary, and an
@@ -20,6 +23,7 @@
 #
 # Each compiler reads run/session.hpp once, as a precompiled header, for the files that include it; else that is what
 # takes four fifths of the time.
+import dataclasses
 import pathlib
 import re
 import subprocess
@@ -34,6 +38,8 @@ from checks import (COMPILED, COMPILERS, QUICK_COMPILER, ROOT, WARNINGS, Remembe
 
 INCLUDE = ROOT / "include"
 FOLDER = ROOT / "build" / "errors"
+CASES = FOLDER / "cases"
+CASE = "// case:"
 MAX_LINES = 20
 QUOTED = re.compile(r"\s*\d*\s+\|")   # of the source: newer compilers quote it for each template on the way
 COMMON = "#include <millrace/run/session.hpp>\n"
@@ -43,6 +49,65 @@ TYPICAL = """
     map_makes_an_immovable_item loop_by_value batch_of_a_member_without_ampersand batch_called_batch_size
     session_called_num_workers batch_of_a_number shuffle_after_batch session_by_equals_sign
     from_a_generator_of_values""".split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One mistake, and the source in which the compilers read it."""
+    name: str
+    file: pathlib.Path     # where it is written
+    common: tuple          # the lines above the first case of the file
+    lines: tuple           # its own, from the one after its name
+    number: int            # of the first of them in the file
+    source: pathlib.Path
+
+    def text(self):
+        return "\n".join([*self.common, *self.lines, ""])
+
+    def write(self):
+        """Writes the source. Blank lines replace the other cases, so that each line keeps its number."""
+        self.source.parent.mkdir(parents=True, exist_ok=True)
+        blank = [""] * (self.number - 1 - len(self.common))
+        self.source.write_text("\n".join([*self.common, *blank, *self.lines, ""]))
+
+    def head(self):
+        """The comment lines that it begins with."""
+        code = next((at for at, line in enumerate(self.lines) if not line.startswith("//")), len(self.lines))
+        return "\n".join(self.lines[:code])
+
+
+def cases_of(file, folder=CASES):
+    """The cases of a file; the folder is for their sources. Raises ValueError where a case has no name."""
+    lines = file.read_text().splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith(CASE)]
+    if not starts:
+        raise ValueError(f"it has no line `{CASE} NAME`")
+    common = tuple(lines[:starts[0]])
+    for number, line in enumerate(common, 1):
+        if re.search(r"^// error:|\bMISTAKE\b|// wrong here$", line):
+            raise ValueError(f"line {number} is part of a case, but is above the first line `{CASE} NAME`")
+    cases = []
+    for start, end in zip(starts, [*starts[1:], len(lines)]):
+        name = lines[start].removeprefix(CASE).strip()
+        if not re.fullmatch(r"\w+", name):
+            raise ValueError(f"line {start + 1}: the name of a case has letters, digits and underscores: got {name!r}")
+        cases.append(Case(name, file, common, tuple(lines[start + 1:end]), start + 2, folder / f"{name}.cpp"))
+    return cases
+
+
+def all_cases(files):
+    """(the cases, {name of a file or a case: the problem with it})."""
+    cases, problems = {}, {}
+    for file in files:
+        try:
+            for case in cases_of(file):
+                first = cases.setdefault(case.name, case)
+                if first is not case:
+                    problems[case.name] = (f"{file.name}:{case.number - 1} has the name of the case at "
+                                           f"{first.file.name}:{first.number - 1}")
+        except ValueError as problem:
+            problems[file.name] = str(problem)
+    return list(cases.values()), problems
 
 
 def flags():
@@ -61,8 +126,12 @@ def precompile(compiler):
     subprocess.run([compiler, *flags(), "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
 
 
-def command_for(compiler, source, mistake):
-    common = ["-include", str(common_header(compiler))] if COMMON in source.read_text() else []
+def command_for(compiler, case, mistake):
+    return command_for_source(compiler, case.source, mistake, COMMON in case.text())
+
+
+def command_for_source(compiler, source, mistake, has_common):
+    common = ["-include", str(common_header(compiler))] if has_common else []
     return [compiler, *flags(), *common, "-fsyntax-only", "-fdiagnostics-color=never", f"-DMISTAKE={mistake}",
             str(source)]
 
@@ -74,49 +143,51 @@ def diagnostics_of(command):
     return result.returncode == 0, lines
 
 
-def right_versions_compile(sources):
+def right_versions_compile(cases):
     """Whether all do without their mistakes, as one file."""
-    if not sources:
+    if not cases:
         return True
     together = FOLDER / "right_versions.cpp"
-    together.write_text(join.joined(sources, sources[0].parent, FOLDER))
-    return diagnostics_of(command_for(QUICK_COMPILER, together, 0))[0]
+    together.write_text(join.joined([case.source for case in cases], CASES, FOLDER))
+    return diagnostics_of(command_for_source(QUICK_COMPILER, together, 0, True))[0]
 
 
 def stated(head, name, otherwise):
-    """The number that the head of a file gives for it."""
+    """The number that the head of a case gives for it."""
     found = re.search(rf"^// {name}: (\d+)$", head, re.MULTILINE)
     return int(found[1]) if found else otherwise
 
 
-def check(source, compiler, is_right=False):
-    """(problem or None, a remark for the name). Of a file that `is_right` it is known that its right version compiles.
-    """
-    text = source.read_text().splitlines()
-    head = "\n".join(text[:3])
+def check(case, compiler, is_right=False):
+    """(problem or None, a remark for the name), once the source is written. Of a case that `is_right` it is known that
+    its right version compiles."""
+    source, head = case.source, case.head()
     wanted = re.match(r"// error: (.+)", head)
     if not wanted:
         return "its first line is not `// error: REGEX`", ""
-    wrong_lines = [number for number, line in enumerate(text, 1) if line.endswith("// wrong here")]
+    if not any(re.match(r"#if !?MISTAKE$", line) for line in case.lines):
+        return "it has no mistake: expected a line `#if MISTAKE`", ""
+    wrong_lines = [number for number, line in enumerate(case.lines, case.number) if line.endswith("// wrong here")]
     if len(wrong_lines) != 1:
         return f"{len(wrong_lines)} of its lines end in `// wrong here`; exactly one is expected", ""
     limit = stated(head, "lines", MAX_LINES)
     max_errors = stated(head, "errors", 1)
 
     if compiler == COMPILERS[0] and not is_right:
-        compiled, lines = diagnostics_of(command_for(compiler, source, 0))
+        compiled, lines = diagnostics_of(command_for(compiler, case, 0))
         if not compiled:
             return "without the mistake it must compile:\n" + "\n".join(lines[:MAX_LINES]), ""
-    compiled, lines = diagnostics_of(command_for(compiler, source, 1))
+    compiled, lines = diagnostics_of(command_for(compiler, case, 1))
     if compiled:
         return "with the mistake it must not compile, but it does", ""
-    said = "\n".join(lines[:2 * MAX_LINES])
+    said = "\n".join(lines[:2 * MAX_LINES]).replace(str(source), str(case.file))
     errors = [found.groups() for line in lines if (found := re.match(r"(.*?):(\d+):(\d+): error: (.*)", line))]
     if not errors:
         return f"no error names a place:\n{said}", ""
     file, number, _, text_of_error = errors[0]
     if (pathlib.Path(file), int(number)) != (source, wrong_lines[0]):
-        return f"the error names {file}:{number}; {source.name}:{wrong_lines[0]} is wrong:\n{said}", ""
+        named = case.file if pathlib.Path(file) == source else file
+        return f"the error names {named}:{number}; {case.file.name}:{wrong_lines[0]} is wrong:\n{said}", ""
     # The same sentence: clang names what it says it of in two ways.
     different = {(*place, sentence.split(" is unavailable: ")[-1]) for *place, sentence in errors}
     if len(different) > max_errors:
@@ -134,37 +205,42 @@ def check(source, compiler, is_right=False):
 
 def main(folder):
     report = Report()
-    sources = sorted(folder.glob("*.cpp"))
-    if not sources:
+    files = sorted(folder.glob("*.cpp"))
+    if not files:
         report.add("errors", f"there is no .cpp file in {folder}")
+    cases, problems = all_cases(files)
+    for name, problem in problems.items():
+        report.add(name, problem)
     if folder == HERE:
         report.add("typical mistakes", ", ".join(f"{name} is gone" for name in TYPICAL
-                                                 if not (HERE / f"{name}.cpp").exists()))
+                                                 if name not in {case.name for case in cases}))
     passes = RememberedPasses()
 
     # g++ comes last: meanwhile it is found out whether all right versions compile.
-    jobs = [(source, compiler) for compiler in reversed(COMPILERS) for source in sources]
-    keys = {(source, compiler): passes.key([__file__, pathlib.Path(__file__).read_text(),
-                                            *command_for(compiler, source, 0)], source.read_text(), INCLUDE)
-            for source, compiler in jobs}
+    jobs = [(case, compiler) for compiler in reversed(COMPILERS) for case in cases]
+    keys = {(case, compiler): passes.key([__file__, pathlib.Path(__file__).read_text(),
+                                          *command_for(compiler, case, 0)], case.text(), INCLUDE)
+            for case, compiler in jobs}
     remarks = {job: remark for job in jobs if (remark := passes.remark(keys[job])) is not None}
-    unknown = [source for source in sources if (source, COMPILERS[0]) not in remarks]
-    for compiler in {compiler for source, compiler in jobs if (source, compiler) not in remarks}:
+    unknown = [case for case in cases if (case, COMPILERS[0]) not in remarks]
+    for compiler in {compiler for case, compiler in jobs if (case, compiler) not in remarks}:
         precompile(compiler)
+    for case in {case for case, compiler in jobs if (case, compiler) not in remarks}:
+        case.write()
     with ThreadPoolExecutor(1) as pool:
         are_right = pool.submit(right_versions_compile, unknown)
 
         def remembered_check(job):
             if job in remarks:
                 return None, remarks[job]
-            source, compiler = job
-            problem, remark = check(source, compiler, compiler != COMPILERS[0] or are_right.result())
+            case, compiler = job
+            problem, remark = check(case, compiler, compiler != COMPILERS[0] or are_right.result())
             if not problem:
                 passes.remember(keys[job], remark)
             return problem, remark
 
-        for (source, compiler), (problem, remark) in in_parallel(remembered_check, jobs):
-            report.add(f"{source.stem} {compiler}{remark}", problem)
+        for (case, compiler), (problem, remark) in in_parallel(remembered_check, jobs):
+            report.add(f"{case.name} {compiler}{remark}", problem)
     return report.close()
 
 

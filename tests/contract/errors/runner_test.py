@@ -7,22 +7,25 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import COMPILERS, Report
-from run_error_tests import check
+from run_error_tests import all_cases, cases_of, check
 
 SENTENCE = '__attribute__((unavailable("toy: a number is needed"))) int wants_a_number(int);\n'
 MISTAKE = "#if MISTAKE\nint wrong = wants_a_number(1);   // wrong here\n#endif\nint main() {}\n"
 RIGHT = "// error: toy: a number is needed\n" + SENTENCE + MISTAKE
+ABOVE = "\n// case: other\n// error: other\nint other = MISTAKE;\n\n"   # absent from the source of the next case
 TWO_ERRORS = RIGHT.replace("wrong here", "wrong here\nint too = unknown;")
-# What the file is like -> (its text, what the runner says about it). (g++ says the sentence of a function twice.)
+# What a case is like -> (its text, what the runner says about it). (g++ says the sentence of a function twice.)
 CASES = {
     "one sentence, as expected": (RIGHT, None),
     "another sentence": (RIGHT.replace("// error: toy", "// error: other"), "does not match"),
     "no first line": (SENTENCE + MISTAKE, "first line"),
+    "no mistake": (RIGHT.replace("#if MISTAKE", "#if 0"), "has no mistake"),
+    "two mistakes, as the second has no name": (RIGHT + RIGHT, "2 of its lines end in"),
     "no line is said to be wrong": (RIGHT.replace("// wrong here", ""), "0 of its lines end in"),
     "a mistake that compiles": (RIGHT.replace("wants_a_number(1)", "1"), "must not compile"),
-    "no right version": (RIGHT.replace("#if MISTAKE", "#if 1"), "must compile"),
+    "no right version": (RIGHT.replace("#endif", "#else\nint wrong = wants_a_number(1);\n#endif"), "must compile"),
     "an error at another line": (RIGHT.replace(" // wrong here", "").replace("#endif", "#endif  // wrong here"),
-                                 "case.cpp:5 is wrong"),
+                                 "topic.cpp:11 is wrong"),
     "an error in a header": ("// error: toy\n#include \"wrong.hpp\"\n" + MISTAKE, "wrong.hpp:2; "),
     "two errors": (TWO_ERRORS, "2 errors"),
     "two errors, as expected": (TWO_ERRORS.replace("\n", "\n// errors: 2\n", 1), None),
@@ -31,18 +34,37 @@ CASES = {
     "a limit that it keeps": (RIGHT.replace("\n", "\n// lines: 14\n", 1), None),
 }
 
+NAMED = "// case: one\n" + RIGHT
+# What a file of cases is like -> (its text, what the runner says about it).
+FILES = {
+    "two cases": (NAMED + NAMED.replace("one", "two"), None),
+    "no case": (RIGHT, "it has no line `// case: NAME`"),
+    "a case without a name": (NAMED.replace("one", ""), "line 1: the name of a case"),
+    "a case with another name": (NAMED + "\n// case: the second\n", "got 'the second'"),
+    "two cases of one name": (NAMED + NAMED, "topic.cpp:8 has the name of the case at topic.cpp:1"),
+    "a mistake above the first case": (RIGHT + NAMED, "line 1 is part of a case"),
+}
+
 
 def main():
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder, "case.cpp")
+        topic = pathlib.Path(folder, "topic.cpp")
         pathlib.Path(folder, "wrong.hpp").write_text("#if MISTAKE\nstatic_assert(false);\n#endif\n" + SENTENCE)
+        for name, (text, expected) in FILES.items():
+            topic.write_text(text)
+            cases, said = all_cases([topic])
+            problem = "\n".join(said.values())
+            right = expected in problem if expected else not problem and [case.name for case in cases] == ["one", "two"]
+            report.add(f"runner: {name}", None if right else f"expected {expected!r}, the runner says {problem!r}")
         for name, (text, expected) in CASES.items():
-            source.write_text(text)
+            topic.write_text(f"{ABOVE}// case: case\n{text}")
+            case = cases_of(topic, pathlib.Path(folder))[-1]
+            case.write()
             problems = []
             # The right version is compiled by the first one alone.
             for compiler in COMPILERS[:1] if expected == "must compile" else COMPILERS:
-                problem, _ = check(source, compiler)
+                problem, _ = check(case, compiler)
                 if (problem is None) != (expected is None) or (expected and expected not in problem):
                     problems.append(f"{compiler}: expected {expected!r}, the runner says {problem!r}")
             report.add(f"runner: {name}", "\n".join(problems))

@@ -1,0 +1,156 @@
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/stages/shuffle.hpp>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+};
+example prepare(int n) { return {n}; }
+const std::vector<int> numbers(100);
+
+// case: batch_before_map
+// error: arrives<int>.*column_of<example>.*Put map\(\) before batch: map comes first
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers)
+            | mr::batch<&example::number>({.size = 4})   // wrong here
+            | mr::map(prepare);
+#else
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow), {.epochs = 2}};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: batch_called_batch_size
+// error: batch has no option of this name: its rows are \.size
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+#if MISTAKE
+            | mr::batch<&example::number>({.batch_size = 4});   // wrong here
+#else
+            | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: batch_of_a_member_without_ampersand
+// error: invalid use of non-static data member
+// lines: 30
+// errors: 5
+void train() {
+#if MISTAKE
+  auto batch = mr::batch<example::number>({.size = 4});   // wrong here
+#else
+  auto batch = mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{mr::from(numbers) | mr::map(prepare) | batch};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: batch_of_a_number
+// error: batch<...> is given a bare number
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+#if MISTAKE
+            | mr::batch<&example::number>(4);   // wrong here
+#else
+            | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: batch_without_columns
+// error: batch<> has no columns
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+#if MISTAKE
+            | mr::batch<>({.size = 4});   // wrong here
+#else
+            | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: map_after_batch
+// error: this stage stands behind batch: only mix_rows, prefetch and to_device may follow batch
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4})
+            | mr::map(prepare);   // wrong here
+#else
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: prefetch_of_a_number
+// error: prefetch is given a bare number
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4})
+#if MISTAKE
+            | mr::prefetch(4);   // wrong here
+#else
+            | mr::prefetch({.batches = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: shuffle_after_batch
+// error: only mix_rows, prefetch and to_device may follow batch
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4})
+            | mr::shuffle({.window = 16});   // wrong here
+#else
+  auto flow = mr::from(numbers)
+            | mr::shuffle({.window = 16})
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: shuffle_of_a_number
+// error: shuffle is given a bare number
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+#if MISTAKE
+            | mr::shuffle(8)   // wrong here
+#else
+            | mr::shuffle({.window = 8})
+#endif
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: to_device_without_batch
+// error: mix_rows, prefetch and to_device have no batch before them
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::to_device();   // wrong here
+#else
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}) | mr::to_device();
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
