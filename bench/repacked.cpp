@@ -4,12 +4,12 @@
 // built-in decoder decodes a random resized crop of each picture, with two pixels of margin, as a list; all variants
 // take turns.
 // Planes are compared with those of the files as they are before anything is measured.
+#include "../examples/transcode/jpeg_transcoder.hpp"
 #include "harness.hpp"
 #include "parts/turns.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <array>
@@ -20,6 +20,9 @@
 namespace mr = millrace;
 
 namespace {
+
+using transcode::jpeg_codes, transcode::jpeg_symbol_counts, transcode::jpeg_transcode_options,
+      transcode::jpeg_transcoder, transcode::transcode_jpeg;
 
 using file_list = std::vector<std::vector<std::byte>>;
 using request_list = std::vector<mr::detail::jpeg_planes_request>;
@@ -88,15 +91,15 @@ struct repacked_set {
 
 std::vector<repacked_set> repack_all(const file_list& originals) {
   constexpr double growth = 0.02;   // as repack --restarts-per-row auto
-  mr::jpeg_symbol_counts plain, with_restarts;
+  jpeg_symbol_counts plain, with_restarts;
   for (const auto& file : originals) {
-    mr::jpeg_transcoder(file).count_symbols(plain);
-    mr::jpeg_transcoder(file, {.restart_growth = growth}).count_symbols(with_restarts);
+    jpeg_transcoder(file).count_symbols(plain);
+    jpeg_transcoder(file, {.restart_growth = growth}).count_symbols(with_restarts);
   }
-  const mr::jpeg_codes codes(plain), codes_of_restarts(with_restarts);
+  const jpeg_codes codes(plain), codes_of_restarts(with_restarts);
   const struct {
     const char* name;
-    mr::jpeg_transcode_options options;
+    jpeg_transcode_options options;
   } ways[] = {{"repacked", {}},
               {"restarts", {.restart_growth = growth, .keep_standard_codes = true}},
               {"codes", {.codes = &codes}},
@@ -105,7 +108,7 @@ std::vector<repacked_set> repack_all(const file_list& originals) {
   sets.push_back({.name = "as it is", .files = originals});
   for (const auto& way : ways) {
     sets.push_back({.name = way.name});
-    for (const auto& file : originals) sets.back().files.push_back(mr::transcode_jpeg(file, way.options));
+    for (const auto& file : originals) sets.back().files.push_back(transcode_jpeg(file, way.options));
   }
   for (auto& set : sets) set.crops = crops_of(set.files);
   return sets;

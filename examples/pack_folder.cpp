@@ -122,7 +122,7 @@ void look_at(packed_file& file, const restart_choice& restarts) {
   }
   if (!restarts.asked()) return;
   try {
-    const auto made = mr::transcode_jpeg(bytes, restarts.coding());
+    const auto made = transcode::transcode_jpeg(bytes, restarts.coding());
     file.data.assign(reinterpret_cast<const char*>(made.data()), made.size());
   } catch (const mr::data_error& problem) {
     file.no_restarts = problem.message();

@@ -5,7 +5,7 @@
 //   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller pictures; this is a loss
 //
 // Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
-// millrace/image/jpeg/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some
+// transcode/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some
 // per cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
 // tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
 // without a dot) is left out and counted.
@@ -277,10 +277,10 @@ void print_results(const counts& all, const settings& s, const repack_task& task
                 mr::printable(task.list).c_str());
 }
 
-mr::jpeg_codes codes_in(const repack_progress& progress, const repack_task& task) {
+transcode::jpeg_codes codes_in(const repack_progress& progress, const repack_task& task) {
   const std::string line = progress.made_once();
   try {
-    return mr::jpeg_codes::from_text(std::string_view(line).substr(line.find(' ') + 1));
+    return transcode::jpeg_codes::from_text(std::string_view(line).substr(line.find(' ') + 1));
   } catch (const mr::setup_error&) {
     throw mr::setup_error("the second line of '" + mr::printable(task.list) + "' holds no codes",
                           "Begin anew with another pattern");
@@ -294,7 +294,7 @@ void repack(command_line& args) {
   s.shards.pattern = names[1];
   const repack_task task = task_of(s, mr::list_shards(names[0]));
   const repack_progress progress(task);
-  std::optional<mr::jpeg_codes> codes;
+  std::optional<transcode::jpeg_codes> codes;
   if (s.codes) s.picture.codes = &codes.emplace(codes_in(progress, task));
 
   repack_reader from(task.inputs, [&](std::size_t shard) { return progress.finished(shard); }, s.reading);

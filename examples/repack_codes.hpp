@@ -1,6 +1,6 @@
 // The codes that all pictures of repack share, made of the first ones.
 //
-//   const mr::jpeg_codes codes = make_repack_codes({.shards = shards, .picture = options, .threads = 2});
+//   const transcode::jpeg_codes codes = make_repack_codes({.shards = shards, .picture = options, .threads = 2});
 //
 // Pictures are read in order, as whole samples, and counted by all threads. The sum is the same for any number of them.
 // Progress goes to stderr. Errors: those of the shards; data_error for a damaged picture, unless it is left out.
@@ -30,8 +30,8 @@ struct repack_codes_options {
 
 namespace repack_detail {
 
-inline millrace::jpeg_symbol_counts count_sample(const millrace::record& sample, const repack_codes_options& options) {
-  millrace::jpeg_symbol_counts counts;
+inline transcode::jpeg_symbol_counts count_sample(const millrace::record& sample, const repack_codes_options& options) {
+  transcode::jpeg_symbol_counts counts;
   for (const millrace::bytes& field : sample.fields()) {
     if (!holds_a_picture(field)) continue;
     try {
@@ -54,8 +54,8 @@ inline void show_counted(std::uint64_t pictures, bool at_end) {
 
 }  // namespace repack_detail
 
-inline millrace::jpeg_codes make_repack_codes(const repack_codes_options& options) {
-  using counts_pointer = std::shared_ptr<const millrace::jpeg_symbol_counts>;
+inline transcode::jpeg_codes make_repack_codes(const repack_codes_options& options) {
+  using counts_pointer = std::shared_ptr<const transcode::jpeg_symbol_counts>;
   using sample_pointer = std::shared_ptr<const millrace::record>;
   repack_reader from(options.shards, [](std::size_t) { return false; }, options.reading);
   std::uint64_t pictures = 0;
@@ -69,9 +69,9 @@ inline millrace::jpeg_codes make_repack_codes(const repack_codes_options& option
     return std::make_shared<const millrace::record>(std::move(sample->record));
   };
   const auto count = [&](const sample_pointer& sample) -> counts_pointer {
-    return std::make_shared<const millrace::jpeg_symbol_counts>(repack_detail::count_sample(*sample, options));
+    return std::make_shared<const transcode::jpeg_symbol_counts>(repack_detail::count_sample(*sample, options));
   };
-  millrace::jpeg_symbol_counts all;
+  transcode::jpeg_symbol_counts all;
   const auto add = [&](const counts_pointer& one) {
     all += *one;
     repack_detail::show_counted(all.pictures, false);
@@ -84,5 +84,5 @@ inline millrace::jpeg_codes make_repack_codes(const repack_codes_options& option
                                tbb::make_filter<counts_pointer, void>(filter_mode::serial_out_of_order, add));
   });
   repack_detail::show_counted(all.pictures, true);
-  return millrace::jpeg_codes(all);
+  return transcode::jpeg_codes(all);
 }

@@ -11,10 +11,10 @@
 #pragma once
 
 #include "restart_choice.hpp"
+#include "transcode/jpeg_transcoder.hpp"
 
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 #include <millrace/image/picture/picture.hpp>
 
 #include <algorithm>
@@ -29,14 +29,14 @@ struct repack_options {
   std::size_t short_side = 0;     ///< pixels; 0: any
   int quality = 90;               ///< of pictures made smaller
   restart_choice restarts{};
-  const millrace::jpeg_codes* codes = nullptr;   ///< of all pictures; null: each has its own
+  const transcode::jpeg_codes* codes = nullptr;   ///< of all pictures; null: each has its own
 };
 
 /// Sums over pictures, where restarts are asked for.
 struct restart_gain {
   double bytes = 0;                 ///< that they add
   std::uint64_t mcus = 0, intervals = 0;
-  millrace::jpeg_walk walk{};       ///< of some random resized crops of each picture
+  transcode::jpeg_walk walk{};       ///< of some random resized crops of each picture
 
   restart_gain& operator+=(const restart_gain& more) {
     bytes += more.bytes;
@@ -105,12 +105,12 @@ inline std::span<const std::byte> coefficients_of(const millrace::bytes& file, c
   return smaller;
 }
 
-inline restart_gain gain_of(millrace::jpeg_transcoder& picture, std::uint64_t sample) {
+inline restart_gain gain_of(transcode::jpeg_transcoder& picture, std::uint64_t sample) {
   constexpr int crops = 16;
   restart_gain gain{.bytes = picture.restart_bytes()};
   millrace::rng random({.seed = 1, .sample = sample});
   for (int i = 0; i < crops; ++i) {
-    const millrace::jpeg_walk crop = picture.walk_of_random_crop(random);
+    const transcode::jpeg_walk crop = picture.walk_of_random_crop(random);
     gain += {.walk = crop};
     gain.mcus = crop.all;
   }
@@ -127,7 +127,7 @@ inline repacked_picture repack_picture(const millrace::bytes& file, const repack
   std::vector<std::byte> smaller;
   auto coding = options.restarts.coding();
   coding.codes = options.codes;
-  millrace::jpeg_transcoder picture(coefficients_of(file, made.before, options, smaller), coding);
+  transcode::jpeg_transcoder picture(coefficients_of(file, made.before, options, smaller), coding);
   made.file = picture.write();
   made.shrunk = !smaller.empty();
   if (options.restarts.asked()) made.restarts = gain_of(picture, file.size());
@@ -136,10 +136,10 @@ inline repacked_picture repack_picture(const millrace::bytes& file, const repack
 
 /// Adds the symbols that the picture will have.
 inline void count_repacked_symbols(const millrace::bytes& file, const repack_options& options,
-                                   millrace::jpeg_symbol_counts& counts) {
+                                   transcode::jpeg_symbol_counts& counts) {
   using namespace repack_detail;
   std::vector<std::byte> smaller;
-  millrace::jpeg_transcoder picture(coefficients_of(file, millrace::read_jpeg_header(file), options, smaller),
+  transcode::jpeg_transcoder picture(coefficients_of(file, millrace::read_jpeg_header(file), options, smaller),
                                     options.restarts.coding());
   picture.count_symbols(counts);
 }

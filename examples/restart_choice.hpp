@@ -1,7 +1,7 @@
 // The option --restarts-per-row N|auto of the programs that write JPEGs, and what it asks of the transcoder.
 //
 //   const restart_choice restarts = read_restarts(args);             // default: none
-//   auto file = millrace::transcode_jpeg(bytes, restarts.coding());
+//   auto file = transcode::transcode_jpeg(bytes, restarts.coding());
 //   std::string in_a_record = restarts.text();                       // "0", "8", "auto"
 //
 // auto takes the shortest interval of at least 64 pixels that makes a picture's coded data grow by at most 2 %. With
@@ -10,8 +10,7 @@
 #pragma once
 
 #include "command_line.hpp"
-
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+#include "transcode/jpeg_transcoder.hpp"
 
 #include <string>
 
@@ -21,7 +20,7 @@ struct restart_choice {
 
   bool asked() const { return by_size || per_row != 0; }
   std::string text() const { return by_size ? "auto" : std::to_string(per_row); }
-  millrace::jpeg_transcode_options coding() const {
+  transcode::jpeg_transcode_options coding() const {
     constexpr double growth_limit = 0.02;
     return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0,
             .keep_standard_codes = asked()};

@@ -84,7 +84,7 @@ inline void write_part(const std::string& folder, const part& p) {
     const std::uint64_t end = std::min(p.samples, start + together);
     tbb::parallel_for(start, end, [&](std::uint64_t i) {
       auto& sample = made[i - start] = make_shape({.seed = p.seed, .index = i});
-      if (p.restarts.asked()) sample.jpeg = millrace::transcode_jpeg(sample.jpeg, p.restarts.coding());
+      if (p.restarts.asked()) sample.jpeg = transcode::transcode_jpeg(sample.jpeg, p.restarts.coding());
     });
     for (std::uint64_t i = start; i < end; ++i) {
       const auto& sample = made[i - start];

@@ -8,6 +8,7 @@
 #
 # A planted header lies before include/ on the compiler's path, so that the tree itself is never touched. An edit
 # replaces a text that stands in its file exactly once. A file without an ending is x.hpp and its definitions together.
+# A header examples/FOLDER/x is planted with all headers of its folder, as they include each other from there.
 import pathlib
 import re
 import shutil
@@ -17,13 +18,13 @@ import typing
 
 from checks import ROOT, Broken, in_parallel, launcher, library_flags
 
-INCLUDE, TESTS = ROOT / "include", ROOT / "tests"
+INCLUDE, EXAMPLES, TESTS = ROOT / "include", ROOT / "examples", ROOT / "tests"
 LIMIT_SECONDS = 60
 UNPLANTED_LIMIT_SECONDS = 900   # guards against hangs alone
 
 
 class Edit(typing.NamedTuple):
-    file: str   # under include/millrace
+    file: str   # under include/millrace; or examples/FOLDER/NAME
     old: str
     new: str
 
@@ -38,13 +39,20 @@ def folder_for(scratch, name):
     return scratch / re.sub(r"\W+", "_", name)
 
 
-def files_of(name):
+def place_of(name):
+    """The folder that the compiler searches, and the path in it."""
+    if name.startswith("examples/"):
+        return EXAMPLES, name.removeprefix("examples/")
+    return INCLUDE, f"millrace/{name}"
+
+
+def files_of(root, name):
     """The file of that name; of a name without an ending all that there are of its parts."""
     if pathlib.PurePath(name).suffix:
         return [name]
     folder, _, stem = name.rpartition("/")
     parts = (f"{name}.hpp", f"{name}.tpl.hpp", f"{folder}/impl/{stem}.inl")
-    return [part for part in parts if (INCLUDE / "millrace" / part).exists()]
+    return [part for part in parts if (root / part).exists()]
 
 
 def plant(edits, folder):
@@ -52,16 +60,20 @@ def plant(edits, folder):
     shutil.rmtree(folder, ignore_errors=True)
     for edit in edits:
         texts = {}
-        for file in files_of(edit.file):
-            planted = folder / "millrace" / file
-            texts[file] = (planted if planted.exists() else INCLUDE / "millrace" / file).read_text()
+        root, name = place_of(edit.file)
+        beside = pathlib.PurePath(name).parent
+        if root == EXAMPLES and not (folder / beside).exists():
+            shutil.copytree(root / beside, folder / beside)
+        for file in files_of(root, name):
+            planted = folder / file
+            texts[file] = (planted if planted.exists() else root / file).read_text()
         # Each line as far as it is indented.
         old = re.compile(r"\n *".join(re.escape(line.lstrip()) for line in edit.old.split("\n")))
         if sum(len(old.findall(text)) for text in texts.values()) != 1:
             raise Broken(f"the text is no longer there, or not once: {edit.file}\n{edit.old}")
         for file, text in texts.items():
             if old.search(text):
-                planted = folder / "millrace" / file
+                planted = folder / file
                 planted.parent.mkdir(parents=True, exist_ok=True)
                 planted.write_text(old.sub(lambda _: edit.new, text))
 

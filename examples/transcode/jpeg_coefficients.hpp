@@ -1,6 +1,6 @@
 // Reads what a JPEG file stores before pixels are made: its quantized coefficients, tables and markers.
 //
-//   mr::detail::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
+//   transcode::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
 //   bool same = after.same_as(before);                // every coefficient, table, sampling factor and marker
 //   bool kept = before.sequential_in_one_scan();      // rewriting would not change the coding process
 //   before.for_each_block([](int component, const JCOEF* block) noexcept { /* 64 numbers, row by row */ });
@@ -23,20 +23,21 @@
 #include <span>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace transcode {
 
-class jpeg_coefficients : private jpeg_input {
+class jpeg_coefficients : private millrace::detail::jpeg_input {
  public:
-  jpeg_coefficients(std::span<const std::byte> file, jpeg_limits limits)
+  jpeg_coefficients(std::span<const std::byte> file, millrace::detail::jpeg_limits limits)
       : jpeg_input("; as it is, it can only be kept") {
     limits.accept_damaged = false;
     open(file, limits);
     if (!read()) fail();
     if (lacks_scans())
-      throw data_error("the progressive JPEG lacks scans: it ends before its coefficients have all their bits",
-                       "Fetch the file again; as it is, it can only be kept", {.stage = "jpeg"});
-    for_each_jpeg_segment(file, [this](unsigned marker, std::span<const std::byte> segment) {
-      if (describes_the_picture(marker)) markers_.push_back(segment);
+      throw millrace::data_error(
+          "the progressive JPEG lacks scans: it ends before its coefficients have all their bits",
+          "Fetch the file again; as it is, it can only be kept", {.stage = "jpeg"});
+    millrace::detail::for_each_jpeg_segment(file, [this](unsigned marker, std::span<const std::byte> segment) {
+      if (millrace::detail::describes_the_picture(marker)) markers_.push_back(segment);
     });
   }
 
@@ -183,4 +184,4 @@ class jpeg_coefficients : private jpeg_input {
   std::vector<std::span<const std::byte>> markers_;
 };
 
-}}}  // namespace millrace::detail
+}  // namespace transcode

@@ -1,8 +1,8 @@
 // Counts the Huffman symbols of JPEGs: what codes for a set of files are made of.
 //
-//   mr::jpeg_symbol_counts counts;
-//   for (const auto& file : files) mr::jpeg_transcoder(file).count_symbols(counts);
-//   const mr::jpeg_codes codes(counts);                                           // see jpeg_codes.hpp
+//   transcode::jpeg_symbol_counts counts;
+//   for (const auto& file : files) transcode::jpeg_transcoder(file).count_symbols(counts);
+//   const transcode::jpeg_codes codes(counts);                                           // see jpeg_codes.hpp
 //
 // The first index is 0 for luma, gray and components of other colors, and 1 for the chroma of YCbCr and YCCK. A DC
 // symbol is the size of a difference in bits. An AC symbol is the zeros before a coefficient times 16, plus its size.
@@ -10,13 +10,11 @@
 // Format: ITU-T T.81, F.1.2.
 #pragma once
 
-#include <millrace/base/version.hpp>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace transcode {
 
 /// How often each symbol comes in files that share their codes.
 struct jpeg_symbol_counts {
@@ -38,4 +36,4 @@ struct jpeg_symbol_counts {
   friend bool operator==(const jpeg_symbol_counts&, const jpeg_symbol_counts&) = default;
 };
 
-}}}  // namespace millrace::detail
+}  // namespace transcode

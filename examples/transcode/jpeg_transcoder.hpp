@@ -1,9 +1,9 @@
 // Transcodes any lossy 8-bit JPEG to a baseline JPEG with the same coefficients: the picture is the same bit for bit.
 //
-//   std::vector<std::byte> file = mr::transcode_jpeg(bytes);
-//   auto with_restarts = mr::transcode_jpeg(bytes, {.restarts_per_row = 8});
-//   auto by_size = mr::transcode_jpeg(bytes, {.restart_growth = 0.02});
-//   auto with_shared_codes = mr::transcode_jpeg(bytes, {.codes = &codes});      // see jpeg_codes.hpp
+//   std::vector<std::byte> file = transcode::transcode_jpeg(bytes);
+//   auto with_restarts = transcode::transcode_jpeg(bytes, {.restarts_per_row = 8});
+//   auto by_size = transcode::transcode_jpeg(bytes, {.restart_growth = 0.02});
+//   auto with_shared_codes = transcode::transcode_jpeg(bytes, {.codes = &codes});      // see jpeg_codes.hpp
 //
 // Progressive and arithmetic coding become Huffman coding in one scan, with tables made for the picture. Such files
 // decode several times as fast and grow by some percent. An MCU of more than 10 blocks does not fit into one scan; such
@@ -22,22 +22,28 @@
 // Memory: at most twice limits.max_memory_bytes.
 #pragma once
 
-#include <millrace/base/version.hpp>
-#include <millrace/image/jpeg/jpeg_codes.hpp>
+#include "jpeg_codes.hpp"
+#include "jpeg_coefficients.hpp"
+#include "jpeg_symbols.hpp"
+
+#include <millrace/base/error.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/jpeg/libjpeg/jpeg_coefficients.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_output.hpp>
-#include <millrace/image/jpeg/libjpeg/jpeg_symbols.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 
+#include <algorithm>
 #include <array>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace transcode {
 
 /// Options of transcode_jpeg(). At most one of the three for restarts is set.
 struct jpeg_transcode_options {
@@ -46,12 +52,10 @@ struct jpeg_transcode_options {
   double restart_growth = 0;           ///< most growth by restart markers, at most 1; 0: no restart markers
   const jpeg_codes* codes = nullptr;   ///< the file's codes; null: made for the picture
   bool keep_standard_codes = false;    ///< without `codes`, a file with the codes of T.81 annex K keeps them
-  detail::jpeg_limits limits{};        ///< limits of each of the two readings; accept_damaged has no effect
+  millrace::detail::jpeg_limits limits{};   ///< of each of the two readings; accept_damaged has no effect
 };
 
-namespace detail {
-
-class jpeg_coefficient_writer : private jpeg_output {
+class jpeg_coefficient_writer : private millrace::detail::jpeg_output {
  public:
   struct coding {
     unsigned restart_interval = 0;
@@ -76,8 +80,6 @@ constexpr unsigned restart_interval_of(std::size_t mcus_per_row, unsigned restar
   return static_cast<unsigned>(mcus_per_row / restarts);
 }
 
-}  // namespace detail
-
 /// MCUs of a picture that a decoder reads for a crop.
 struct jpeg_walk {
   std::uint64_t all = 0;                ///< MCUs of the picture
@@ -96,7 +98,7 @@ class jpeg_transcoder {
   /// Returns about how many bytes the restart markers add; it is right to some percent.
   double restart_bytes();
   /// Draws a random resized crop and returns which MCUs it needs.
-  jpeg_walk walk_of_random_crop(rng& random, const random_crop_options& options = {}) const;
+  jpeg_walk walk_of_random_crop(millrace::rng& random, const millrace::random_crop_options& options = {}) const;
 
   /// Adds the symbols that the file will have. Throws data_error if they do not fit into a baseline JPEG.
   void count_symbols(jpeg_symbol_counts& counts) { symbols().add_to(counts, restart_interval_); }
@@ -105,23 +107,169 @@ class jpeg_transcoder {
   std::vector<std::byte> write();
 
  private:
-  const detail::jpeg_symbols& symbols();
+  const jpeg_symbols& symbols();
 
   std::span<const std::byte> data_;
   jpeg_transcode_options options_;
-  picture_size size_;
-  detail::jpeg_coefficients before_;
-  std::optional<detail::jpeg_symbols> symbols_;   // counted when needed
+  millrace::picture_size size_;
+  jpeg_coefficients before_;
+  std::optional<jpeg_symbols> symbols_;   // counted when needed
   unsigned restart_interval_ = 0;
 };
+
+constexpr millrace::picture_size size_in(const millrace::jpeg_header& header) noexcept {
+  return {.width = header.width, .height = header.height};
+}
+
+inline std::vector<std::byte> jpeg_coefficient_writer::write(jpeg_coefficients& from, const coding& as) {
+  if (!compress(from, as))
+    throw millrace::data_error("the picture cannot be written as a baseline JPEG: " + text(),
+                               "As it is, it can only be kept", {.stage = "jpeg"});
+  return take();
+}
+
+inline bool jpeg_coefficient_writer::compress(jpeg_coefficients& from, const coding& as) noexcept {
+  if (setjmp(escape_) != 0) return false;
+  jpeg_copy_critical_parameters(&from.info(), &info_);
+  info_.arith_code = 0;
+  info_.optimize_coding = 1;
+  if (as.codes) take_codes(*as.codes);
+  else if (as.keep_standard_codes && has_standard_codes(from)) info_.optimize_coding = 0;
+  info_.restart_interval = as.restart_interval;
+  // If the file has these two, they are among the markers copied below. Readers derive the color space from them.
+  info_.write_JFIF_header = 0;
+  info_.write_Adobe_marker = 0;
+  if (!from.fits_one_scan()) take_a_scan_for_each();
+  jpeg_write_coefficients(&info_, from.arrays());
+  for (const auto& segment : from.markers())
+    jpeg_write_marker(&info_, static_cast<int>(segment[1]), reinterpret_cast<const JOCTET*>(segment.data()) + 4,
+                      static_cast<unsigned>(segment.size() - 4));
+  jpeg_finish_compress(&info_);
+  return true;
+}
+
+inline void jpeg_coefficient_writer::take_a_scan_for_each() noexcept {
+  for (int c = 0; c < info_.num_components; ++c) {
+    auto& scan = scans_[static_cast<std::size_t>(c)];
+    scan.comps_in_scan = 1;
+    scan.component_index[0] = c;
+    scan.Se = 63;
+  }
+  info_.scan_info = scans_.data();
+  info_.num_scans = info_.num_components;
+}
+
+/// The standard's codes are those that libjpeg's writer begins with.
+inline bool jpeg_coefficient_writer::has_standard_codes(jpeg_coefficients& from) const noexcept {
+  if (!from.sequential_in_one_scan()) return false;
+  const auto same = [](const JHUFF_TBL* a, const JHUFF_TBL* b) {
+    if (!a || !b || !std::equal(a->bits + 1, a->bits + 17, b->bits + 1)) return false;
+    const std::size_t symbols = std::accumulate(a->bits + 1, a->bits + 17, std::size_t{0});
+    return std::equal(a->huffval, a->huffval + std::min<std::size_t>(symbols, 256), b->huffval);
+  };
+  const auto& read = from.info();
+  for (int c = 0; c < info_.num_components; ++c) {
+    const auto &was = read.comp_info[c], &is = info_.comp_info[c];
+    if (!same(read.dc_huff_tbl_ptrs[was.dc_tbl_no], info_.dc_huff_tbl_ptrs[is.dc_tbl_no]) ||
+        !same(read.ac_huff_tbl_ptrs[was.ac_tbl_no], info_.ac_huff_tbl_ptrs[is.ac_tbl_no]))
+      return false;
+  }
+  return true;
+}
+
+inline void jpeg_coefficient_writer::take_codes(const jpeg_codes& codes) noexcept {
+  const auto set = [this](JHUFF_TBL*& table, std::span<const std::uint8_t> code) {
+    if (!table) table = jpeg_alloc_huff_table(reinterpret_cast<j_common_ptr>(&info_));
+    std::copy_n(code.begin(), 16, table->bits + 1);
+    std::fill(std::begin(table->huffval), std::end(table->huffval), JOCTET{0});
+    std::copy(code.begin() + 16, code.end(), table->huffval);
+  };
+  for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t) {
+    set(info_.dc_huff_tbl_ptrs[t], codes.dc(t));
+    set(info_.ac_huff_tbl_ptrs[t], codes.ac(t));
+  }
+  info_.optimize_coding = 0;
+}
+
+inline void check_restarts(const jpeg_transcode_options& options) {
+  const int asked = (options.restarts_per_row != 0) + (options.restart_interval != 0) + (options.restart_growth != 0);
+  constexpr unsigned longest = 65'535;
+  if (asked > 1 || options.restart_interval > longest || !(options.restart_growth >= 0 && options.restart_growth <= 1))
+    throw millrace::setup_error(
+        "the restarts of a JPEG are impossible: got " + std::to_string(options.restarts_per_row) +
+            " per row, an interval of " + std::to_string(options.restart_interval) + ", a growth of " +
+            std::to_string(options.restart_growth) +
+            "; expected one of them, an interval of at most 65535, a growth of 0 to 1",
+        "Give one of the three", {.stage = "jpeg"});
+}
+
+inline jpeg_transcoder::jpeg_transcoder(std::span<const std::byte> data, const jpeg_transcode_options& options)
+    // The header is read first for its errors: it describes best what is not a JPEG.
+    : data_(data), options_(options), size_(size_in(millrace::read_jpeg_header(data))), before_(data, options.limits) {
+  check_restarts(options);
+  if (options.restarts_per_row != 0)
+    restart_interval_ = restart_interval_of(before_.mcus_per_row(), options.restarts_per_row);
+  else if (options.restart_interval != 0)
+    restart_interval_ = options.restart_interval;
+  else if (options.restart_growth != 0) {
+    constexpr std::size_t least_pixels = 64;
+    const std::size_t shortest = std::max<std::size_t>(1, least_pixels / before_.mcu_width());
+    restart_interval_ = symbols().interval_within({.growth = options.restart_growth, .shortest = shortest});
+  }
+}
+
+inline const jpeg_symbols& jpeg_transcoder::symbols() {
+  if (!symbols_) symbols_.emplace(before_);
+  return *symbols_;
+}
+
+inline double jpeg_transcoder::restart_bytes() {
+  if (restart_interval_ == 0) return 0;
+  return symbols().coded_bytes(restart_interval_) - symbols().coded_bytes(0);
+}
+
+inline jpeg_walk jpeg_transcoder::walk_of_random_crop(millrace::rng& random,
+                                                      const millrace::random_crop_options& options) const {
+  const millrace::crop_box box = millrace::detail::random_crop_box(size_, random, options);
+  const std::size_t width = before_.mcu_width(), height = before_.mcu_height(), in_row = before_.mcus_per_row();
+  const std::size_t left = box.left / width, right = (box.left + box.width + width - 1) / width;
+  const std::size_t top = box.top / height, bottom = (box.top + box.height + height - 1) / height;
+  jpeg_walk walk{.all = in_row * before_.mcu_rows(), .without_restarts = (bottom - 1) * in_row + right,
+                 .with_restarts = 0};
+  if (restart_interval_ == 0) walk.with_restarts = walk.without_restarts;
+  else
+    for (std::size_t row = top, read = 0; row < bottom; ++row) {
+      const std::size_t first = row * in_row + left, end = row * in_row + right;
+      walk.with_restarts += end - std::max(read, first - first % restart_interval_);
+      read = end;
+    }
+  return walk;
+}
+
+inline std::vector<std::byte> jpeg_transcoder::write() {
+  if (options_.codes || options_.keep_standard_codes) {   // libjpeg would not see what does not fit
+    jpeg_symbol_counts counts;
+    count_symbols(counts);
+  }
+  auto file = jpeg_coefficient_writer().write(before_, {.restart_interval = restart_interval_,
+                                                        .codes = options_.codes,
+                                                        .keep_standard_codes = options_.keep_standard_codes});
+  if (!options_.codes && data_.size() <= file.size() && before_.sequential_in_one_scan() &&
+      before_.restart_interval() == restart_interval_)
+    return {data_.begin(), data_.end()};
+  jpeg_coefficients after(file, options_.limits);
+  if (!after.same_as(before_))
+    throw millrace::io_error("the JPEG that was written does not hold the coefficients of the one that was read",
+                             "Keep the original; this machine's memory or its libjpeg is broken", {.stage = "jpeg"});
+  return file;
+}
 
 /// Returns `data`, any lossy 8-bit JPEG, as a baseline JPEG with the same coefficients and markers.
 /// Throws data_error if the file is damaged or does not fit into a baseline JPEG, io_error if the comparison fails, and
 /// setup_error for impossible options.
-std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data, const jpeg_transcode_options& options = {});
+inline std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data,
+                                             const jpeg_transcode_options& options = {}) {
+  return jpeg_transcoder(data, options).write();
+}
 
-}}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/impl/jpeg_transcoder.inl>
-#endif
+}  // namespace transcode

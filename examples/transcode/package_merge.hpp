@@ -3,7 +3,7 @@
 //   const std::vector<std::uint64_t> weights{5, 1, 1, 9};                    // how often each symbol comes
 //   const std::vector<std::uint8_t> longest{3, 3, 3, 3};                     // for each symbol, in bits
 //   std::vector<std::uint8_t> lengths(weights.size());
-//   mr::detail::package_merge(weights, longest, lengths);                    // {2, 3, 3, 1}; of 2 bits: {2, 2, 2, 2}
+//   transcode::package_merge(weights, longest, lengths);                     // {2, 3, 3, 1}; of 2 bits: {2, 2, 2, 2}
 //
 // Every symbol gets a word, also one of weight 0. The sum of weight times length is the least that the limits allow.
 // The sum of 2^-length is exactly 1. Where several codes are optimal, the same weights always give the same one: of two
@@ -13,19 +13,54 @@
 // Threads: pure. Source: Larmore and Hirschberg, "A fast algorithm for optimal length-limited Huffman codes", 1990.
 #pragma once
 
-#include <millrace/base/version.hpp>
-
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
+#include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace transcode {
 
 /// Writes the length of each symbol's word into `lengths`. All three are as long.
-void package_merge(std::span<const std::uint64_t> weights, std::span<const std::uint8_t> longest,
-                   std::span<std::uint8_t> lengths);
+/// A level is a length of words; levels begin with the longest. The list of a level holds the symbols that may have
+/// words so long, and the pairs of the list before it. It is in ascending order of weights. Only the places that hold
+/// symbols are kept of a list: the symbols in any part at its front are the lightest ones.
+inline void package_merge(std::span<const std::uint64_t> weights, std::span<const std::uint8_t> longest,
+                          std::span<std::uint8_t> lengths) {
+  std::vector<std::size_t> lightest(weights.size());
+  std::iota(lightest.begin(), lightest.end(), std::size_t{0});
+  std::sort(lightest.begin(), lightest.end(), [&](std::size_t a, std::size_t b) {
+    if (weights[a] != weights[b]) return weights[a] < weights[b];
+    return longest[a] != longest[b] ? longest[a] > longest[b] : a > b;
+  });
 
-}}}  // namespace millrace::detail
+  std::vector<std::vector<bool>> levels;
+  std::vector<std::uint64_t> list, merged;
+  for (unsigned length = *std::max_element(longest.begin(), longest.end()); length > 0; --length) {
+    auto& is_symbol = levels.emplace_back();
+    const auto end = std::find_if(lightest.begin(), lightest.end(), [&](auto s) { return longest[s] < length; });
+    const auto symbols = static_cast<std::size_t>(end - lightest.begin()), pairs = list.size() / 2;
+    merged.clear();
+    for (std::size_t symbol = 0, pair = 0; symbol < symbols || pair < pairs;) {
+      const auto weight_of_pair = [&] { return list[2 * pair] + list[2 * pair + 1]; };
+      const bool takes_symbol =
+          pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());
+      merged.push_back(takes_symbol ? weights[lightest[symbol]] : weight_of_pair());
+      ++(takes_symbol ? symbol : pair);
+      is_symbol.push_back(takes_symbol);
+    }
+    list.swap(merged);
+  }
 
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/jpeg/coding/impl/package_merge.inl>
-#endif
+  std::fill(lengths.begin(), lengths.end(), std::uint8_t{0});
+  std::size_t taken = 2 * weights.size() - 2;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    const auto symbols =
+        static_cast<std::size_t>(std::count(level->begin(), level->begin() + static_cast<std::ptrdiff_t>(taken), true));
+    for (std::size_t i = 0; i < symbols; ++i) ++lengths[lightest[i]];
+    taken = 2 * (taken - symbols);
+  }
+}
+
+}  // namespace transcode

@@ -14,16 +14,9 @@
 #include <millrace/image/augment/impl/augment_draws.inl>
 #include <millrace/image/augment/impl/photometric_plan.inl>
 #include <millrace/image/impl/any_picture.inl>
-#include <millrace/image/jpeg/coding/impl/package_merge.inl>
-#include <millrace/image/jpeg/impl/jpeg_codes.inl>
-#include <millrace/image/jpeg/impl/jpeg_encoder.inl>
 #include <millrace/image/jpeg/impl/jpeg_encoder.inl>
 #include <millrace/image/jpeg/impl/jpeg_entries.inl>
 #include <millrace/image/jpeg/impl/jpeg_header.inl>
-#include <millrace/image/jpeg/impl/jpeg_header.inl>
-#include <millrace/image/jpeg/impl/jpeg_transcoder.inl>
-#include <millrace/image/jpeg/impl/jpeg_transcoder.inl>
-#include <millrace/image/jpeg/libjpeg/impl/jpeg_symbols.inl>
 #include <millrace/image/labels/impl/label_map.inl>
 #include <millrace/image/labels/impl/label_source.inl>
 #include <millrace/image/labels/impl/png_labels.inl>

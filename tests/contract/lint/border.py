@@ -15,8 +15,10 @@ from tree import Tree
 
 # Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
 PRIVATE = ("simd", "measure", "sync", "order", "work", "read", "deliver", "image/jpeg/baseline",
-           "image/jpeg/progressive", "image/jpeg/coding", "image/jpeg/libjpeg", "image/resize", "image/color",
-           "image/warp", "image/render")
+           "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize", "image/color", "image/warp", "image/render")
+# The transcoder of repack reads and writes coefficients with the library's wrapper of libjpeg: a second one would copy
+# its limits, its error texts and its rules for longjmp.
+TRANSCODER = "examples/transcode/"
 # The words of a program that includes millrace.hpp.
 UMBRELLA = {
     "base/error.hpp": "error data_error io_error setup_error printable",
@@ -89,8 +91,6 @@ OPT_IN = {
     "image/jpeg/jpeg_header.hpp":
         "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg/jpeg_options.hpp": "jpeg_options picture_decoder",
-    "image/jpeg/jpeg_codes.hpp": "jpeg_codes jpeg_codes_options jpeg_symbol_counts",
-    "image/jpeg/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options jpeg_transcoder jpeg_walk",
     "image/picture/picture.hpp": "resize_filter",
     "image/picture/normalized_picture.hpp": "normalized_picture pixel_normalization",
     "image/augment/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
@@ -299,7 +299,7 @@ class Border:
     def examples(self):
         """A program that users copy and that names something of millrace::detail, or includes a private header."""
         for path, text in self.tree.sources.items():
-            if path == "README.md" or path.startswith("examples/"):
+            if path == "README.md" or path.startswith("examples/") and not path.startswith(TRANSCODER):
                 for number, line in enumerate(text.splitlines(), 1):
                     if re.search(r"\b(mr|millrace)::detail\b", line):
                         yield f"{path}:{number}: an example names millrace::detail"

@@ -76,10 +76,10 @@ TEST_CASE("a picture that is small enough keeps its coefficients") {
 TEST_CASE("restarts by size and shared codes keep coefficients, and tell what they gain") {
   const auto file = slow::make_jpeg(slow::photo(200, 300, 3, 5), {.sampling = {{{2, 2}, {1, 1}, {1, 1}, {1, 1}}},
                                                                   .progressive = true});
-  mr::jpeg_symbol_counts counts;
+  transcode::jpeg_symbol_counts counts;
   const repack_options by_size{.restarts = {.by_size = true}};
   count_repacked_symbols(slow::view(file), by_size, counts);
-  const mr::jpeg_codes codes(counts);
+  const transcode::jpeg_codes codes(counts);
   repack_options both = by_size;
   both.codes = &codes;
   const auto plain = repack_picture(slow::view(file), {});
@@ -101,7 +101,7 @@ TEST_CASE("restarts by size and shared codes keep coefficients, and tell what th
 TEST_CASE("symbols of a picture made smaller are those of the smaller one") {
   const auto file = slow::make_jpeg(slow::photo(120, 160, 3, 6), {});
   const repack_options options{.short_side = 60, .quality = 90};
-  mr::jpeg_symbol_counts of_task, of_made;
+  transcode::jpeg_symbol_counts of_task, of_made;
   count_repacked_symbols(slow::view(file), options, of_task);
   count_repacked_symbols(slow::view(repack_picture(slow::view(file), options).file), {}, of_made);
   CHECK(of_task == of_made);
@@ -132,10 +132,10 @@ struct picture_shards {
     const int quality = 40 + static_cast<int>(seed);
     pictures.push_back(slow::make_jpeg(slow::photo(30 + seed % 7, 40, 3, seed), {.quality = quality}));
   }
-  mr::jpeg_codes codes_of_first(std::size_t count) const {
-    mr::jpeg_symbol_counts counts;
+  transcode::jpeg_codes codes_of_first(std::size_t count) const {
+    transcode::jpeg_symbol_counts counts;
     for (std::size_t i = 0; i < count; ++i) count_repacked_symbols(slow::view(pictures[i]), {}, counts);
-    return mr::jpeg_codes(counts);
+    return transcode::jpeg_codes(counts);
   }
 };
 
@@ -167,9 +167,9 @@ TEST_CASE("a damaged picture is named before any code is made of it, or left out
     CHECK(has(e.what(), "0.tar"));
     CHECK(has(e.what(), "bad"));
   }
-  mr::jpeg_symbol_counts counts;
+  transcode::jpeg_symbol_counts counts;
   count_repacked_symbols(slow::view(good), {}, counts);
-  CHECK(make_repack_codes({.shards = shards, .leave_out_damaged = true}) == mr::jpeg_codes(counts));
+  CHECK(make_repack_codes({.shards = shards, .leave_out_damaged = true}) == transcode::jpeg_codes(counts));
 }
 
 TEST_CASE("damage is an error, whatever is asked for") {

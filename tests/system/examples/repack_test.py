@@ -1,5 +1,5 @@
 # Runs repack as one would, and reads what it wrote with Python's tarfile. What becomes of a picture's coefficients and
-# pixels is tested by tests/unit/image/jpeg/jpeg_transcoder_test.cpp.
+# pixels is tested by transcode/jpeg_transcoder_test.cpp.
 #
 #   python3 repack_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import gzip

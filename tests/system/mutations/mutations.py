@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import JOBS, ROOT, WARNINGS, Report, in_parallel
-from planting import LIMIT_SECONDS, TESTS, Broken, Build, folder_for, plant
+from planting import EXAMPLES, LIMIT_SECONDS, TESTS, Broken, Build, folder_for, plant
 from table import MUTATIONS
 
 LIMIT_UNPLANTED_SECONDS = 600
@@ -30,6 +30,11 @@ def timed(function):
         started = time.monotonic()
         return function(item), time.monotonic() - started
     return call
+
+
+def program_of(test):
+    """The file under tests/."""
+    return f"{'system' if test.startswith('examples/') else 'unit'}/{test}"
 
 
 def lost_text(build, mutations):
@@ -50,7 +55,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=JOBS, help="as many are compiled at a time")
     parser.add_argument("--texts", action="store_true", help="only look whether each mistake can still be made")
     options = parser.parse_args()
-    build = Build(options.compiler, options.flags, ROOT / "build" / "mutations", tuple(WARNINGS))
+    build = Build(options.compiler, options.flags, ROOT / "build" / "mutations", tuple(WARNINGS), (EXAMPLES,))
     report = Report()
     chosen = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
     if not chosen:
@@ -65,7 +70,7 @@ def main():
     limits = {}   # of the programs that are green as the tree stands
 
     def unplanted(test):
-        return build.check_unplanted(f"unit/{test}", objects, limit_seconds=LIMIT_UNPLANTED_SECONDS)
+        return build.check_unplanted(program_of(test), objects, limit_seconds=LIMIT_UNPLANTED_SECONDS)
 
     def planted(mutation):
         if mutation.test not in limits:
@@ -73,7 +78,7 @@ def main():
         folder = folder_for(build.scratch, mutation.name)
         try:
             plant([mutation.edit], folder / "include")
-            kind, what = build.outcome_of(f"unit/{mutation.test}", folder, objects, [folder / "include"],
+            kind, what = build.outcome_of(program_of(mutation.test), folder, objects, [folder / "include"],
                                           limit_seconds=limits[mutation.test])
         except Broken as problem:
             return str(problem), ""

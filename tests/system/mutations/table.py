@@ -1,4 +1,5 @@
-# The mistakes that mutations.py makes: what each changes, and which test under tests/unit has to find it.
+# The mistakes that mutations.py makes: what each changes, and which test under tests/unit, or under tests/system for
+# examples/, has to find it.
 #
 #   mutation("base: a range lacks its last number", "base/random", "below(span + 1)", "below(span)",
 #            "base/random_test.cpp")
@@ -22,21 +23,22 @@ def mutation(name, file, old, new, test):
 
 
 MUTATIONS = (
-    mutation("coding: pairs go before symbols, whose weights are greater", "image/jpeg/coding/package_merge",
+    mutation("transcode: pairs go before symbols, whose weights are greater", "examples/transcode/package_merge",
              "pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());",
              "pair == pairs || (symbol < symbols && weights[lightest[symbol]] >= weight_of_pair());",
-             "image/jpeg/coding/package_merge_test.cpp"),
-    mutation("jpeg: a shared code has a word of all ones", "image/jpeg/jpeg_codes",
-             "weights.push_back(0);", "weights.push_back(1);", "image/jpeg/jpeg_codes_test.cpp"),
-    mutation("libjpeg: differences go on across a restart", "image/jpeg/libjpeg/jpeg_symbols",
+             "examples/transcode/package_merge_test.cpp"),
+    mutation("transcode: a shared code has a word of all ones", "examples/transcode/jpeg_codes",
+             "weights.push_back(0);", "weights.push_back(1);", "examples/transcode/jpeg_codes_test.cpp"),
+    mutation("transcode: differences go on across a restart", "examples/transcode/jpeg_symbols",
              "int before = 0;", "int before = begin == 0 ? 0 : component.dc[begin - 1];",
-             "image/jpeg/jpeg_transcoder_options_test.cpp"),
-    mutation("jpeg: a crop's rows are read from the row's begin", "image/jpeg/jpeg_transcoder",
+             "examples/transcode/jpeg_transcoder_options_test.cpp"),
+    mutation("transcode: a crop's rows are read from the row's begin", "examples/transcode/jpeg_transcoder",
              "std::max(read, first - first % restart_interval_)", "std::max(read, row * in_row)",
-             "image/jpeg/jpeg_transcoder_options_test.cpp"),
-    mutation("jpeg: coefficients that no code holds are written with shared codes", "image/jpeg/jpeg_transcoder",
+             "examples/transcode/jpeg_transcoder_options_test.cpp"),
+    mutation("transcode: coefficients that no code holds are written with shared codes",
+             "examples/transcode/jpeg_transcoder",
              "if (options_.codes || options_.keep_standard_codes) {", "if (options_.keep_standard_codes) {",
-             "image/jpeg/jpeg_transcoder_test.cpp"),
+             "examples/transcode/jpeg_transcoder_test.cpp"),
     mutation("base: a range of random integers lacks its last one", "base/random",
              "below(span + 1)", "below(span)", "base/random_test.cpp"),
     mutation("base: sorting leaves out the last byte of the key", "base/radix_sort",

@@ -180,27 +180,6 @@ void example(std::span<const std::uint8_t> file, std::size_t scan_begin, mr::det
 EXAMPLE
 }
 
-// ---- jpeg_symbol_counts.hpp
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
-
-void example(const std::vector<std::vector<std::byte>>& files) {
-EXAMPLE
-}
-
-// ---- package_merge.hpp
-#include <vector>
-
-void example() {
-EXAMPLE
-}
-
-// ---- jpeg_codes.hpp
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
-
-void example(std::span<const std::byte> bytes, const mr::jpeg_symbol_counts& counts) {
-EXAMPLE
-}
-
 // ---- jpeg_encoder.hpp
 void example(const mr::image& pixels, const mr::image& gray_pixels) {
 EXAMPLE
@@ -222,16 +201,6 @@ void example(const mr::record& r) {
 EXAMPLE
 }
 
-// ---- jpeg_transcoder.hpp
-void example(std::span<const std::byte> bytes, const mr::jpeg_codes& codes) {
-EXAMPLE
-}
-
-// ---- jpeg_coefficients.hpp
-void example(std::span<const std::byte> file, std::span<const std::byte> rewritten) {
-EXAMPLE
-}
-
 // ---- jpeg_decoder.hpp
 #include <millrace/image/resize/plane_resizer.hpp>
 void example(std::span<const std::byte> bytes, mr::detail::plane_resizer& sink) {
@@ -247,11 +216,6 @@ EXAMPLE
 // ---- jpeg_segments.hpp
 #include <vector>
 void example(std::span<const std::byte> file, std::vector<std::byte>& kept) {
-EXAMPLE
-}
-
-// ---- jpeg_symbols.hpp
-void example(mr::detail::jpeg_coefficients& coefficients, mr::detail::jpeg_symbol_counts& counts) {
 EXAMPLE
 }
 

@@ -1,11 +1,12 @@
+#include <transcode/jpeg_codes.hpp>
+#include <transcode/jpeg_transcoder.hpp>
+
+#include "../../../unit/image/jpeg_recipes.hpp"
+
 #include <millrace/base/error.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/image/jpeg/baseline/component_tables.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg/jpeg_codes.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
-
-#include "../jpeg_recipes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,8 +18,11 @@ namespace mr = millrace;
 
 namespace {
 
-mr::jpeg_symbol_counts drawn_counts(mr::rng& random) {
-  mr::jpeg_symbol_counts counts;
+using transcode::jpeg_codes, transcode::jpeg_codes_options, transcode::jpeg_symbol_counts,
+      transcode::jpeg_transcoder, transcode::transcode_jpeg;
+
+jpeg_symbol_counts drawn_counts(mr::rng& random) {
+  jpeg_symbol_counts counts;
   const auto draw = [&] { return random.chance(0.3) ? 0 : random.below(std::uint64_t{1} << random.below(40)); };
   for (std::size_t t = 0; t < counts.tables; ++t) {
     for (auto& n : counts.dc[t]) n = draw();
@@ -55,10 +59,10 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
   REQUIRE(ac.size() == 162);
   mr::rng random({.seed = 1});
   for (int i = 0; i < 200; ++i) {
-    const mr::jpeg_codes_options limits{.longest_dc = static_cast<unsigned>(random.between(4, 16)),
+    const jpeg_codes_options limits{.longest_dc = static_cast<unsigned>(random.between(4, 16)),
                                         .longest_ac = static_cast<unsigned>(random.between(8, 16)),
                                         .rare = i % 2 ? 0.0 : 0.01 * random.uniform()};
-    const mr::jpeg_codes codes(i == 0 ? mr::jpeg_symbol_counts() : drawn_counts(random), limits);
+    const jpeg_codes codes(i == 0 ? jpeg_symbol_counts() : drawn_counts(random), limits);
     for (const std::size_t table : {0U, 1U}) {
       CHECK(codes.dc(table).size() == 16 + dc.size());
       CHECK(codes.ac(table).size() == 16 + ac.size());
@@ -73,7 +77,7 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
       mr::detail::component_tables tables;
       CHECK(tables.build(codes.dc(table), codes.ac(table)));
     }
-    CHECK(mr::jpeg_codes::from_text(codes.text()) == codes);
+    CHECK(jpeg_codes::from_text(codes.text()) == codes);
   }
 }
 
@@ -82,7 +86,7 @@ TEST_CASE("words have at most 10 bits, and those of DC 8; rare AC symbols alone 
   std::size_t long_words = 0;
   for (int i = 0; i < 20; ++i) {
     const auto counts = drawn_counts(random);
-    const mr::jpeg_codes codes(counts), all_short(counts, {.rare = 0});
+    const jpeg_codes codes(counts), all_short(counts, {.rare = 0});
     for (const std::size_t table : {0U, 1U}) {
       CHECK(measure(codes.dc(table)).longest <= 8);
       CHECK(measure(all_short.ac(table)).longest <= 10);
@@ -101,9 +105,9 @@ TEST_CASE("words have at most 10 bits, and those of DC 8; rare AC symbols alone 
 }
 
 TEST_CASE("more frequent symbols have no longer words, and luma and chroma have their own") {
-  mr::jpeg_symbol_counts counts;
+  jpeg_symbol_counts counts;
   counts.dc[0][3] = counts.ac[0][0x21] = counts.dc[1][7] = counts.ac[1][0xf0] = 1'000'000;
-  const mr::jpeg_codes codes(counts);
+  const jpeg_codes codes(counts);
   CHECK(codes.dc(0)[16] == 3);
   CHECK(codes.ac(0)[16] == 0x21);
   CHECK(codes.dc(1)[16] == 7);
@@ -113,10 +117,10 @@ TEST_CASE("more frequent symbols have no longer words, and luma and chroma have 
 
 TEST_CASE("a text that is no pair of codes is refused") {
   mr::rng random({.seed = 3});
-  const std::string good = mr::jpeg_codes(drawn_counts(random)).text();
+  const std::string good = jpeg_codes(drawn_counts(random)).text();
   const auto refused = [](const std::string& text) {
     try {
-      (void)mr::jpeg_codes::from_text(text);
+      (void)jpeg_codes::from_text(text);
       return false;
     } catch (const mr::setup_error& e) {
       CHECK(std::string(e.what()).find("does not hold the codes") != std::string::npos);
@@ -141,27 +145,27 @@ TEST_CASE("a text that is no pair of codes is refused") {
 }
 
 TEST_CASE("impossible limits are refused") {
-  for (const mr::jpeg_codes_options limits :
-       {mr::jpeg_codes_options{.longest_dc = 3}, mr::jpeg_codes_options{.longest_dc = 17},
-        mr::jpeg_codes_options{.longest_ac = 7}, mr::jpeg_codes_options{.longest_ac = 17},
-        mr::jpeg_codes_options{.rare = -0.1}, mr::jpeg_codes_options{.rare = 1.1}})
-    CHECK_THROWS_AS(mr::jpeg_codes({}, limits), mr::setup_error);
+  for (const jpeg_codes_options limits :
+       {jpeg_codes_options{.longest_dc = 3}, jpeg_codes_options{.longest_dc = 17},
+        jpeg_codes_options{.longest_ac = 7}, jpeg_codes_options{.longest_ac = 17},
+        jpeg_codes_options{.rare = -0.1}, jpeg_codes_options{.rare = 1.1}})
+    CHECK_THROWS_AS(jpeg_codes({}, limits), mr::setup_error);
 }
 
 TEST_CASE("the built-in decoder makes its tables once for a set with shared codes") {
   mr::rng random({.seed = 4});
   std::vector<std::vector<std::byte>> files;
-  mr::jpeg_symbol_counts counts;
+  jpeg_symbol_counts counts;
   for (int i = 0; i < 24; ++i) {
     const bool gray = i % 6 == 0;
     const auto picture = slow::photo(40 + random.below(40), 40 + random.below(60), gray ? 1 : 3, random.bits());
     files.push_back(slow::make_jpeg(picture,
                                     {.stored = gray ? JCS_GRAYSCALE : JCS_YCbCr,
                                      .quality = static_cast<int>(random.between(30, 98)), .optimize_tables = true}));
-    mr::jpeg_transcoder(files.back()).count_symbols(counts);
+    jpeg_transcoder(files.back()).count_symbols(counts);
   }
   CHECK(counts.pictures == files.size());
-  const mr::jpeg_codes codes(counts);
+  const jpeg_codes codes(counts);
   mr::detail::component_table_store store, store_of_own_codes;
   const auto look_up = [](mr::detail::component_table_store& in, std::span<const std::byte> file) {
     mr::detail::scan_header header;
@@ -172,7 +176,7 @@ TEST_CASE("the built-in decoder makes its tables once for a set with shared code
     }
   };
   for (const auto& file : files) {
-    look_up(store, mr::transcode_jpeg(file, {.codes = &codes}));
+    look_up(store, transcode_jpeg(file, {.codes = &codes}));
     look_up(store_of_own_codes, file);
   }
   CHECK(store.size() == 2);

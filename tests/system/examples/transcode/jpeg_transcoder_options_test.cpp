@@ -1,6 +1,7 @@
+#include <transcode/jpeg_transcoder.hpp>
+
 #include <millrace/base/error.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 
 #include "transcoder_layouts.hpp"
 
@@ -16,6 +17,9 @@ namespace mr = millrace;
 
 namespace {
 
+using transcode::jpeg_codes, transcode::jpeg_coefficients, transcode::jpeg_symbol_counts,
+      transcode::jpeg_transcode_options, transcode::jpeg_transcoder, transcode::jpeg_walk,
+      transcode::transcode_jpeg;
 using slow::decode, slow::layout, slow::layouts, slow::one, slow::pixels, slow::same_pixels;
 
 }  // namespace
@@ -25,7 +29,7 @@ TEST_CASE("shared codes and restarts anywhere keep every kind of file's coeffici
   mr::detail::jpeg_plane_decoder own;
   std::vector<std::vector<std::byte>> files;
   std::vector<const layout*> layout_of;
-  mr::jpeg_symbol_counts counts;
+  jpeg_symbol_counts counts;
   for (const auto& l : layouts)
     for (const bool progressive : {false, true})
       for (int i = 0; i < 6; ++i) {
@@ -36,25 +40,25 @@ TEST_CASE("shared codes and restarts anywhere keep every kind of file's coeffici
                                          .restart_interval = static_cast<unsigned>(random.below(6)),
                                          .markers = {{JPEG_APP0 + 1, std::string("Exif\0\0 not much", 15)}}}));
         layout_of.push_back(&l);
-        if (i < 3) mr::jpeg_transcoder(files.back()).count_symbols(counts);   // the codes fit the others too
+        if (i < 3) jpeg_transcoder(files.back()).count_symbols(counts);   // the codes fit the others too
       }
-  const mr::jpeg_codes codes(counts), none_counted{mr::jpeg_symbol_counts()};
+  const jpeg_codes codes(counts), none_counted{jpeg_symbol_counts()};
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto& before = files[i];
-    for (const mr::jpeg_codes* const shared : {&codes, &none_counted, static_cast<const mr::jpeg_codes*>(nullptr)}) {
+    for (const jpeg_codes* const shared : {&codes, &none_counted, static_cast<const jpeg_codes*>(nullptr)}) {
       const auto interval = static_cast<unsigned>(random.below(12));
       const bool by_growth = random.chance(0.5);
-      const mr::jpeg_transcode_options options{.restart_interval = by_growth ? 0 : interval,
+      const jpeg_transcode_options options{.restart_interval = by_growth ? 0 : interval,
                                                .restart_growth = by_growth ? random.uniform() : 0, .codes = shared};
-      const auto after = mr::transcode_jpeg(before, options);
+      const auto after = transcode_jpeg(before, options);
       REQUIRE(slow::coefficients(after) == slow::coefficients(before));
       REQUIRE(same_pixels(decode(after, *layout_of[i]), decode(before, *layout_of[i])));
       REQUIRE(slow::leading_markers(after) == slow::leading_markers(before));
       CHECK_FALSE(mr::read_jpeg_header(after).progressive);
       CHECK(static_cast<bool>(own.decode({.bytes = after})) == layout_of[i]->own_decoder);
-      CHECK(mr::transcode_jpeg(after, options) == after);
-      mr::detail::jpeg_coefficients written(after, {});
-      CHECK(written.restart_interval() == mr::jpeg_transcoder(before, options).restart_interval());
+      CHECK(transcode_jpeg(after, options) == after);
+      jpeg_coefficients written(after, {});
+      CHECK(written.restart_interval() == jpeg_transcoder(before, options).restart_interval());
       if (!by_growth) CHECK(written.restart_interval() == interval);
     }
   }
@@ -67,8 +71,8 @@ TEST_CASE("symbols are counted as libjpeg writes them") {
     for (const unsigned interval : {0U, 1U, 3U, 7U}) {
       const auto before = slow::make_jpeg(pixels(l, random), {.stored = l.stored, .sampling = l.sampling,
                                                               .quality = static_cast<int>(random.between(20, 99))});
-      mr::jpeg_transcoder transcoder(before, {.restart_interval = interval});
-      mr::jpeg_symbol_counts counts;
+      jpeg_transcoder transcoder(before, {.restart_interval = interval});
+      jpeg_symbol_counts counts;
       transcoder.count_symbols(counts);
       CHECK(counts.pictures == 1);
       const auto after = transcoder.write();
@@ -104,10 +108,10 @@ TEST_CASE("restarts by growth take the shortest interval that costs no more, and
                                       {.stored = gray ? JCS_GRAYSCALE : JCS_YCbCr,
                                        .sampling = {{{i % 2 ? 2 : 1, i % 2 ? 2 : 1}, {1, 1}, {1, 1}, {1, 1}}},
                                        .quality = static_cast<int>(random.between(30, 95)), .optimize_tables = true});
-    const std::size_t plain = mr::transcode_jpeg(file).size();
+    const std::size_t plain = transcode_jpeg(file).size();
     unsigned before = 0;
     for (const double growth : {0.001, 0.01, 0.02, 0.05, 1.0}) {
-      mr::jpeg_transcoder transcoder(file, {.restart_growth = growth});
+      jpeg_transcoder transcoder(file, {.restart_growth = growth});
       const unsigned interval = transcoder.restart_interval();
       CHECK((before == 0 || (interval != 0 && interval <= before)));
       before = interval;
@@ -125,10 +129,10 @@ TEST_CASE("a crop's decoder reads from a restart before it to its right edge, ro
   const auto file = slow::make_jpeg(slow::photo(100, 150, 3, 17), {.sampling = {{{2, 2}, one, one, one}}});
   constexpr std::uint64_t in_row = 10, rows = 7;
   for (const unsigned interval : {0U, 1U, 3U, 4U, 20U, 1000U}) {
-    const mr::jpeg_transcoder transcoder(file, {.restart_interval = interval});
+    const jpeg_transcoder transcoder(file, {.restart_interval = interval});
     for (std::uint64_t sample = 0; sample < 200; ++sample) {
       mr::rng random({.seed = 1, .sample = sample}), again = random;
-      const mr::jpeg_walk walk = transcoder.walk_of_random_crop(random);
+      const jpeg_walk walk = transcoder.walk_of_random_crop(random);
       const mr::crop_box box = mr::detail::random_crop_box({.width = 150, .height = 100}, again);
       std::vector<bool> read(in_row * rows, false);
       std::uint64_t last = 0;
@@ -162,28 +166,28 @@ TEST_CASE("the standard's codes are kept where a file has them, and no others") 
     const auto picture = pixels(l, random);
     slow::jpeg_recipe recipe{.stored = l.stored, .sampling = l.sampling, .quality = 80};
     const auto standard = slow::make_jpeg(picture, recipe);
-    const auto kept = mr::transcode_jpeg(standard, {.restart_interval = 2, .keep_standard_codes = true});
+    const auto kept = transcode_jpeg(standard, {.restart_interval = 2, .keep_standard_codes = true});
     CHECK(tables(kept) == tables(standard));
     CHECK(slow::coefficients(kept) == slow::coefficients(standard));
-    CHECK(mr::transcode_jpeg(standard, {.keep_standard_codes = true}) == standard);
-    CHECK(tables(mr::transcode_jpeg(standard, {.restart_interval = 2})) != tables(standard));
+    CHECK(transcode_jpeg(standard, {.keep_standard_codes = true}) == standard);
+    CHECK(tables(transcode_jpeg(standard, {.restart_interval = 2})) != tables(standard));
     recipe.optimize_tables = true;
     const auto optimized = slow::make_jpeg(picture, recipe);
-    CHECK(mr::transcode_jpeg(optimized, {.restart_interval = 2, .keep_standard_codes = true}) ==
-          mr::transcode_jpeg(optimized, {.restart_interval = 2}));
+    CHECK(transcode_jpeg(optimized, {.restart_interval = 2, .keep_standard_codes = true}) ==
+          transcode_jpeg(optimized, {.restart_interval = 2}));
     recipe.progressive = true;
     const auto progressive = slow::make_jpeg(picture, recipe);
-    CHECK(mr::transcode_jpeg(progressive, {.keep_standard_codes = true}) == mr::transcode_jpeg(progressive));
+    CHECK(transcode_jpeg(progressive, {.keep_standard_codes = true}) == transcode_jpeg(progressive));
   }
 }
 
 TEST_CASE("restarts that contradict each other are refused") {
   const auto file = slow::make_jpeg(slow::photo(20, 20, 3, 18), {});
-  for (const mr::jpeg_transcode_options& options :
-       {mr::jpeg_transcode_options{.restarts_per_row = 1, .restart_interval = 1},
-        mr::jpeg_transcode_options{.restarts_per_row = 1, .restart_growth = 0.1},
-        mr::jpeg_transcode_options{.restart_interval = 65'536}, mr::jpeg_transcode_options{.restart_growth = 1.5},
-        mr::jpeg_transcode_options{.restart_growth = -0.1},
-        mr::jpeg_transcode_options{.restart_growth = std::numeric_limits<double>::quiet_NaN()}})
-    CHECK_THROWS_AS((void)mr::transcode_jpeg(file, options), mr::setup_error);
+  for (const jpeg_transcode_options& options :
+       {jpeg_transcode_options{.restarts_per_row = 1, .restart_interval = 1},
+        jpeg_transcode_options{.restarts_per_row = 1, .restart_growth = 0.1},
+        jpeg_transcode_options{.restart_interval = 65'536}, jpeg_transcode_options{.restart_growth = 1.5},
+        jpeg_transcode_options{.restart_growth = -0.1},
+        jpeg_transcode_options{.restart_growth = std::numeric_limits<double>::quiet_NaN()}})
+    CHECK_THROWS_AS((void)transcode_jpeg(file, options), mr::setup_error);
 }

@@ -1,10 +1,14 @@
-#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
+#include <transcode/jpeg_transcoder.hpp>
 
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+
+#include "../../../unit/image/junk_bytes.hpp"
 #include "transcoder_layouts.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,11 +16,13 @@ namespace mr = millrace;
 
 namespace {
 
+using transcode::jpeg_codes, transcode::jpeg_coefficients, transcode::jpeg_symbol_counts,
+      transcode::jpeg_transcode_options, transcode::restart_interval_of, transcode::transcode_jpeg;
 using slow::decode, slow::layout, slow::layouts, slow::one, slow::pixels, slow::same_pixels;
 
-std::string problem_of(std::span<const std::byte> file, const mr::jpeg_transcode_options& options = {}) {
+std::string problem_of(std::span<const std::byte> file, const jpeg_transcode_options& options = {}) {
   try {
-    (void)mr::transcode_jpeg(file, options);
+    (void)transcode_jpeg(file, options);
     return "";
   } catch (const mr::data_error& e) {
     CHECK(e.where().stage == "jpeg");
@@ -45,7 +51,7 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
                                            .markers = {{JPEG_APP0 + 1, std::string("Exif\0\0 not much", 15)},
                                                        {JPEG_COM, "a comment"}}};
             const auto before = slow::make_jpeg(pixels(l, random), recipe);
-            const auto after = mr::transcode_jpeg(before, {.restarts_per_row = restarts_per_row});
+            const auto after = transcode_jpeg(before, {.restarts_per_row = restarts_per_row});
             REQUIRE(slow::coefficients(after) == slow::coefficients(before));
             REQUIRE(same_pixels(decode(after, l), decode(before, l)));
             REQUIRE(slow::leading_markers(after) == slow::leading_markers(before));
@@ -54,8 +60,8 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
             CHECK_FALSE(header.arithmetic);
             const auto result = own.decode({.bytes = after});
             CHECK_MESSAGE(static_cast<bool>(result) == l.own_decoder, std::string(refusal_name(result.refusal)));
-            CHECK(mr::transcode_jpeg(before, {.restarts_per_row = restarts_per_row}) == after);
-            CHECK(mr::transcode_jpeg(after, {.restarts_per_row = restarts_per_row}) == after);
+            CHECK(transcode_jpeg(before, {.restarts_per_row = restarts_per_row}) == after);
+            CHECK(transcode_jpeg(after, {.restarts_per_row = restarts_per_row}) == after);
           }
 }
 
@@ -67,12 +73,12 @@ TEST_CASE("a baseline file gets smaller, or stays as it is") {
                                .quality = static_cast<int>(random.between(5, 100))};
       const auto picture = pixels(l, random);
       const auto plain = slow::make_jpeg(picture, recipe);
-      CHECK(mr::transcode_jpeg(plain).size() < plain.size());   // the standard's tables alone are 420 bytes
+      CHECK(transcode_jpeg(plain).size() < plain.size());   // the standard's tables alone are 420 bytes
       recipe.optimize_tables = true;
       const auto optimized = slow::make_jpeg(picture, recipe);
-      CHECK(mr::transcode_jpeg(optimized) == optimized);
+      CHECK(transcode_jpeg(optimized) == optimized);
       recipe.restart_interval = 1;
-      CHECK(mr::transcode_jpeg(slow::make_jpeg(picture, recipe)).size() <= optimized.size());
+      CHECK(transcode_jpeg(slow::make_jpeg(picture, recipe)).size() <= optimized.size());
     }
 }
 
@@ -85,14 +91,14 @@ TEST_CASE("a smaller file that is sequential in one scan stays, whatever its tab
     else i += 2 + (std::to_integer<std::size_t>(whole[i + 2]) << 8) + std::to_integer<std::size_t>(whole[i + 3]);
   }
   REQUIRE(without.size() + 400 < whole.size());
-  CHECK(mr::transcode_jpeg(without) == without);
+  CHECK(transcode_jpeg(without) == without);
 }
 
 TEST_CASE("restart markers divide each row of MCUs evenly") {
   const auto count = [](std::size_t width, unsigned per_row) {   // 3 rows of MCUs
     const slow::jpeg_recipe recipe{.sampling = {{{2, 2}, one, one, one}}, .optimize_tables = true};
     const auto plain = slow::make_jpeg(slow::photo(48, width, 3, 3), recipe);
-    const auto file = mr::transcode_jpeg(plain, {.restarts_per_row = per_row});
+    const auto file = transcode_jpeg(plain, {.restarts_per_row = per_row});
     return slow::restart_markers(file) + 1;   // the last interval ends without one
   };
   CHECK(count(192, 0) == 1);
@@ -104,19 +110,19 @@ TEST_CASE("restart markers divide each row of MCUs evenly") {
   CHECK(count(176, 11) == 33);
   CHECK(count(1, 8) == 3);
   const auto gray = slow::make_jpeg(slow::photo(48, 48, 1, 3), {.stored = JCS_GRAYSCALE, .sampling = {{{2, 2}}}});
-  CHECK(slow::restart_markers(mr::transcode_jpeg(gray, {.restarts_per_row = 3})) + 1 == 18);   // an MCU is a block
-  CHECK(mr::detail::restart_interval_of(32, 8) == 4);
-  CHECK(mr::detail::restart_interval_of(8188, 1) == 8188);
+  CHECK(slow::restart_markers(transcode_jpeg(gray, {.restarts_per_row = 3})) + 1 == 18);   // an MCU is a block
+  CHECK(restart_interval_of(32, 8) == 4);
+  CHECK(restart_interval_of(8188, 1) == 8188);
 }
 
 TEST_CASE("more blocks than a scan holds get a scan for each component") {
   const slow::jpeg_recipe recipe{.sampling = {{{4, 2}, {2, 1}, {2, 1}, one}}, .arithmetic = true,
                                  .scan_for_each = true};
   const auto before = slow::make_jpeg(slow::photo(61, 77, 3, 4), recipe);
-  const auto after = mr::transcode_jpeg(before, {.restarts_per_row = 2});
+  const auto after = transcode_jpeg(before, {.restarts_per_row = 2});
   CHECK(slow::coefficients(after) == slow::coefficients(before));
   CHECK_FALSE(mr::read_jpeg_header(after).arithmetic);
-  CHECK(mr::transcode_jpeg(after, {.restarts_per_row = 2}).size() == after.size());
+  CHECK(transcode_jpeg(after, {.restarts_per_row = 2}).size() == after.size());
 }
 
 TEST_CASE("markers stay as they are, whatever libjpeg would write") {
@@ -130,11 +136,11 @@ TEST_CASE("markers stay as they are, whatever libjpeg would write") {
                                              {JPEG_APP0 + 2, "ICC_PROFILE" + profile},
                                              {JPEG_APP0 + 15, "x"}}};
   auto file = slow::make_jpeg(slow::photo(40, 50, 3, 6), recipe);
-  CHECK(slow::leading_markers(mr::transcode_jpeg(file)) == slow::leading_markers(file));
+  CHECK(slow::leading_markers(transcode_jpeg(file)) == slow::leading_markers(file));
   file.erase(file.begin() + 2, file.begin() + 2 + 18);   // without JFIF's
   REQUIRE(file[3] == std::byte{0xe1});
-  CHECK(slow::leading_markers(mr::transcode_jpeg(file)) == slow::leading_markers(file));
-  CHECK(slow::coefficients(mr::transcode_jpeg(file)) == slow::coefficients(file));
+  CHECK(slow::leading_markers(transcode_jpeg(file)) == slow::leading_markers(file));
+  CHECK(slow::coefficients(transcode_jpeg(file)) == slow::coefficients(file));
 }
 
 TEST_CASE("markers between the scans come to the front, and many of them take no longer") {
@@ -147,9 +153,30 @@ TEST_CASE("markers between the scans come to the front, and many of them take no
   for (int i = 0; i < 150'000; ++i) comments += "\xff\xfe" + std::string{'\0', '\4', static_cast<char>(i), 'x'};
   const auto between = std::as_bytes(std::span(comments));
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(second_table), between.begin(), between.end());
-  const auto made = mr::transcode_jpeg(file);
+  const auto made = transcode_jpeg(file);
   CHECK(slow::leading_markers(made) == slow::leading_markers(file) + comments);
   CHECK(slow::coefficients(made) == slow::coefficients(file));
+}
+
+TEST_CASE("junk between header segments and before the end is left out") {
+  using namespace std::string_view_literals;
+  for (const bool progressive : {false, true})
+    for (const J_COLOR_SPACE stored : {JCS_GRAYSCALE, JCS_YCbCr}) {
+      const auto file =
+          slow::make_jpeg(slow::photo(60, 44, slow::channels_of(stored), 5),
+                          {.stored = stored, .progressive = progressive, .restart_interval = 3});
+      const auto clean = transcode_jpeg(file, {.restarts_per_row = 1});
+      std::vector<std::size_t> places = slow::segments_of(file);
+      places.push_back(file.size() - 2);
+      for (const std::size_t at : places)
+        for (const std::string_view junk :
+             {"\x7f"sv, "\xff\0"sv, "seven b"sv, "\0\0\0\0\0"sv, "more bytes than are read ahead"sv}) {
+          CAPTURE(at);
+          CAPTURE(progressive);
+          CAPTURE(junk.size());
+          CHECK(transcode_jpeg(slow::with(file, at, junk), {.restarts_per_row = 1}) == clean);
+        }
+    }
 }
 
 TEST_CASE("what is cut short is refused wherever it is cut, and never made up") {
@@ -170,7 +197,7 @@ TEST_CASE("flipped bits are refused, or keep their coefficients") {
     auto file = whole;
     file[random.below(file.size())] ^= std::byte{1} << static_cast<int>(random.below(8));
     if (problem_of(file) != "") ++refused;
-    else if (++taken) REQUIRE(slow::coefficients(mr::transcode_jpeg(file)) == slow::coefficients(file));
+    else if (++taken) REQUIRE(slow::coefficients(transcode_jpeg(file)) == slow::coefficients(file));
   }
   CHECK(refused > 50);
   CHECK(taken > 50);
@@ -194,7 +221,7 @@ TEST_CASE("coefficients that baseline coding cannot hold are refused, behind how
   const auto file = slow::make_jpeg(slow::photo(16, 16, 3, 10), recipe);
   CHECK(has(problem_of(file), "cannot be written as a baseline JPEG"));
   // libjpeg looks at coefficients only while it makes codes.
-  const mr::jpeg_codes codes{mr::jpeg_symbol_counts()};
+  const jpeg_codes codes{jpeg_symbol_counts()};
   for (const int more : {1200, 20'000}) {
     slow::jpeg_recipe other = recipe;
     other.more_in_coefficient = more;
@@ -215,12 +242,25 @@ TEST_CASE("limits and foreign files are named") {
   CHECK(has(problem_of(cut), "it can only be kept"));
 }
 
+TEST_CASE("sides that claim too much are refused before memory is taken for them") {
+  auto file = slow::make_jpeg(slow::photo(16, 16, 3, 14), {});
+  const std::array start_of_frame{std::byte{0xff}, std::byte{0xc0}};
+  const auto frame = std::search(file.begin(), file.end(), start_of_frame.begin(), start_of_frame.end());
+  REQUIRE(file.end() - frame > 9);
+  for (const int side : {5, 7}) {
+    frame[side] = std::byte{65'500 >> 8};
+    frame[side + 1] = std::byte{65'500 & 255};
+  }
+  REQUIRE(mr::read_jpeg_header(file).width == 65'500);
+  CHECK(has(problem_of(file), "bytes of memory"));
+}
+
 TEST_CASE("comparing sees any difference") {
   const auto picture = slow::photo(24, 24, 3, 12);
   const slow::jpeg_recipe recipe{.arithmetic = true, .markers = {{JPEG_COM, "one"}}};
   const auto same = [&](const mr::image& pixels_of_other, const slow::jpeg_recipe& other) {
     const auto one_file = slow::make_jpeg(picture, recipe), other_file = slow::make_jpeg(pixels_of_other, other);
-    mr::detail::jpeg_coefficients a(one_file, {}), b(other_file, {});
+    jpeg_coefficients a(one_file, {}), b(other_file, {});
     CHECK(a.same_as(b) == b.same_as(a));
     return a.same_as(b);
   };
@@ -244,6 +284,6 @@ TEST_CASE("comparing sees any difference") {
   auto coarser = file;
   for (std::size_t i = 0; i + 5 < coarser.size(); ++i)
     if (coarser[i] == std::byte{0xff} && coarser[i + 1] == std::byte{0xdb}) coarser[i + 5] = std::byte{77};
-  mr::detail::jpeg_coefficients fine(file, {}), coarse(coarser, {});
+  jpeg_coefficients fine(file, {}), coarse(coarser, {});
   CHECK_FALSE(fine.same_as(coarse));   // the same numbers, times other ones
 }

@@ -1,4 +1,4 @@
-#include <millrace/image/jpeg/coding/package_merge.hpp>
+#include <transcode/package_merge.hpp>
 
 #include <millrace/base/random.hpp>
 
@@ -13,12 +13,14 @@ namespace mr = millrace;
 
 namespace {
 
+using transcode::package_merge;
+
 using weight_list = std::vector<std::uint64_t>;
 using length_list = std::vector<std::uint8_t>;
 
 length_list merged(const weight_list& weights, const length_list& longest) {
   length_list lengths(weights.size());
-  mr::detail::package_merge(weights, longest, lengths);
+  package_merge(weights, longest, lengths);
   return lengths;
 }
 length_list merged(const weight_list& weights, unsigned longest) {

@@ -1,7 +1,7 @@
 // Kinds of JPEGs that the transcoder takes, and their pixels by libjpeg.
 #pragma once
 
-#include "../jpeg_recipes.hpp"
+#include "../../../unit/image/jpeg_recipes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,6 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/json_objects.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
-#include <millrace/image/jpeg/jpeg_transcoder.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/io/index/format/index_file.hpp>
 #include <millrace/item/position.hpp>
@@ -336,9 +335,6 @@ TEST_CASE("numbers in a field that claim too much take no memory: arrays, pictur
   const measured pixels_of = measure([&] { (void)mr::jpeg(file).pixels(); });
   CHECK_MESSAGE(pixels_of.says("Raise max_pixels"), pixels_of.error);
   CHECK(pixels_of.peak < mib);
-  const measured transcoded = measure([&] { (void)mr::transcode_jpeg(file); });
-  CHECK_MESSAGE(!transcoded.error.empty(), transcoded.error);
-  CHECK(transcoded.peak < 64 * mib);
 
   for (const std::string& start : {std::string("millrace"), std::string(), mr::to_text(mr::position{})}) {
     const std::string text = start + std::string(100 * mib, '1');
