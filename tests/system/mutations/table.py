@@ -33,7 +33,7 @@ MUTATIONS = (
              "int before = 0;", "int before = begin == 0 ? 0 : component.dc[begin - 1];",
              "examples/transcode/jpeg_transcoder_options_test.cpp"),
     mutation("transcode: a crop's rows are read from the row's begin", "examples/transcode/jpeg_transcoder",
-             "std::max(read, first - first % restart_interval_)", "std::max(read, row * in_row)",
+             "std::max(read, first - first % restart_interval_)", "std::max(read, first - first % in_row)",
              "examples/transcode/jpeg_transcoder_options_test.cpp"),
     mutation("transcode: coefficients that no code holds are written with shared codes",
              "examples/transcode/jpeg_transcoder",
