@@ -5,11 +5,12 @@
 #
 # The examples are blocks of comment lines in the headers, indented by three blanks. The declarations that they need
 # (types, functions, arguments) are in one file for each folder and the folders in it, such as examples/train.hpp; image
-# and io have one for each folder in them, such as examples/image_png.hpp. A section for a header begins with
-# `// ---- NAME.hpp`. In a section, a line `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2` by the second. Every
-# block is used, or the section says why not: `// block 2 is a table`. Without a section an example has to be the body
-# of a function. Programs are compiled, not run. The definitions of the compiled library are left out
-# (MILLRACE_COMPILED), which takes half the time.
+# has several, examples/image_*.hpp. A section for a header begins with `// ---- NAME.hpp`. In a section, a line
+# `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2` by the second. Every block is used, or the section says why not:
+# `// block 2 is a table`. Without a section an example has to be the body of a function. Programs are
+# compiled, not run. The definitions of the compiled library are left out (MILLRACE_COMPILED), which takes half the
+# time.
+import functools
 import pathlib
 import re
 import shutil
@@ -42,11 +43,7 @@ def blocks_of(header):
     return found
 
 
-def context_file(header):
-    folders = pathlib.PurePath(header).parts[:-1]
-    return CONTEXTS / f"{'_'.join(folders[:2 if folders[0] in ('image', 'io') else 1]) if folders else 'umbrellas'}.hpp"
-
-
+@functools.lru_cache
 def sections_of(path):
     """The sections of a file of contexts: {name of the header: [(number of a line, the line)]}."""
     sections, lines = {}, []
@@ -56,6 +53,13 @@ def sections_of(path):
         else:
             lines.append((number, line))
     return sections
+
+
+def context_file(header):
+    """The file that has a section for the header, or the one in which it would be."""
+    folder = header.partition("/")[0] if "/" in header else "umbrellas"
+    return next((path for path in [*CONTEXTS.glob(f"{folder}.hpp"), *sorted(CONTEXTS.glob(f"{folder}_*.hpp"))]
+                 if pathlib.PurePath(header).name in sections_of(path)), CONTEXTS / f"{folder}.hpp")
 
 
 def context_of(header):

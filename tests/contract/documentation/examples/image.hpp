@@ -1,5 +1,0 @@
-// ---- any_picture.hpp
-#include <millrace/item/record.hpp>
-void example(const mr::record& r, mr::rng& rng, const mr::picture_reader& webp) {
-EXAMPLE
-}

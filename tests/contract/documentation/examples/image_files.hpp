@@ -1,0 +1,236 @@
+// ---- any_picture.hpp
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng, const mr::picture_reader& webp) {
+EXAMPLE
+}
+
+// ---- label_map.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::pixels, &example::classes>& b) {
+EXAMPLE 2
+}
+
+// ---- label_source.hpp
+#include <millrace/item/scratch.hpp>
+
+void example(const mr::bytes& field, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- png_labels.hpp
+#include <millrace/image/labels/label_source.hpp>
+void example(const mr::bytes& field, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- normalized_picture.hpp
+#include <millrace/item/record.hpp>
+#include <millrace/item/tensor/scalar.hpp>
+EXAMPLE 1
+void show(const mr::record& r, mr::rng& rng) {
+EXAMPLE 2
+}
+
+// ---- padded_picture.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::pixels, &example::size>& b) {
+EXAMPLE 2
+}
+
+// ---- picture.hpp
+#include <millrace/item/record.hpp>
+
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
+
+// ---- ragged_picture.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::pixels>& b) {
+EXAMPLE 2
+}
+
+// ---- rgba_picture.hpp
+#include <millrace/image/png/png.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/tensor/scalar.hpp>
+
+EXAMPLE
+
+// ---- adler.hpp
+void example(std::span<const std::uint8_t> data, std::span<const std::uint8_t> first_half,
+             std::span<const std::uint8_t> second_half) {
+EXAMPLE
+}
+
+// ---- deflate_codes.hpp
+constexpr int damaged = 1;
+int example(std::span<const std::uint8_t> literal_lengths, std::span<const std::uint8_t> distance_lengths,
+            std::uint64_t bits) {
+EXAMPLE
+  return static_cast<int>(e);
+}
+
+// ---- inflate.hpp
+mr::detail::inflate_status example(mr::detail::inflate_input& pieces, std::uint8_t* memory,
+                                   const std::uint8_t* wanted) {
+EXAMPLE
+  return mr::detail::inflate_status::more;
+}
+
+// ---- inflate_loop.hpp
+void example(const mr::detail::deflate_codes& codes) {
+EXAMPLE
+}
+
+// ---- png.hpp
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
+
+// ---- png_decoder.hpp
+void use(const std::uint8_t* row, std::size_t bytes);
+void use_row(std::size_t y, std::span<const std::uint8_t> row);
+void example(std::span<const std::byte> bytes, const mr::detail::png_region& region,
+             const mr::detail::png_pixel_options& options) {
+EXAMPLE
+}
+
+// ---- png_encoder.hpp
+void example(const mr::image& pixels) {
+EXAMPLE
+}
+
+// ---- png_header.hpp
+void example(std::span<const std::byte> file) {
+EXAMPLE
+}
+
+// ---- png_pixels.hpp
+void example(const mr::detail::png_header& header, const std::uint8_t* stored, std::uint8_t* memory) {
+EXAMPLE
+}
+
+// ---- png_rows.hpp
+void use(const std::uint8_t* row);
+void example(std::span<const std::byte> file, const mr::detail::png_header& header) {
+EXAMPLE
+}
+
+// ---- rgb_to_rgbx_avx2.hpp
+void copy_one_by_one();
+void example(const std::uint8_t* row, std::uint8_t* memory) {
+EXAMPLE
+}
+
+// ---- unfilter.hpp
+void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row) {
+EXAMPLE
+}
+
+// ---- unfilter_avx2.hpp
+void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row,
+             const mr::detail::filtered_row* four_rows) {
+EXAMPLE
+}
+
+// ---- pnm.hpp
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
+
+// ---- pnm_header.hpp
+void use(std::size_t width, std::size_t height, std::span<const std::byte> samples);
+
+void example(std::span<const std::byte> file) {
+EXAMPLE
+}
+
+// ---- jpeg_format.hpp
+#include <millrace/image/picture/picture.hpp>
+void example(const mr::bytes& file, const mr::jpeg_header& header) {
+EXAMPLE
+}
+
+// ---- picture_format.hpp
+#include <millrace/image/render/jpeg_format.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/image/render/picture_job.hpp>
+
+namespace {
+
+void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header,
+          const mr::detail::picture_job& job, mr::scratch& memory) {
+EXAMPLE
+}
+
+}  // namespace
+
+// ---- picture_group.hpp
+#include <millrace/image/picture/picture.hpp>
+
+#include <vector>
+
+std::span<std::uint8_t> row_of(const mr::picture& p);
+
+void example(mr::scratch& scratch, const std::vector<mr::picture>& views) {
+EXAMPLE
+}
+
+// ---- picture_job.hpp
+#include <millrace/image/render/jpeg_format.hpp>
+void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header, std::byte* row,
+          mr::scratch& memory) {
+EXAMPLE
+}
+
+// ---- picture_renderer.hpp
+#include <millrace/image/render/jpeg_format.hpp>
+void example(const mr::bytes& file, const mr::jpeg_options& o, const mr::jpeg_header& h,
+             const mr::detail::resize_plan& plan, const mr::detail::pixel_target& t, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- pixel_rows.hpp
+#include <cstdint>
+void fill(std::span<std::uint8_t> rgbx, std::size_t row, std::size_t left);
+void example(const mr::detail::picture_job& job, mr::scratch& memory) {
+EXAMPLE 1
+}
+void example(std::span<const mr::detail::picture_job> jobs, mr::detail::row_decoder& decoder, mr::scratch& memory) {
+EXAMPLE 2
+}
+
+// ---- render_counts.hpp
+void example(std::span<const mr::detail::picture_job> jobs, std::span<const mr::detail::own_result> results,
+             mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- row_finisher.hpp
+#include <millrace/image/render/picture_renderer.hpp>
+void example(const mr::detail::picture_job& job, const mr::detail::jpeg_planes& planes,
+             mr::detail::plane_resizer& resizer, mr::scratch& memory) {
+EXAMPLE
+}
+
+// ---- shared_requests.hpp
+#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/render/picture_job.hpp>
+void render(std::size_t job, const mr::detail::jpeg_planes& planes);
+void example(std::span<const mr::detail::picture_job> jobs, const mr::detail::jpeg_planes_request& request,
+             mr::detail::jpeg_plane_decoder& decoder) {
+EXAMPLE
+}

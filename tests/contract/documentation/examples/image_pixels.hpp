@@ -1,0 +1,373 @@
+// ---- augment_draws.hpp
+void example(mr::rng& random) {
+EXAMPLE
+}
+
+// ---- basic_photometric_runner.hpp
+void example(std::span<const mr::detail::photometric_op> ops, const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+
+// ---- photometric_plan.hpp
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng, std::span<std::uint8_t> row, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- photometric_runner.hpp
+#include <millrace/item/scratch.hpp>
+void example(std::span<const mr::detail::photometric_op> ops, std::vector<std::uint8_t>& row, mr::scratch& scratch) {
+EXAMPLE
+}
+
+// ---- timm_levels.hpp
+void example(mr::rng& random) {
+EXAMPLE
+}
+
+// ---- box_blur.hpp
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+
+// ---- box_blur_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::rgb_pixels& pixels, const mr::detail::box_weights& weights) {
+EXAMPLE
+}
+#endif
+
+// ---- gaussian_blur.hpp
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+
+// ---- gaussian_blur_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+#endif
+
+// ---- hue_kernels.hpp
+void example(std::uint8_t* row, const std::uint8_t* pixel) {
+EXAMPLE
+}
+
+// ---- hue_kernels_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(std::uint8_t* row) {
+EXAMPLE
+}
+#endif
+
+// ---- mix_kernels.hpp
+void example(const std::uint8_t* first, const std::uint8_t* second, std::size_t count, std::uint8_t* out) {
+EXAMPLE
+}
+
+// ---- mix_kernels_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(std::span<const mr::detail::mixed_bytes> parts, std::size_t count, std::uint8_t* out) {
+EXAMPLE
+}
+#endif
+
+// ---- pixel_kernels.hpp
+void example(const mr::detail::pending_tables& tables, std::uint8_t* row) {
+EXAMPLE
+}
+
+// ---- pixel_kernels_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(std::uint8_t* row) {
+EXAMPLE
+}
+#endif
+
+// ---- rgb_pixels.hpp
+#include <vector>
+void example(std::vector<std::uint8_t>& row) {
+EXAMPLE
+}
+
+// ---- rgb_vectors_avx2.hpp
+#ifdef __x86_64__
+void example(std::uint8_t* data, std::size_t pixels) {
+EXAMPLE
+}
+#endif
+
+// ---- sharpen_kernels.hpp
+void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& memory) {
+EXAMPLE
+}
+
+// ---- sharpen_kernels_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& memory) {
+EXAMPLE
+}
+#endif
+
+// ---- unfused.hpp
+void example(double a, double b, double c) {
+EXAMPLE
+}
+
+// ---- unfused_avx2.hpp
+#ifdef __x86_64__
+[[gnu::target("avx2")]] void example(__m256d a, __m256d b, __m256d c, __m256i backgrounds, __m256i values,
+                                     __m256 factor) {
+EXAMPLE
+}
+#endif
+
+// ---- beta_draw.hpp
+void example(mr::rng& random) {
+EXAMPLE
+  static_cast<void>(share);
+}
+
+// ---- exif_orientation.hpp
+#include <cstddef>
+#include <span>
+void example(std::span<const std::byte> segment) {
+EXAMPLE
+}
+
+// ---- geometry.hpp
+#include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/picture/picture.hpp>
+#include <millrace/item/record.hpp>
+
+std::vector<mr::box> objects;
+std::vector<mr::point> skeleton;
+void swap_left_and_right(std::vector<mr::point>&);
+
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
+
+// ---- pair_rule.hpp
+void example(mr::rng& random) {
+EXAMPLE
+  static_cast<void>(how);
+}
+
+// ---- random_crop.hpp
+void example(mr::rng& random) {
+EXAMPLE
+}
+
+// ---- random_erase.hpp
+void example(std::span<mr::f16> numbers, mr::rng& random) {
+EXAMPLE
+  static_cast<void>(as_torchvision);
+}
+
+// ---- row_operation.hpp
+#include <cstdint>
+#include <vector>
+void example(std::vector<std::uint8_t>& pixels, mr::scratch& memory) {
+EXAMPLE
+}
+
+// ---- avx2_plane_kernels.hpp
+#include <millrace/image/resize/basic_plane_resizer.hpp>
+#ifdef __x86_64__
+void example() {
+EXAMPLE
+}
+#endif
+
+// ---- basic_plane_resizer.hpp
+void example(const mr::detail::plane_resize& job) {
+EXAMPLE
+}
+
+// ---- chroma_taps.hpp
+void example(const mr::detail::tap_table& luma) {
+EXAMPLE 1
+}
+// block 2 is a formula
+
+// ---- column_kernels.hpp
+void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+             const std::uint8_t* d, std::int16_t* sums) {
+EXAMPLE
+}
+
+// ---- column_kernels_avx2.hpp
+#ifdef __x86_64__
+void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+             const std::uint8_t* d, std::int16_t* sums) {
+EXAMPLE 1
+}
+#endif
+// block 2 is the second line of an entry in a list
+// block 3 is another one
+
+// ---- fancy_upsampling.hpp
+void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count, std::int16_t* sums,
+             const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c, const std::uint8_t* d,
+             std::int16_t* ba, std::int16_t* bc, std::int16_t* cb, std::int16_t* cd, const std::uint8_t* y,
+             const std::int16_t* sums_u, const std::int16_t* sums_v, std::uint8_t* red, std::uint8_t* green,
+             std::uint8_t* blue) {
+EXAMPLE
+}
+
+// ---- fancy_upsampling_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const std::uint8_t* y, const std::uint8_t* u, const std::uint8_t* v, std::uint8_t* r, std::uint8_t* g,
+             std::uint8_t* b) {
+EXAMPLE
+}
+#endif
+
+// ---- fancy_upsampling_avx512.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const std::uint8_t* y, const std::int16_t* u, const std::int16_t* v, std::uint8_t* r, std::uint8_t* g,
+             std::uint8_t* b) {
+  std::size_t done = 0;
+EXAMPLE
+  static_cast<void>(done);
+}
+#endif
+
+// ---- guarded_plane.hpp
+void example(const mr::detail::jpeg_planes& planes, std::size_t y) {
+EXAMPLE
+}
+
+// ---- medium_columns_avx512.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+             const std::uint8_t* d, std::int16_t* sums, bool clamps) {
+EXAMPLE
+}
+#endif
+
+// ---- pixel_target.hpp
+void example(std::uint8_t* row, float* numbers, const std::uint8_t* line, void* to, float s, float b) {
+EXAMPLE
+}
+
+// ---- plane_resampler.hpp
+#include <millrace/image/resize/basic_plane_resizer.hpp>
+mr::detail::pushed_rows four_rows(std::size_t first);
+void example(const mr::detail::tap_table& rows, const mr::detail::tap_table& columns, mr::detail::row_taps& t) {
+EXAMPLE
+}
+
+// ---- plane_resizer.hpp
+void fill(std::uint8_t* pixels);
+void example(const mr::detail::plan_axis& y, const mr::detail::plan_axis& x, const mr::detail::jpeg_planes& planes,
+             std::uint8_t* row, std::size_t left, std::size_t width) {
+EXAMPLE
+}
+
+// ---- rgb_rows.hpp
+void example(const mr::detail::jpeg_planes& planes) {
+EXAMPLE
+}
+
+// ---- row_kernels.hpp
+void example(const std::int16_t* a, const std::int16_t* b, const mr::detail::row_taps& luma,
+             const mr::detail::row_taps& chroma, std::uint8_t* row) {
+EXAMPLE
+}
+
+// ---- row_kernels_avx2.hpp
+#ifdef __x86_64__
+void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
+EXAMPLE
+}
+#endif
+
+// ---- row_kernels_avx512.hpp
+#include <millrace/image/resize/row_kernels_avx2.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
+EXAMPLE
+}
+#endif
+
+// ---- short_columns_avx512.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(mr::detail::short_column_group& group, const mr::detail::column_rows& rows) {
+EXAMPLE
+}
+#endif
+
+// ---- tap_table.hpp
+void example(const mr::detail::plan_axis& axis, std::size_t i) {
+EXAMPLE 1
+}
+// block 2 is a formula
+
+// ---- tap_weights_avx2.hpp
+#ifdef __x86_64__
+void example(mr::detail::tap_table& table, const mr::detail::plan_axis& axis) {
+EXAMPLE
+}
+#endif
+
+// ---- axis_taps.hpp
+void make_again(std::uint32_t) {}
+void example(const std::uint8_t* bytes, float* numbers, const mr::detail::axis_tap_row& row, std::uint32_t* doubtful) {
+EXAMPLE
+}
+
+// ---- axis_taps_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::axis_tap_row& row, std::uint32_t* doubtful) {
+EXAMPLE
+}
+#endif
+
+// ---- axis_warp.hpp
+void go_the_plain_way() {}
+void example(const mr::detail::warp_source& from, const mr::detail::rgb_pixels& pixels,
+             const mr::detail::rgb_color& fill) {
+EXAMPLE
+}
+
+// ---- warp.hpp
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+
+// ---- warp_avx2.hpp
+#include <millrace/simd/cpu_features.hpp>
+#ifdef __x86_64__
+void example(const mr::detail::rgb_pixels& pixels, const mr::detail::affine_map& map) {
+EXAMPLE
+}
+#endif
+
+// ---- warp_kernels.hpp
+void example(const mr::detail::warp_source& from, const mr::detail::affine_map& map, std::uint8_t* row,
+             const mr::detail::rgb_color& fill) {
+EXAMPLE
+}
+
+// ---- warp_points_avx2.hpp
+#ifdef __x86_64__
+void use(const mr::detail::four_warp_points&) {}
+void example(const mr::detail::warp_line& line, std::size_t column) {
+EXAMPLE
+}
+#endif
