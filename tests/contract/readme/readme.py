@@ -3,10 +3,11 @@
 #
 #   python3 tests/contract/readme/readme.py
 #
-# Each block of C++ in the README, and those of examples/README.md after its recipes, becomes snippet.hpp for one
-# program beside this file, in this order. The recipes are compiled by recipes.cpp and not run. The README has at most
-# 200 lines, the seven recipes that most trainings begin with have at most 20 each, and the headers that
-# include/millrace/README.md names exist.
+# Each block of C++ in the README, and those of examples/README.md after its recipes, becomes snippet.hpp for one of the
+# programs in programs.cpp, in this order. A program begins with `// program: NAME`, ends before the next one, and is
+# compiled alone. The recipes are compiled by recipes.cpp and not run. The README has at most 200 lines, the seven
+# recipes that most trainings begin with have at most 20 each, and the headers that include/millrace/README.md names
+# exist.
 import pathlib
 import re
 import subprocess
@@ -17,7 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, in_parallel,
                     library_flags)
 
-PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics", "notices")
+PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
+PROGRAM = re.compile(r"^// program: (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
 # With the compiled library a program takes a third of the time. g++ warns of uninitialized values where it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
 MAX_LINES = 200
@@ -31,19 +33,26 @@ NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 
 
+def programs():
+    """[(name, text)]. Blank lines replace the programs before it, so that each line keeps its number."""
+    text = PROGRAMS.read_text()
+    return [(found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]) for found in PROGRAM.finditer(text)]
+
+
 def problem_with(job):
-    program, snippet, compiler, passes = job
-    source = pathlib.Path(__file__).parent / f"{program}.cpp"
+    program, text, snippet, compiler, passes = job
     level = HEADER_ONLY.get((program, compiler))
     mode = [] if level else [COMPILED]
     flags = [compiler, *WARNINGS, level or "-O0", *mode, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    key = passes.key(flags, source.read_text() + snippet, ROOT / "include")
+    key = passes.key(flags, text.lstrip() + snippet, ROOT / "include")
     if passes.remark(key) is not None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "snippet.hpp").write_text("#pragma once\n" + snippet)
+        source = pathlib.Path(folder) / PROGRAMS.name
+        source.write_text(text)
         library = [compiled_library(compiler, "-O1")] if mode else []
-        built = subprocess.run([*flags, f"-I{folder}", source, *library, "-o", f"{folder}/program",
+        built = subprocess.run([*flags, source, *library, "-o", f"{folder}/program",
                                 *library_flags("--libs")],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if built.returncode != 0:
@@ -101,13 +110,13 @@ def main():
     recipes, _, others = (ROOT / "examples" / "README.md").read_text().partition("\n## If you come from elsewhere\n")
     snippets = blocks_of(text) + blocks_of(others)
     report.add("each block of C++ has its program",
-               None if len(snippets) == len(PROGRAMS) else f"{len(snippets)} blocks, {len(PROGRAMS)} programs")
+               None if len(snippets) == len(programs()) else f"{len(snippets)} blocks, {len(programs())} programs")
     report.add(f"the seven usual recipes have at most {MAX_RECIPE_LINES} lines each",
                problem_with_lengths(snippets[0], blocks_of(recipes)))
     passes = RememberedPasses()
-    jobs = [(program, snippet, compiler, passes) for program, snippet in zip(PROGRAMS, snippets)
+    jobs = [(program, source, snippet, compiler, passes) for (program, source), snippet in zip(programs(), snippets)
             for compiler in COMPILERS]
-    for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
+    for (program, _, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
     report.add("the recipes of examples/README.md g++", problem_with_recipes(passes, recipes))
 
