@@ -13,9 +13,7 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
-#include <millrace/sync/impl/notice_outlet.inl>
 #include <millrace/sync/impl/slow_step.inl>
-#include <millrace/sync/impl/started_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
 #include <millrace/order/impl/lane_cursor.inl>
 #include <millrace/order/impl/lane_jitter.inl>
@@ -23,17 +21,13 @@
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
 #include <millrace/order/impl/pass_layout.inl>
-#include <millrace/order/impl/pass_permutation.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
 #include <millrace/order/impl/world.inl>
 #include <millrace/image/plan/impl/pair_rule.inl>
-#include <millrace/device/impl/host.inl>
 #include <millrace/device/impl/mix_pixels.inl>
 #include <millrace/device/impl/node_memory.inl>
-#include <millrace/device/impl/slot_memory.inl>
-#include <millrace/stages/impl/bucket.inl>
 #include <millrace/stages/impl/pack.inl>
 #include <millrace/work/batch/impl/batch_rows.inl>
 #include <millrace/work/batch/impl/damage_rule.inl>
@@ -41,21 +35,16 @@
 #include <millrace/work/schedule/impl/dispatcher.inl>
 #include <millrace/work/schedule/impl/executor.inl>
 #include <millrace/work/schedule/impl/new_arena_executor.inl>
-#include <millrace/work/schedule/impl/worker_segment.inl>
 #include <millrace/work/segment/impl/replay_log.inl>
-#include <millrace/work/segment/impl/sample_names.inl>
 #include <millrace/work/segment/impl/stage_passages.inl>
 #include <millrace/work/segment/ticket_input.tpl.hpp>
 #include <millrace/read/mix/impl/mixed_data.inl>
 #include <millrace/read/run/block_reader.tpl.hpp>
 #include <millrace/read/run/impl/delivery_account.inl>
-#include <millrace/read/run/impl/order_rule.inl>
 #include <millrace/read/run/impl/replayed_run.inl>
-#include <millrace/read/run/impl/row_stride.inl>
 #include <millrace/read/run/indexed_run.tpl.hpp>
 #include <millrace/read/run/indexed_source.tpl.hpp>
 #include <millrace/read/stage/impl/lost_shards.inl>
-#include <millrace/read/stage/impl/reader_limit.inl>
 #include <millrace/read/stage/interleaved_read_stage.tpl.hpp>
 #include <millrace/read/stage/lane_starts.tpl.hpp>
 #include <millrace/read/stage/read_stage_base.tpl.hpp>
@@ -74,7 +63,6 @@
 #include <millrace/sources/impl/keys_from.inl>
 #include <millrace/sources/impl/line_reader.inl>
 #include <millrace/sources/impl/lines.inl>
-#include <millrace/sources/impl/mix.inl>
 #include <millrace/sources/impl/shards.inl>
 #include <millrace/sources/impl/token_blocks.inl>
 #include <millrace/sources/impl/token_data.inl>
@@ -122,7 +110,6 @@
 #include <millrace/train/impl/json_lines.inl>
 #include <millrace/train/impl/log.inl>
 #include <millrace/train/impl/metrics.inl>
-#include <millrace/train/impl/row.inl>
 #include <millrace/train/impl/status_line.inl>
 #include <millrace/train/impl/tensorboard.inl>
 #ifdef MILLRACE_CUDA

@@ -18,7 +18,6 @@
 #include <millrace/adapt/remote/store/impl/key_provider.inl>
 #include <millrace/adapt/remote/store/impl/object_listing.inl>
 #include <millrace/adapt/remote/store/impl/object_stores.inl>
-#include <millrace/adapt/remote/store/impl/object_url.inl>
 #include <millrace/adapt/remote/store/impl/profile_file.inl>
 #include <millrace/adapt/remote/store/impl/s3_access.inl>
 #include <millrace/adapt/remote/store/impl/security_token_service.inl>

@@ -41,10 +41,6 @@ class host_backend : public device_backend {
 };
 
 /// Returns the host as a device: no copies, and batches stay in host slots.
-device host_device();
+inline device host_device() { return device(std::make_shared<host_backend>()); }
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/device/impl/host.inl>
-#endif

@@ -16,18 +16,26 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <new>
+
+#include <sys/mman.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t slot_alignment_bytes = 4096;
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;   // on x86-64, and on aarch64 with pages of 4 KiB
 
-void* allocate_slot(std::size_t bytes);
+inline void* allocate_slot(std::size_t bytes) {
+  const bool large = bytes >= huge_page_bytes;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, large ? huge_page_bytes : slot_alignment_bytes, bytes) != 0) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  // The kernel may ignore this request; the memory is valid either way.
+  if (large) static_cast<void>(::madvise(memory, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE));
+#endif
+  return memory;
+}
 
 inline void free_slot(void* memory) noexcept { std::free(memory); }
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/device/impl/slot_memory.inl>
-#endif

@@ -100,7 +100,12 @@ class mix_source {
 
   explicit mix_source(std::shared_ptr<mixed_data> data) : data_(std::move(data)) {}
 
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const;
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
+    if (o.window > 0)
+      throw setup_error("a shuffle behind mix() would move samples out of their sources' turns",
+                        "Put shuffle behind each source: weighted{indexed_shards(...) | shuffle({...}), 0.7}");
+    return std::make_unique<planned>(data_, o);
+  }
 
   // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }
@@ -254,7 +259,3 @@ detail::broken_flow mix(const mix_options&, const Things&...) {
 }
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/sources/impl/mix.inl>
-#endif

@@ -29,6 +29,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/column/columns.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <algorithm>
@@ -136,7 +137,18 @@ class bucketing {
   std::uint64_t first_ordinal_ = 0, first_epoch_ = 0, last_ordinal_ = 0;   // of the samples since the flush
 };
 
-void check(const bucket_options& o);
+inline void check(const bucket_options& o) {
+  const auto not_ascending = [](std::size_t a, std::size_t b) { return a >= b; };
+  if (o.boundaries.empty() || o.boundaries.front() == 0 ||
+      std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
+    throw setup_error("bucket() needs ascending boundaries from 1 on",
+                      "Say .boundaries = {16, 64, 256}, for instance");
+  if (o.tokens != 0 && o.tokens < o.boundaries.back())
+    throw setup_error("bucket() allows a batch " + std::to_string(o.tokens) + " tokens, fewer than one row of " +
+                          std::to_string(o.boundaries.back()),
+                      "Set bucket_options::tokens to a multiple of the last boundary");
+  if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");
+}
 
 /// The item type of a flow after bucket: only batch accepts it.
 template <class Item>
@@ -174,7 +186,3 @@ auto bucket(bucket_options options) {
 }
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/stages/impl/bucket.inl>
-#endif

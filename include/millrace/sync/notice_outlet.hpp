@@ -9,6 +9,7 @@
 
 #include <millrace/base/notice.hpp>
 
+#include <cstdio>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -21,7 +22,20 @@ class notice_outlet {
   /// `to` receives the notices; empty: they are printed to stderr.
   explicit notice_outlet(std::function<void(const notice&)> to = {}) : to_(std::move(to)) {}
   /// Delivers a notice. Any thread.
-  void deliver(const notice& n) noexcept;
+  void deliver(const notice& n) noexcept {
+    const auto print = [&n] { std::fprintf(stderr, "millrace: %s\n", n.text.c_str()); };
+    try {
+      const std::lock_guard lock(mutex_);
+      if (!to_) return print();
+      to_(n);
+    } catch (const std::exception& e) {
+      print();
+      std::fprintf(stderr, "millrace: the notice function threw: %s\n", e.what());
+    } catch (...) {
+      print();
+      std::fprintf(stderr, "millrace: the notice function threw an exception\n");
+    }
+  }
 
  private:
   const std::function<void(const notice&)> to_;
@@ -29,7 +43,3 @@ class notice_outlet {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/sync/impl/notice_outlet.inl>
-#endif

@@ -7,7 +7,7 @@
 // Errors: none here; cached.hpp says which options are refused. Threads: values.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/format.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -45,13 +45,26 @@ struct cache_figures {
   std::uint64_t files_without_version = 0;   ///< opened files that were not cached, for their storage tells no version
 
   /// Returns the share of the given bytes that did not have to be read from the storage below; 0 if none were given.
-  double share() const noexcept;
+  double share() const noexcept {
+    const double given = static_cast<double>(given_bytes);
+    const double below = static_cast<double>(fetched_bytes) + static_cast<double>(passed_bytes);
+    return given > below ? (given - below) / given : 0;
+  }
   /// Returns the figures as a sentence.
-  std::string text() const;
+  std::string text() const {
+    const auto bytes = [](std::uint64_t n) { return detail::bytes_text(static_cast<double>(n)); };
+    const auto counted = [](std::uint64_t n, const char* one, const char* many) {
+      return n == 0 ? std::string() : "; " + std::to_string(n) + (n == 1 ? one : many);
+    };
+    return detail::percent(share()) + " of " + bytes(given_bytes) + " came from the cache; " + bytes(fetched_bytes) +
+           " fetched, " + bytes(passed_bytes) + " passed through" +
+           counted(evictions, " block made room for others", " blocks made room for others") +
+           counted(waits, " wait for another process", " waits for another process") +
+           counted(waits_given_up, " wait given up", " waits given up") +
+           counted(damaged_blocks, " damaged block fetched again", " damaged blocks fetched again") +
+           counted(refusals, " block without room", " blocks without room") +
+           counted(files_without_version, " file without a version", " files without a version");
+  }
 };
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/impl/cache_options.inl>
-#endif

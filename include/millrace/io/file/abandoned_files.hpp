@@ -35,7 +35,17 @@ std::string kernel_id(const Files& files = {}) {
 }
 
 /// Returns the final name of a temporary file of this kernel; empty for any other file.
-std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept;
+inline std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept {
+  constexpr std::string_view end = ".partial";
+  if (kernel.empty() || !temporary.starts_with('.') || !temporary.ends_with(end)) return {};
+  temporary.remove_prefix(1);
+  temporary.remove_suffix(end.size());
+  const std::size_t dot = temporary.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view writer = temporary.substr(dot + 1);   // kernel-process-n
+  const bool ours = writer.starts_with(kernel) && writer.substr(kernel.size()).starts_with('-');
+  return ours ? temporary.substr(0, dot) : std::string_view{};
+}
 
 /// Removes the file unless a writer holds its lock. The writer may complete and rename it between opening and locking.
 /// Then the path is gone or names another file, and nothing is removed.
@@ -64,7 +74,3 @@ void remove_abandoned_files(const std::string& folder, const Files& files, const
 }
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/file/impl/abandoned_files.inl>
-#endif

@@ -9,7 +9,10 @@
 
 #include <millrace/io/file/append_file.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -30,10 +33,17 @@ constexpr bool is_whole_json_object(std::string_view line) noexcept {
 }
 
 /// Repairs the last line, so that the file is empty or ends with a line end.
-void repair_last_line(append_file& file);
+inline void repair_last_line(append_file& file) {
+  const std::uint64_t size = file.size_bytes();
+  std::string tail;
+  while (tail.size() < size && tail.find('\n') == std::string::npos) {
+    const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
+    tail.insert(0, file.read(size - tail.size() - more, more));
+  }
+  tail.erase(0, tail.rfind('\n') + 1);   // npos + 1 is 0
+  if (tail.empty()) return;
+  if (is_whole_json_object(tail)) file.append("\n");
+  else file.cut(size - tail.size());
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/file/impl/last_line.inl>
-#endif

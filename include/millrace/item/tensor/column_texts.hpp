@@ -6,7 +6,7 @@
 // Errors: none. Threads: pure functions.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/error.hpp>
 
 #include <cstddef>
 #include <span>
@@ -25,15 +25,24 @@ struct column_facts {
 };
 
 /// Returns a shape as text: "[224, 224, 3]".
-std::string shape_text(std::span<const std::size_t> shape);
+inline std::string shape_text(std::span<const std::size_t> shape) {
+  std::string text = "[";
+  for (std::size_t d = 0; d < shape.size(); ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
+  return text + "]";
+}
 /// Returns "example::pixels [256, 224, 224, 3] u8".
-std::string column_text(const column_facts& of);
+inline std::string column_text(const column_facts& of) {
+  std::string text = std::string(of.name) + (of.ragged ? " up to [" : " [") + std::to_string(of.rows);
+  for (const std::size_t extent : of.row) text += ", " + std::to_string(extent);
+  return text + "] " + std::string(of.dtype);
+}
 /// Throws the data_error of a row that has another shape than the first sample's.
-[[noreturn]] void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
-                                    std::span<const std::size_t> first);
+[[noreturn]] inline void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
+                                           std::span<const std::size_t> first) {
+  throw data_error("the column " + std::string(column) + " has shape " + shape_text(here) + " here, but " +
+                       shape_text(first) + " in the first sample of the run",
+                   "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what "
+                   "varies in length can be mr::ragged");
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/item/tensor/impl/column_texts.inl>
-#endif

@@ -8,11 +8,13 @@
 // Errors: setup_error, which names the numbers. Threads: pure.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/order/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -25,10 +27,21 @@ struct row_stride_options {
 
 /// Returns the stride; 0 if rows are not mixed.
 /// Throws setup_error if the ranks do not divide it, or if no row has a partner.
-std::uint32_t row_stride(const row_stride_options& o);
+inline std::uint32_t row_stride(const row_stride_options& o) {
+  if (!o.asked) return 0;
+  const bool kept = *o.asked == 0 && o.of_resume_point > 0;
+  const std::size_t stride = *o.asked > 0 ? *o.asked : kept ? o.of_resume_point : o.mine.size;
+  const std::string got = "got rows at a distance of " + std::to_string(stride) + (kept ? " (the resume point)" : "");
+  if (stride % o.mine.size != 0)
+    throw setup_error("the two rows of a pair would lie on different ranks: " + got + ", expected a multiple of the " +
+                          std::to_string(o.mine.size) + " ranks",
+                      kept ? "Resume with a number of ranks that divides the stride"
+                           : "Set mix_rows' .stride to a multiple of the ranks, or leave it out");
+  if (stride / o.mine.size >= o.rows)
+    throw setup_error("no row of a batch has a partner to be mixed with: " + got + ", expected less than the " +
+                          std::to_string(o.rows * o.mine.size) + " rows of a batch over all ranks",
+                      "Use larger batches, or a smaller mix_rows .stride");
+  return static_cast<std::uint32_t>(stride);
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/read/run/impl/row_stride.inl>
-#endif

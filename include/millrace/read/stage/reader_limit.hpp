@@ -8,8 +8,10 @@
 // Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends every rest().
 #pragma once
 
+#include <millrace/base/clock.hpp>
 #include <millrace/sync/doorbell.hpp>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -18,21 +20,36 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class reader_limit {
  public:
   /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
-  explicit reader_limit(std::size_t threads);
+  explicit reader_limit(std::size_t threads)
+      : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
   /// Returns how many threads may read.
   std::size_t open() const noexcept { return open_.load(); }
   /// Lets threads 0 to count - 1 read. Clamps `count` between 1 and the number of threads.
-  void open(std::size_t count) noexcept;
+  void open(std::size_t count) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t now = steady_now_ns();
+      open_ns_ += open_.load() * (now - since_ns_);
+      since_ns_ = now;
+      open_.store(std::clamp<std::size_t>(count, 1, all_));
+    }
+    bell_.ring();
+  }
   /// Returns whether thread `thread` may not read now.
   bool closed(std::size_t thread) const noexcept { return thread >= open_.load(); }
   /// Blocks thread `thread` until it may read, or until `stopped` is set.
-  void rest(std::size_t thread, const std::atomic<bool>& stopped);
+  void rest(std::size_t thread, const std::atomic<bool>& stopped) {
+    bell_.wait([&] { return stopped.load() || !closed(thread); });
+  }
   /// Wakes all sleeping threads, which then check `stopped` again.
   void wake() noexcept { bell_.ring(); }
 
   /// Returns the nanoseconds that threads were allowed to read, summed over the threads.
-  std::uint64_t open_ns(std::uint64_t now_ns) const noexcept;
+  std::uint64_t open_ns(std::uint64_t now_ns) const noexcept {
+    const std::lock_guard lock(mutex_);
+    return open_ns_ + open_.load() * (now_ns - std::min(now_ns, since_ns_));
+  }
 
  private:
   std::atomic<std::size_t> open_;
@@ -43,7 +60,3 @@ class reader_limit {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/read/stage/impl/reader_limit.inl>
-#endif

@@ -15,6 +15,7 @@
 #include <millrace/item/sample.hpp>
 
 #include <concepts>
+#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -24,10 +25,25 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class sample_names {
  public:
   /// Returns a record without fields that holds shard, key and offset.
-  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown);
+  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
+    using detail::record_head;
+    block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
+    std::byte* const base = block.get()->data();
+    const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),
+                           .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes,
+                           .head_at = 0, .held_bytes = block.get()->capacity_bytes};
+    std::memcpy(base, &head, sizeof head);
+    if (!key.empty()) std::memcpy(base + head.key_at, key.data(), key.size());
+    if (!shard.empty()) std::memcpy(base + head.shard_at, shard.data(), shard.size());
+    const auto* const lasting = reinterpret_cast<const record_head*>(base);
+    block.get()->head = lasting;
+    return record(lasting);
+  }
 
   /// Returns the name of output number `child` that expand() made of a sample.
-  record child(const record& parent, std::uint64_t child);
+  record child(const record& parent, std::uint64_t child) {
+    return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
+  }
 
   /// Names a sample at its source. `fallback()` returns the name for a sample that has none.
   template <class T, class Fallback>
@@ -58,7 +74,3 @@ class sample_names {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/work/segment/impl/sample_names.inl>
-#endif

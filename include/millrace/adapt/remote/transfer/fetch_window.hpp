@@ -16,6 +16,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -37,7 +38,23 @@ class fetch_window {
   bool has_given() const noexcept { return begun_; }
 
   /// Says that the reader has to wait.
-  void adapt(std::size_t max_bytes) noexcept;
+  void adapt(std::size_t max_bytes) noexcept {
+    if (given_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
+    const network_time spent = std::exchange(spent_, {});
+    const double rate = static_cast<double>(std::exchange(given_bytes_, 0)) / static_cast<double>(spent.now_ns);
+    if (bytes_before_ > 0 && rate < (bytes_ > bytes_before_ ? 1.125 : 0.875) * rate_) {
+      bytes_ = std::exchange(bytes_before_, 0);
+      least_bytes_ = 64 * std::uint64_t{bytes_};
+      return;
+    }
+    // The best rate of late: a single one may be that of a pause of this machine.
+    rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
+    const bool is_busy = spent.idle_ns < spent.now_ns / 8;
+    const std::size_t next =
+        is_busy ? std::max(bytes_ / 2, first_bytes_) : std::max(std::min(2 * bytes_, max_bytes), bytes_);
+    bytes_before_ = next == bytes_ ? 0 : bytes_;
+    least_bytes_ = bytes_ = next;
+  }
   /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
   void gave(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
@@ -66,7 +83,3 @@ class fetch_window {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/transfer/impl/fetch_window.inl>
-#endif

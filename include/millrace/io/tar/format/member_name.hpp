@@ -10,6 +10,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -29,13 +30,22 @@ struct member_name {
 };
 
 /// Returns the parts of `name`; the views point into `name`.
-member_name split_member_name(std::string_view name) noexcept;
+inline member_name split_member_name(std::string_view name) noexcept {
+  using enum member_name::kind_of_name;
+  const std::string_view first = name.substr(0, name.find('/'));
+  if (first.size() >= 4 && first.starts_with("__") && first.ends_with("__")) return {.kind = metadata};
+  const std::size_t slash = name.rfind('/');
+  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  if (name.substr(base).starts_with('.')) return {.kind = dot_file};
+  const std::size_t dot = name.find('.', base);
+  if (dot == std::string_view::npos) return {.kind = without_dot};
+  return {.kind = sample, .key = name.substr(0, dot), .field = name.substr(dot + 1)};
+}
 
 /// Returns whether `name` belongs to a sample whose key is not `key`.
-bool begins_other_sample(std::string_view name, std::string_view key) noexcept;
+inline bool begins_other_sample(std::string_view name, std::string_view key) noexcept {
+  const member_name split = split_member_name(name);
+  return split.kind == member_name::kind_of_name::sample && split.key != key;
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/impl/member_name.inl>
-#endif

@@ -12,6 +12,7 @@
 #include <millrace/base/version.hpp>
 
 #include <memory>
+#include <new>
 #include <string>
 
 #if !__has_include(<archive.h>)
@@ -31,13 +32,16 @@ struct archive_read_closer {
 using archive_reader = std::unique_ptr<struct ::archive, archive_read_closer>;
 
 /// Returns a new handle. Throws std::bad_alloc if there is no memory for it.
-archive_reader open_archive_reader();
+inline archive_reader open_archive_reader() {
+  archive_reader handle(::archive_read_new());
+  if (!handle) throw std::bad_alloc();
+  return handle;
+}
 
 /// Returns libarchive's text for the last failure; empty where it has none.
-std::string archive_text(struct ::archive* handle);
+inline std::string archive_text(struct ::archive* handle) {
+  const char* text = ::archive_error_string(handle);
+  return text ? text : "";
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/read/impl/archive.inl>
-#endif
