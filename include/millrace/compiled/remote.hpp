@@ -18,8 +18,6 @@
 #include <millrace/adapt/remote/transfer/impl/range_answer.inl>
 #include <millrace/adapt/remote/transfer/impl/range_fetch.inl>
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
-#include <millrace/adapt/remote/transfer/impl/retry_rule.inl>
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>
-#include <millrace/adapt/remote/transfer/impl/transfer_log.inl>
 #include <millrace/adapt/remote/impl/remote_file.inl>
 #include <millrace/adapt/impl/remote.inl>

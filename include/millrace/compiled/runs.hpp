@@ -13,14 +13,10 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
-#include <millrace/sync/impl/slow_step.inl>
 #include <millrace/order/impl/exact_order.inl>
-#include <millrace/order/impl/lane_cursor.inl>
 #include <millrace/order/impl/lane_jitter.inl>
-#include <millrace/order/impl/mix_cursor.inl>
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
-#include <millrace/order/impl/pass_layout.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
@@ -28,19 +24,15 @@
 #include <millrace/image/plan/impl/pair_rule.inl>
 #include <millrace/device/impl/mix_pixels.inl>
 #include <millrace/device/impl/node_memory.inl>
-#include <millrace/stages/impl/pack.inl>
 #include <millrace/work/batch/impl/batch_rows.inl>
 #include <millrace/work/batch/impl/damage_rule.inl>
-#include <millrace/work/schedule/impl/arena_executor.inl>
 #include <millrace/work/schedule/impl/dispatcher.inl>
 #include <millrace/work/schedule/impl/executor.inl>
 #include <millrace/work/schedule/impl/new_arena_executor.inl>
-#include <millrace/work/segment/impl/replay_log.inl>
 #include <millrace/work/segment/impl/stage_passages.inl>
 #include <millrace/work/segment/ticket_input.tpl.hpp>
 #include <millrace/read/mix/impl/mixed_data.inl>
 #include <millrace/read/run/block_reader.tpl.hpp>
-#include <millrace/read/run/impl/delivery_account.inl>
 #include <millrace/read/run/impl/replayed_run.inl>
 #include <millrace/read/run/indexed_run.tpl.hpp>
 #include <millrace/read/run/indexed_source.tpl.hpp>
@@ -53,7 +45,6 @@
 #include <millrace/deliver/impl/batch_lease.inl>
 #include <millrace/deliver/impl/batch_output.inl>
 #include <millrace/deliver/impl/device_batch_output.inl>
-#include <millrace/deliver/impl/device_gaps.inl>
 #include <millrace/deliver/impl/new_batch_output.inl>
 #include <millrace/tune/impl/tuning.inl>
 #include <millrace/tune/impl/tuning_search.inl>
@@ -64,7 +55,6 @@
 #include <millrace/sources/impl/line_reader.inl>
 #include <millrace/sources/impl/lines.inl>
 #include <millrace/sources/impl/shards.inl>
-#include <millrace/sources/impl/token_blocks.inl>
 #include <millrace/sources/impl/token_data.inl>
 #include <millrace/sources/impl/token_files.inl>
 #include <millrace/sources/impl/token_layout.inl>
@@ -76,7 +66,6 @@
 #include <millrace/sources/list/impl/sidecar_counts.inl>
 #include <millrace/sources/prepare/impl/entry_points.inl>
 #include <millrace/sources/prepare/impl/write_set_index.inl>
-#include <millrace/run/impl/concurrency.inl>
 #include <millrace/run/impl/damage_account.inl>
 #include <millrace/run/impl/engine.inl>
 #include <millrace/run/impl/flow_facts.inl>
@@ -85,7 +74,6 @@
 #include <millrace/run/impl/quarantine_list.inl>
 #include <millrace/run/impl/run_core.inl>
 #include <millrace/run/impl/session_over.inl>
-#include <millrace/run/impl/session_share.inl>
 #include <millrace/run/impl/stall_watcher.inl>
 #include <millrace/run/impl/start_steps.inl>
 #include <millrace/report/impl/run_report.inl>
@@ -97,13 +85,11 @@
 #include <millrace/report/print/impl/svg_plot.inl>
 #include <millrace/report/print/impl/text_report.inl>
 #include <millrace/report/print/impl/write_reports.inl>
-#include <millrace/report/simulate/impl/empirical_distribution.inl>
 #include <millrace/report/simulate/impl/pipeline_model.inl>
 #include <millrace/report/simulate/impl/simulation.inl>
 #include <millrace/report/simulate/impl/what_if.inl>
 #include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/limits.inl>
-#include <millrace/report/verdict/impl/picture_figures.inl>
 #include <millrace/report/verdict/impl/run_origin.inl>
 #include <millrace/report/verdict/impl/verdict.inl>
 #include <millrace/train/impl/grid_overlay.inl>

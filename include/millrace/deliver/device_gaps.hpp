@@ -19,6 +19,7 @@
 #include <millrace/measure/values/flow_figures.hpp>
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -27,19 +28,56 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class device_gaps {
  public:
   /// Makes `max_under_way` pairs of events. Without a device clock, nothing is measured.
-  void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way);
+  void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way) {
+    backend_ = std::move(backend);
+    for (std::size_t i = 0; i < max_under_way; ++i) {
+      pair p{backend_->make_timed_event(), backend_->make_timed_event()};
+      if (!p.from || !p.to) return;
+      ring_.push_back(std::move(p));
+    }
+    counts_ = !ring_.empty();
+  }
 
   /// Marks the end of the stream's work on a batch.
-  void released(stream_view stream);
+  void released(stream_view stream) {
+    const std::lock_guard lock(mutex_);
+    if (!counts_ || next_ - first_ == ring_.size()) return;
+    backend_->record(*at(next_).from, stream);
+    begun_ = true;
+  }
   /// Marks the end of the stream's wait for the next batch.
-  void taken(stream_view stream);
+  void taken(stream_view stream) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(begun_, false)) return;
+    backend_->record(*at(next_).to, stream);
+    ++next_;
+  }
   /// Discards the current gap, because the trainer does not ask for the next batch at once.
-  void pause() noexcept;
+  void pause() noexcept {
+    const std::lock_guard lock(mutex_);
+    begun_ = false;
+  }
 
   /// Adds up the gaps that the device has completed. Does not wait.
-  void collect() const noexcept;
+  void collect() const noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      for (; first_ < next_; ++first_) {
+        const std::optional<std::uint64_t> gap = backend_->elapsed_ns(*at(first_).from, *at(first_).to);
+        if (!gap) return;
+        sum_ns_ += *gap;
+      }
+    } catch (...) {
+      counts_ = false;
+      first_ = next_;
+    }
+  }
   /// Sets device_gap_ns, if it is measured.
-  void add_to(flow_figures& f) const;
+  void add_to(flow_figures& f) const {
+    collect();
+    const std::lock_guard lock(mutex_);
+    if (counts_) f.device_gap_ns = sum_ns_;
+  }
 
  private:
   struct pair {
@@ -58,7 +96,3 @@ class device_gaps {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/deliver/impl/device_gaps.inl>
-#endif

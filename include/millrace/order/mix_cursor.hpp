@@ -20,10 +20,22 @@ class mix_cursor {
   using options = lane_cursor_options;
 
   /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
-  explicit mix_cursor(const mix_plan& plan, const options& o = {});
+  explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
+    plan.check(world_);
+    for (std::size_t i = 0; i < plan.sources(); ++i) sources_.emplace_back(plan.source(i));
+    move_to(o.epoch, o.position);
+  }
 
   /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
-  void move_to(std::uint64_t epoch, std::uint64_t position);
+  void move_to(std::uint64_t epoch, std::uint64_t position) {
+    const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
+    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
+    epoch_ = epoch;
+    walked_ = position;
+    ordinal_ = plan_->ordinal_of(epoch, position);
+    position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
+    enter_phase();
+  }
 
   /// Returns the epoch of the walk.
   std::uint64_t epoch() const noexcept { return epoch_; }
@@ -42,8 +54,22 @@ class mix_cursor {
   }
 
  private:
-  void enter_phase();
-  ordered_sample walk();
+  void enter_phase() {
+    phase_ = &plan_->phase_at(ordinal_);
+    in_period_ = (ordinal_ - phase_->begin) % phase_->pattern.period();
+    phase_left_ = plan_->phase_end(*phase_) - ordinal_;
+  }
+  ordered_sample walk() {
+    if (phase_left_ == 0) enter_phase();
+    const std::size_t source = phase_->pattern.source_at(in_period_);
+    if (++in_period_ == phase_->pattern.period()) in_period_ = 0;
+    --phase_left_;
+    ++walked_;
+    ++ordinal_;
+    ordered_sample found = *sources_[source].next();
+    found.sample.shard += plan_->first_shard(source);
+    return found;
+  }
 
   const mix_plan* plan_;
   detail::world world_;
@@ -55,7 +81,3 @@ class mix_cursor {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/order/impl/mix_cursor.inl>
-#endif

@@ -13,9 +13,11 @@
 
 #include <millrace/item/sample.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -31,19 +33,46 @@ class pass_layout {
   };
 
   pass_layout() = default;
-  explicit pass_layout(options o);
+  explicit pass_layout(options o) : shards_(std::move(o.shards)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
+    starts_.clear();
+    starts_.reserve(shards_.size() + 1);
+    std::uint64_t total = 0;
+    for (const std::size_t shard : shards_) {
+      starts_.push_back(total);
+      total += o.counts[shard];
+    }
+    starts_.push_back(total);
+  }
 
   /// Returns the number of delivered samples.
   std::uint64_t length() const noexcept { return starts_.back() - dropped_; }
 
   /// Returns the delivered sample with this number, from 0.
-  located_sample find(std::uint64_t number) const noexcept;
+  located_sample find(std::uint64_t number) const noexcept {
+    std::size_t nearby = 0;
+    return find_from(nearby, number);
+  }
 
   /// Returns the same as find(). It is faster if `nearby` is kept between calls, because numbers of one lane are close.
-  located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept;
+  located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
+    const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
+    if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {
+      const auto after = std::upper_bound(starts_.begin(), starts_.end(), ordinal);
+      nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
+    }
+    return {shards_[nearby], ordinal - starts_[nearby]};
+  }
 
   /// Returns the samples that are not delivered.
-  std::vector<located_sample> dropped() const;
+  std::vector<located_sample> dropped() const {
+    std::vector<located_sample> left_out;
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
+      const std::uint64_t end = std::min(starts_[k + 1], dropped_at_ + dropped_);
+      for (std::uint64_t ordinal = std::max(starts_[k], dropped_at_); ordinal < end; ++ordinal)
+        left_out.push_back({shards_[k], ordinal - starts_[k]});
+    }
+    return left_out;
+  }
 
  private:
   std::vector<std::size_t> shards_;
@@ -52,7 +81,3 @@ class pass_layout {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/order/impl/pass_layout.inl>
-#endif

@@ -5,26 +5,42 @@
 // The ranks of one machine divide it. Errors: none. Threads: pure functions that read the machine's state.
 #pragma once
 
+#include <millrace/base/launcher.hpp>
+#include <millrace/base/machine.hpp>
 #include <millrace/run/session_options.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns how many cores workers may use: of these, or of any. The run's processes on this machine divide them.
-unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores);
+inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
+  const unsigned usable = share_of_machine(processes_of_machine(o.world)).cores;
+  return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
+}
 /// Returns a core for each worker and one for the trainer.
-unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores);
+inline unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
+  return std::max(2U, cores_for_workers(o, cores)) - 1;
+}
 /// Returns a quarter of the memory that this process may use.
-std::size_t automatic_memory(const session_options& o);
+inline std::size_t automatic_memory(const session_options& o) {
+  return share_of_machine(processes_of_machine(o.world)).memory_bytes / 4;
+}
 /// Returns the start line's words for the world; empty for a process alone.
-std::string world_text(const world& mine);
+inline std::string world_text(const world& mine) {
+  if (mine.size <= 1) return "";
+  std::string text = mine.describe();
+  if (const std::size_t sharers = processes_of_machine(mine); sharers > 1 && mine.local_size == 0)
+    text += ", one of " + std::to_string(sharers) + " on this machine";
+  return text + "; ";
+}
 /// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
 /// machine where it has to, which takes up to 0.1 ms.
-std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores);
+inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
+  if (o.threads < 2 || o.tuning) return 0;
+  const unsigned count = cores_for_workers(o, cores);
+  return static_cast<unsigned>(o.threads) > count ? count : 0;
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/run/impl/session_share.inl>
-#endif

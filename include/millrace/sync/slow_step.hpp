@@ -11,8 +11,11 @@
 // Errors: without a thread nothing is reported. Threads: one of its own, until the destructor.
 #pragma once
 
+#include <millrace/base/clock.hpp>
+#include <millrace/base/machine.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/sync/notice_outlet.hpp>
+#include <millrace/sync/started_thread.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -20,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -31,10 +35,24 @@ class slow_step {
     bool only_stalls = false;   ///< reports only if no item was done since the last look: the step shows its progress
     std::uint64_t after_ns = 10'000'000'000;
   };
-  explicit slow_step(std::string what, options o);
+  explicit slow_step(std::string what, options o)
+      : what_(std::move(what)), options_(o), started_ns_(steady_now_ns()) {
+    try {
+      thread_ = started_thread([this] { watch(); });
+    } catch (...) {
+      // The step itself is not worse for it.
+    }
+  }
   slow_step(const slow_step&) = delete;
   slow_step& operator=(const slow_step&) = delete;
-  ~slow_step();
+  ~slow_step() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
 
   /// One item of the step, from its construction to its destruction.
   class item {
@@ -49,8 +67,31 @@ class slow_step {
   };
 
  private:
-  void watch();
-  void report();
+  void watch() {
+    name_this_thread("millrace-watch");
+    std::uint64_t done_before = 0;
+    std::unique_lock lock(mutex_);
+    for (std::uint64_t pause_ns = options_.after_ns; !over_; pause_ns *= options_.only_stalls ? 1 : 2) {
+      if (changed_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [&] { return over_; })) return;
+      const std::uint64_t done = done_.load(std::memory_order_relaxed);
+      if (options_.only_stalls && std::exchange(done_before, done) != done) continue;
+      lock.unlock();
+      report();
+      lock.lock();
+    }
+  }
+  void report() {
+    try {
+      const std::uint64_t now = steady_now_ns(), done = done_.load(std::memory_order_relaxed);
+      std::string text = "before the first batch: " + what_;
+      if (options_.items > 0) text += ", " + std::to_string(done) + " of " + std::to_string(options_.items) + " done";
+      text += " after " + seconds_text(now - started_ns_);
+      if (const std::string longest = meter_.longest(now); !longest.empty()) text += "; the longest now: " + longest;
+      notices_.deliver({.kind = notice_kind::progress, .text = std::move(text)});
+    } catch (...) {
+      // A report that fails must not end the step.
+    }
+  }
 
   const std::string what_;
   const options options_;
@@ -65,7 +106,3 @@ class slow_step {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/sync/impl/slow_step.inl>
-#endif

@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -41,7 +43,13 @@ class padded_picture {
   static constexpr std::size_t together = picture::together;
 
   /// Throws setup_error if the picture is larger than the row.
-  padded_picture(picture plan, const padding_options& options);
+  padded_picture(picture plan, const padding_options& options) : picture_(std::move(plan)), options_(options) {
+    if (picture_.width() <= options.to.width && picture_.height() <= options.to.height) return;
+    throw setup_error("a picture is larger than the row that it is padded to: got " +
+                          picture::size_text(picture_.width(), picture_.height()) + ", expected at most " +
+                          picture::size_text(options.to.width, options.to.height),
+                      "Call resize_within() before", picture_.where());
+  }
 
   /// Returns [height, width, 3] of the row.
   std::array<std::size_t, 3> shape() const noexcept { return {options_.to.height, options_.to.width, 3}; }
@@ -53,24 +61,45 @@ class padded_picture {
   const picture& plan() const noexcept { return picture_; }
 
   /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for damage.
-  void render(std::span<std::uint8_t> row, scratch& s) const;
+  void render(std::span<std::uint8_t> row, scratch& s) const {
+    picture::render_alone(job_for(row), s);
+    fill_padding(row);
+  }
   using group = picture::group;
   /// Adds the picture to those that are rendered at once, each into its row. Fills the padding of the row.
-  void join(group& all, std::span<std::uint8_t> row) const;
+  void join(group& all, std::span<std::uint8_t> row) const {
+    all.add(job_for(row));
+    fill_padding(row);
+  }
   /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const padded_picture* const> pictures,
-                              std::span<const std::span<std::uint8_t>> rows, scratch& s);
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s) {
+    std::array<detail::picture_job, together> jobs;
+    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i]);
+    detail::render_pictures(std::span(jobs).first(pictures.size()), s);
+    for (std::size_t i = 0; i < pictures.size(); ++i) pictures[i]->fill_padding(rows[i]);
+  }
 
  private:
-  detail::picture_job job_for(std::span<std::uint8_t> row) const;
-  void fill_padding(std::span<std::uint8_t> row) const noexcept;
+  detail::picture_job job_for(std::span<std::uint8_t> row) const {
+    if (row.size() != 3 * options_.to.height * options_.to.width)
+      throw setup_error("a padded picture of shape " + to_string(shape()) + " cannot be rendered into " +
+                            std::to_string(row.size()) + " elements", "Give it height * width * 3 of them",
+                        picture_.where());
+    return picture_.job_for({.data = row.data(), .row_pixels = options_.to.width, .cold = true});
+  }
+  void fill_padding(std::span<std::uint8_t> row) const noexcept {
+    const auto fill = [&](std::size_t first, std::size_t end) {   // in pixels of the row
+      for (std::size_t i = first; i < end; ++i)
+        for (std::size_t c = 0; c < 3; ++c) row[3 * i + c] = options_.color[c];
+    };
+    const std::size_t width = options_.to.width;
+    for (std::size_t y = 0; y < picture_.height(); ++y) fill(y * width + picture_.width(), (y + 1) * width);
+    fill(picture_.height() * width, options_.to.height * width);
+  }
 
   picture picture_;
   padding_options options_;
 };
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/impl/padded_picture.inl>
-#endif

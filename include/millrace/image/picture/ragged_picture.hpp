@@ -16,13 +16,16 @@
 // value.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -39,11 +42,27 @@ struct ragged_picture_options {
   }
 
   /// Returns "max 1333 x 800, multiple_of 32, color 0 0 0", for messages.
-  std::string describe() const;
+  std::string describe() const {
+    std::string text = "max " + std::to_string(max.width) + " x " + std::to_string(max.height) + ", multiple_of " +
+                       std::to_string(multiple_of) + ", color";
+    for (const std::uint8_t value : color) (text += ' ') += std::to_string(value);
+    return text;
+  }
   /// Returns height and width of the rows of a batch whose tallest and widest pictures have these.
-  std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept;
+  std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept {
+    const auto up = [this](std::size_t side, std::size_t most) {
+      return std::min(most, (side + multiple_of - 1) / multiple_of * multiple_of);
+    };
+    return {up(largest[0], max.height), up(largest[1], max.width)};
+  }
   /// Gives the color to pixels of the padding.
-  void fill(std::span<std::uint8_t> pixels) const noexcept;
+  void fill(std::span<std::uint8_t> pixels) const noexcept {
+    if (color[0] == color[1] && color[1] == color[2]) {
+      std::fill(pixels.begin(), pixels.end(), color[0]);
+      return;
+    }
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = color[i % 3];
+  }
 };
 
 /// A picture's plan; renders at most [max.height, max.width, 3] u8.
@@ -54,7 +73,8 @@ class ragged_picture {
   static constexpr std::size_t together = picture::together;
 
   /// Throws setup_error if the picture is larger than `max`, or if an option is out of range.
-  ragged_picture(picture plan, const ragged_picture_options& options);
+  ragged_picture(picture plan, const ragged_picture_options& options)
+      : options_(options), padded_(std::move(plan), checked(options)) {}
 
   /// Returns [height, width, 3] of the largest possible row.
   std::array<std::size_t, 3> shape() const noexcept { return padded_.shape(); }
@@ -73,14 +93,18 @@ class ragged_picture {
   void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
 
  private:
-  static padding_options checked(const ragged_picture_options& o);
+  static padding_options checked(const ragged_picture_options& o) {
+    constexpr std::size_t most = 65'535;
+    if (o.max.width < 1 || o.max.height < 1 || o.max.width > most || o.max.height > most || o.multiple_of < 1 ||
+        o.multiple_of > most)
+      throw setup_error("a ragged picture has " + o.describe() + " (expected: numbers from 1 to " +
+                            std::to_string(most) + ")",
+                        "Set ragged_picture_options::max to the size that no picture exceeds");
+    return {.to = o.max, .color = o.color};
+  }
 
   ragged_picture_options options_;
   padded_picture padded_;
 };
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/picture/impl/ragged_picture.inl>
-#endif

@@ -8,10 +8,12 @@
 // Errors: those of the user's function. Threads: any number.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/io/cache/cache_options.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
@@ -31,22 +33,36 @@ class cache_counts {
 
   static void add(counter& to, std::uint64_t n = 1) noexcept { to.fetch_add(n, std::memory_order_relaxed); }
   /// Returns the counts so far.
-  cache_figures figures() const noexcept;
+  cache_figures figures() const noexcept {
+    const auto read = [](const counter& of) { return of.load(std::memory_order_relaxed); };
+    return {.given_bytes = read(given_bytes), .fetched_bytes = read(fetched_bytes), .ahead_bytes = read(ahead_bytes),
+            .passed_bytes = read(passed_bytes), .written_bytes = read(written_bytes), .hits = read(hits),
+            .misses = read(misses), .waits = read(waits), .waits_given_up = read(waits_given_up),
+            .evictions = read(evictions), .evicted_bytes = read(evicted_bytes), .damaged_blocks = read(damaged_blocks),
+            .refusals = read(refusals), .files_without_version = read(files_without_version)};
+  }
 
   /// Counts a block that cannot be kept, and tells the first reason.
-  void tell_trouble(const std::string& notice);
+  void tell_trouble(const std::string& notice) {
+    add(refusals);
+    if (!trouble_told_.exchange(true)) tell(notice);
+  }
   /// Counts a file without a version, and tells of the first one.
-  void tell_unversioned(const std::string& name);
+  void tell_unversioned(const std::string& name) {
+    add(files_without_version);
+    if (!unversioned_told_.exchange(true))
+      tell("files without a version are not cached, since a replaced one could not be told from the cached one; the "
+           "first is '" + printable(name) + "'");
+  }
 
  private:
-  void tell(const std::string& notice) const;
+  void tell(const std::string& notice) const {
+    if (tell_) tell_(notice);
+    else std::fprintf(stderr, "millrace: %s\n", notice.c_str());
+  }
 
   const std::function<void(const std::string&)> tell_;
   std::atomic<bool> trouble_told_{false}, unversioned_told_{false};
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/impl/cache_counts.inl>
-#endif

@@ -11,8 +11,10 @@
 
 #include <millrace/base/version.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <system_error>
 
@@ -20,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -28,11 +31,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
 /// Returns the modification time in ns since 1970.
-std::int64_t modified_ns(const struct ::stat& status) noexcept;
+inline std::int64_t modified_ns(const struct ::stat& status) noexcept {
+#if defined(__APPLE__)
+  const struct ::timespec& time = status.st_mtimespec;
+#else
+  const struct ::timespec& time = status.st_mtim;
+#endif
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
 
 /// The real system calls.
 struct posix_files {
-  static int open(const char* path, int flags, mode_t mode = 0) noexcept;
+  static int open(const char* path, int flags, mode_t mode = 0) noexcept {
+    return ::open(path, flags | O_CLOEXEC, mode);
+  }
   static int close(int file) noexcept { return ::close(file); }
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
@@ -44,18 +56,27 @@ struct posix_files {
   /// the descriptor holds the lock too.
   static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
   static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
-  static ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) noexcept;
-  static ssize_t read_parts_at(int file, const struct ::iovec* parts, int count, off_t offset) noexcept;
+  static ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) noexcept {
+    return ::pread(file, buffer, bytes, offset);
+  }
+  static ssize_t read_parts_at(int file, const struct ::iovec* parts, int count, off_t offset) noexcept {
+    return ::preadv(file, parts, count, offset);
+  }
   static ssize_t write(int file, const void* data, std::size_t bytes) noexcept { return ::write(file, data, bytes); }
   static int sync(int file) noexcept { return ::fsync(file); }
   static int rename(const char* from, const char* to) noexcept { return ::rename(from, to); }
   static int unlink(const char* path) noexcept { return ::unlink(path); }
-  static void will_read_forward([[maybe_unused]] int file) noexcept;
-  static void sleep_ns(std::int64_t duration_ns) noexcept;
+  static void will_read_forward([[maybe_unused]] int file) noexcept {
+#ifdef POSIX_FADV_SEQUENTIAL
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice: a refusal does no harm
+#endif
+  }
+  static void sleep_ns(std::int64_t duration_ns) noexcept {
+    struct ::timespec left {};
+    left.tv_sec = static_cast<time_t>(duration_ns / 1'000'000'000);
+    left.tv_nsec = static_cast<long>(duration_ns % 1'000'000'000);
+    while (::nanosleep(&left, &left) == -1 && errno == EINTR) {}
+  }
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/file/impl/posix_files.inl>
-#endif

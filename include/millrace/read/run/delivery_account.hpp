@@ -37,13 +37,22 @@ class delivery_account {
  public:
   using options = delivery_account_options;
 
-  explicit delivery_account(const options& o);
+  explicit delivery_account(const options& o)
+      : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
 
   /// Adds the next batch in order.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
-  void deliver(const ready_batch& b);
+  void deliver(const ready_batch& b) {
+    if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
+    delivered_ += b.rows - b.damaged.size();
+    damaged_ += b.damaged.size();
+    if (++batch_ == options_.batches) end_epoch();
+    digest_.store(digest() + b.digest, std::memory_order_relaxed);
+  }
   /// Tells the account that no more batches come. Throws conservation_error if an epoch is incomplete.
-  void finish() const;
+  void finish() const {
+    if (batch_ > 0) throw violation("had delivered, when the run was over,");
+  }
 
   /// Returns this rank's share of the run's digest so far: a wrapping sum.
   std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
@@ -51,8 +60,24 @@ class delivery_account {
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  void end_epoch();
-  conservation_error violation(const std::string& did) const;
+  void end_epoch() {
+    if (delivered_ + damaged_ != options_.rows) throw violation("delivered");
+    dropped_.store(dropped() + options_.dropped, std::memory_order_relaxed);
+    delivered_ = damaged_ = 0;
+    batch_ = 0;
+    ++epoch_;
+  }
+  conservation_error violation(const std::string& did) const {
+    const std::string dropped = std::to_string(options_.dropped);
+    return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
+                std::to_string(batch_) + " batches, " +
+                (damaged_ > 0 ? "had " + std::to_string(damaged_) + " damaged ones, " : "") + "and drops " + dropped +
+                ": " + std::to_string(delivered_ + damaged_ + options_.dropped) + " together (expected: " +
+                std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " and " + dropped + ": " +
+                std::to_string(options_.rows + options_.dropped) + ", as planned for this rank)",
+            "The source gave fewer or more samples than it counts, which is a fault in it: nothing after this point "
+            "lies where it belongs"};
+  }
 
   const options options_;
   std::uint64_t epoch_, batch_, delivered_, damaged_ = 0;
@@ -60,7 +85,3 @@ class delivery_account {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/read/run/impl/delivery_account.inl>
-#endif

@@ -12,6 +12,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/measure/values/distribution.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -21,11 +22,29 @@ class empirical_distribution {
  public:
   empirical_distribution() = default;
   /// Takes shape and mean from a recorded histogram.
-  explicit empirical_distribution(const distribution& recorded);
+  explicit empirical_distribution(const distribution& recorded) {
+    double middles = 0, before = 0;
+    for (std::size_t i = 0; i < distribution::buckets; ++i) {
+      if (recorded.bucket(i) == 0) continue;
+      const auto count = static_cast<double>(recorded.bucket(i));
+      const auto first = static_cast<double>(distribution::first_of(i));
+      // Values are whole numbers: a bucket of width 1 holds only its first value.
+      const double width = static_cast<double>(distribution::first_of(i + 1) - 1) - first;
+      pieces_.push_back({before += count, first, width});
+      middles += count * (first + width / 2);
+    }
+    if (middles > 0) mean_ = middles / before;
+    if (middles > 0) *this = with_mean(recorded.mean());
+  }
   /// Returns a distribution of one value.
   static empirical_distribution fixed(double ns) { return around(ns, 0); }
   /// Returns a uniform distribution from mean x (1 - spread) to mean x (1 + spread).
-  static empirical_distribution around(double mean_ns, double spread);
+  static empirical_distribution around(double mean_ns, double spread) {
+    empirical_distribution r;
+    r.pieces_ = {{1, mean_ns * (1 - spread), 2 * mean_ns * spread}};
+    r.mean_ = mean_ns;
+    return r;
+  }
 
   /// Returns true if nothing was recorded.
   bool empty() const noexcept { return mean_ <= 0; }
@@ -33,12 +52,22 @@ class empirical_distribution {
   double mean() const noexcept { return mean_ * scale_; }
 
   /// Returns the distribution with each value times `factor`.
-  empirical_distribution scaled(double factor) const;
+  empirical_distribution scaled(double factor) const {
+    empirical_distribution r = *this;
+    r.scale_ *= factor;
+    return r;
+  }
   /// Returns the same shape with another mean; if nothing was recorded, that mean as the one value.
   empirical_distribution with_mean(double ns) const { return empty() ? fixed(ns) : scaled(ns / mean()); }
 
   /// Draws one value, in nanoseconds.
-  double at(rng& random) const noexcept;
+  double at(rng& random) const noexcept {
+    if (empty()) return 0;
+    const double wanted = random.uniform() * pieces_.back().until;
+    const auto drawn = std::upper_bound(pieces_.begin(), pieces_.end() - 1, wanted,
+                                        [](double w, const auto& p) { return w < p.until; });
+    return scale_ * (drawn->first + random.uniform() * drawn->width);
+  }
 
  private:
   struct piece {
@@ -50,7 +79,3 @@ class empirical_distribution {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/report/simulate/impl/empirical_distribution.inl>
-#endif

@@ -15,6 +15,7 @@
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
 #pragma once
 
+#include <millrace/base/numa.hpp>
 #include <millrace/work/schedule/executor.hpp>
 
 #if !__has_include(<oneapi/tbb/version.h>)
@@ -26,6 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,14 +36,34 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Runs tasks on oneTBB's workers.
 class arena_executor final : public executor {
  public:
-  explicit arena_executor(const arena_options& o);
+  explicit arena_executor(const arena_options& o)
+      : shared_cores_(o.shared_cores),
+        limit_(tbb::global_control::max_allowed_parallelism, max_threads(o.workers)),
+        arena_(static_cast<int>(o.workers), 0),
+        few_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
+    arena_.initialize();
+    if (o.cores.empty()) return;
+    cores_ = std::make_shared<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
+  }
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
   /// Returns how many cores the workers share; 0: each has one.
   std::size_t cores() const noexcept override { return shared_cores_; }
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
+    // oneTBB may start a thread here, which must not inherit the cores of a pinned caller.
+    std::optional<core_scope> anywhere;
+    if (cores_) anywhere.emplace(cores_->process);
+    tbb::task_arena& to = worker < shared_cores_ && stages() == 1 ? few_ : arena_;
+    to.enqueue([task = std::move(task), cores = cores_, worker] {
+      std::optional<core_scope> here;
+      if (cores) here.emplace(cores->tasks);
+      // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
+      // task.
+      tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
+    });
+  }
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
   /// not join in.
@@ -64,7 +86,3 @@ class arena_executor final : public executor {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/impl/arena_executor.inl>
-#endif

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>
+#include <millrace/adapt/remote/store/object_listing.hpp>
 #include <millrace/adapt/remote/store/s3_access.hpp>
 
 #include <string>
@@ -32,21 +33,41 @@ class object_stores {
         gs_(std::move(chosen.gs), around_, chosen.patience) {}
 
   /// Returns URL and headers of a request for a name for which is_object_url() holds.
-  addressed_request address(std::string_view method, std::string_view name);
+  addressed_request address(std::string_view method, std::string_view name) {
+    const object_url object = parse_object_url(name);
+    if (object.key.empty())
+      throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY behind " +
+                            std::string(name.substr(0, 5)),
+                        "Name an object", {.stage = "remote", .shard = std::string(name)});
+    return of(object).address(method, object, {});
+  }
 
   /// Notes that a request was answered with what it asked for.
   void accepted(std::string_view name, const addressed_request& sent) { of(parse_object_url(name)).accepted(sent); }
 
   /// Learns from a refusal. Returns whether and when the same request may succeed when it is addressed again.
-  remedy heal(std::string_view name, const addressed_request& sent, const small_answer& answer);
+  remedy heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
+    const object_url object = parse_object_url(name);
+    return of(object).heal(object, sent, read_store_answer(answer));
+  }
   /// Returns the error of a request that a store refuses. `tried` says what was done about it.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
-                   const std::string& tried = {}) const;
+                   const std::string& tried = {}) const {
+    store_answer said = read_store_answer(answer);
+    said.tried = tried;
+    return said.failure(std::string(name), sent.origin, around_.now_seconds());
+  }
   /// Returns the sorted names that begin with `prefix`.
-  std::vector<std::string> list(std::string_view prefix);
+  std::vector<std::string> list(std::string_view prefix) {
+    const object_url object = parse_object_url(prefix);
+    return list_objects(of(object), around_, object);
+  }
 
  private:
-  object_access& of(const object_url& object) noexcept;
+  object_access& of(const object_url& object) noexcept {
+    if (object.kind == object_store_kind::gs) return gs_;
+    return s3_;
+  }
 
   const surroundings around_;
   s3_access s3_;
@@ -54,7 +75,3 @@ class object_stores {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/store/impl/object_stores.inl>
-#endif

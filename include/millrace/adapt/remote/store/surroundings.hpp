@@ -9,11 +9,17 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/base/clock.hpp>
+#include <millrace/base/text_file.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -26,16 +32,35 @@ struct surroundings {
   std::function<void(double seconds)> sleep{};
 
   /// Returns whether a variable is set to what means yes.
-  bool is_on(const char* name) const;
+  bool is_on(const char* name) const {
+    const std::string value = ascii_lower(variable(name));
+    return value == "1" || value == "true" || value == "yes" || value == "on";
+  }
 };
 
 /// Returns the file's bytes; nothing if it cannot be read or has more than `max_bytes`.
-std::optional<std::string> read_small_file(const std::string& path, std::size_t max_bytes = 1 << 20);
+inline std::optional<std::string> read_small_file(const std::string& path, std::size_t max_bytes = 1 << 20) {
+  const auto file = open_text(path.c_str());
+  if (!file) return std::nullopt;
+  std::string text;
+  char part[4096];
+  while (const std::size_t count = std::fread(part, 1, sizeof part, file.get())) {
+    text.append(part, count);
+    if (text.size() > max_bytes) return std::nullopt;
+  }
+  if (std::ferror(file.get())) return std::nullopt;
+  return text;
+}
 /// Returns those of this process.
-surroundings process_surroundings(small_fetch fetch);
+inline surroundings process_surroundings(small_fetch fetch) {
+  return {.variable = [](const char* name) {
+            const char* const value = std::getenv(name);
+            return std::string(value ? value : "");
+          },
+          .read_file = [](const std::string& path) { return read_small_file(path); },
+          .fetch = std::move(fetch),
+          .now_seconds = [] { return read_clock_ns(CLOCK_REALTIME) / 1'000'000'000; },
+          .sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/store/impl/surroundings.inl>
-#endif

@@ -9,6 +9,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,16 +20,51 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Says whether slashes stay, as in a key, or are encoded, as in a query's value.
 enum class slash : std::uint8_t { kept, encoded };
 
-std::string uri_encoded(std::string_view text, slash what);
+inline std::string uri_encoded(std::string_view text, slash what) {
+  constexpr const char* digits = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '.' || c == '_' || c == '~' || (c == '/' && what == slash::kept);
+    if (plain) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += digits[byte >> 4];
+    encoded += digits[byte & 15];
+  }
+  return encoded;
+}
 
 /// Says what a plus stands for: itself in a path, a blank in a form and in the names that S3 lists.
 enum class plus : std::uint8_t { itself, blank };
 
 /// Returns the text; nothing if a percent sign is not followed by two digits.
-std::optional<std::string> uri_decoded(std::string_view encoded, plus what = plus::itself);
+inline std::optional<std::string> uri_decoded(std::string_view encoded, plus what = plus::itself) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  std::string text;
+  text.reserve(encoded.size());
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    if (encoded[i] == '+' && what == plus::blank) {
+      text += ' ';
+    } else if (encoded[i] != '%') {
+      text += encoded[i];
+    } else {
+      if (encoded.size() - i < 3) return std::nullopt;
+      const int high = digit(encoded[i + 1]), low = digit(encoded[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      text += static_cast<char>(high << 4 | low);
+      i += 2;
+    }
+  }
+  return text;
+}
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/store/impl/uri_encoding.inl>
-#endif

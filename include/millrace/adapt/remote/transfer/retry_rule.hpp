@@ -20,7 +20,12 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the time that a request for so many bytes takes of the limits for all together.
-double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept;
+inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
+  double seconds = 0;
+  if (o.bytes_per_second > 0) seconds = static_cast<double>(bytes) / static_cast<double>(o.bytes_per_second);
+  if (o.requests_per_second > 0) seconds = std::max(seconds, 1.0 / static_cast<double>(o.requests_per_second));
+  return seconds;
+}
 
 /// The history of a request that may be sent again.
 class retry_state {
@@ -31,10 +36,23 @@ class retry_state {
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}
 
   /// Notes that an attempt brought so many of the bytes that it asked for.
-  void brought(std::uint64_t bytes, std::uint64_t asked_bytes, std::int64_t now_ns) noexcept;
+  void brought(std::uint64_t bytes, std::uint64_t asked_bytes, std::int64_t now_ns) noexcept {
+    if (bytes == 0 || bytes < std::min(progress_bytes, asked_bytes / 8)) return;
+    failed_ = 0;
+    progress_ns_ = now_ns;
+  }
   /// Notes a failed attempt. Returns the pause before the next; nothing if there is to be none. `drawn` is in [0, 1).
   std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double drawn,
-                                            std::int64_t least_ns) noexcept;
+                                            std::int64_t least_ns) noexcept {
+    ++failed_;
+    ++attempts_;
+    if (failed_ >= rule.attempts || attempts_ >= max_attempts) return std::nullopt;
+    const double doubled = rule.first_pause_seconds * static_cast<double>(1ULL << std::min(failed_ - 1, 30));
+    const double bound = std::min(rule.longest_pause_seconds, doubled);
+    const std::int64_t pause = std::max(static_cast<std::int64_t>(1e9 * bound * drawn), least_ns);
+    if (static_cast<double>(now_ns + pause - progress_ns_) > 1e9 * rule.seconds) return std::nullopt;
+    return pause;
+  }
 
   /// Returns how many attempts have failed.
   int attempts() const noexcept { return attempts_; }
@@ -54,16 +72,31 @@ class hedge_rule {
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
 
   /// Notes a request whose first byte came.
-  void came(double seconds) noexcept;
+  void came(double seconds) noexcept {
+    seen_[count_++ % std::size(seen_)] = static_cast<float>(seconds);
+    allowed_ = std::min(allowed_ + rule_.share, 4.0);
+    if (count_ % 32 == 0) find_limit();
+  }
 
   /// Returns the seconds after which a request is late.
   double late_seconds() const noexcept { return std::max(rule_.least_seconds, limit_); }
 
   /// Returns whether a late request may be hedged, and counts it if so.
-  bool take(std::size_t late, std::size_t running) noexcept;
+  bool take(std::size_t late, std::size_t running) noexcept {
+    if (rule_.share <= 0 || allowed_ < 1 || (late > 1 && 4 * late > running)) return false;
+    allowed_ -= 1;
+    return true;
+  }
 
  private:
-  void find_limit() noexcept;
+  void find_limit() noexcept {
+    float sorted[std::size(decltype(seen_){})];
+    const std::size_t count = std::min<std::size_t>(count_, std::size(seen_));
+    std::copy(seen_, seen_ + count, sorted);
+    const std::size_t at = count * 95 / 100;
+    std::nth_element(sorted, sorted + at, sorted + count);
+    limit_ = 3.0 * static_cast<double>(sorted[at]);
+  }
 
   remote_hedging rule_;
   float seen_[256] = {};
@@ -72,7 +105,3 @@ class hedge_rule {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/transfer/impl/retry_rule.inl>
-#endif

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>
+#include <millrace/adapt/remote/transfer/fetch_errors.hpp>
 #include <millrace/adapt/remote/transfer/remote_figures.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -18,12 +20,52 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The figures of a transfer_engine.
 class transfer_log {
  public:
-  void sent(bool is_hedge, std::size_t in_flight);
-  void ended(const fetch_attempt& attempt, std::size_t in_flight);
-  void failed(failure_kind kind);
-  void redirected();
-  void given_up();
-  remote_figures figures() const;
+  void sent(bool is_hedge, std::size_t in_flight) {
+    const std::lock_guard lock(mutex_);
+    ++figures_.requests;
+    figures_.hedges += is_hedge;
+    figures_.in_flight = in_flight;
+  }
+  void ended(const fetch_attempt& attempt, std::size_t in_flight) {
+    long connections = 0;
+    curl_easy_getinfo(attempt.handle(), CURLINFO_NUM_CONNECTS, &connections);
+    const std::lock_guard lock(mutex_);
+    figures_.in_flight = in_flight;
+    figures_.bytes += attempt.received_bytes();
+    figures_.connections += static_cast<std::uint64_t>(std::max(connections, 0L));
+    figures_.hedges_won += attempt.is_hedge() && attempt.has_finished_it();
+    if (attempt.first_byte_ns() == 0) return;
+    ++first_bytes_;
+    first_byte_seconds_ += attempt.first_byte_seconds();
+    if (attempt.received_bytes() < (std::size_t{64} << 10)) return;
+    body_seconds_ += 1e-9 * static_cast<double>(steady_ns() - attempt.first_byte_ns());
+    body_bytes_ += static_cast<double>(attempt.received_bytes());
+  }
+  void failed(failure_kind kind) {
+    const std::lock_guard lock(mutex_);
+    ++figures_.retries;
+    figures_.not_connected += kind == failure_kind::not_connected;
+    figures_.broken_off += kind == failure_kind::broken_off;
+    figures_.stalled += kind == failure_kind::stalled;
+    figures_.busy += kind == failure_kind::busy;
+    figures_.wrong_answers += kind == failure_kind::wrong;
+    figures_.keys_renewed += kind == failure_kind::refused;
+  }
+  void redirected() {
+    const std::lock_guard lock(mutex_);
+    ++figures_.redirects;
+  }
+  void given_up() {
+    const std::lock_guard lock(mutex_);
+    ++figures_.failures;
+  }
+  remote_figures figures() const {
+    const std::lock_guard lock(mutex_);
+    remote_figures f = figures_;
+    if (first_bytes_ > 0) f.first_byte_seconds = first_byte_seconds_ / static_cast<double>(first_bytes_);
+    if (body_seconds_ > 0) f.bytes_per_second_each = body_bytes_ / body_seconds_;
+    return f;
+  }
 
  private:
   mutable std::mutex mutex_;   // guards all members below
@@ -33,7 +75,3 @@ class transfer_log {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/transfer/impl/transfer_log.inl>
-#endif

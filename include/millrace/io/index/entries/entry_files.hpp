@@ -13,12 +13,15 @@
 #include <millrace/io/index/format/index_file.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/measure/values/event_counts.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -43,13 +46,45 @@ class entry_files {
   };
 
   /// Returns the file of the index; null if it has no entry points or cannot be opened.
-  std::unique_ptr<entry_file> open(const entries_of_shard& of, const shard_index& index, read_meter& meter);
+  std::unique_ptr<entry_file> open(const entries_of_shard& of, const shard_index& index, read_meter& meter) {
+    const entry_table& table = index.entries();
+    if (table.bytes() == 0) return nullptr;
+    const millrace::storage local;
+    try {
+      return std::make_unique<entry_file>(
+          entry_file_options{.storage = table.in_storage ? of.files.storage : local,
+                             .name = table.in_storage ? of.shard + std::string(index_ending)
+                                                      : index_path(of.shard, of.files),
+                             .shard = of.number},
+          meter, cache_);
+    } catch (const io_error&) {
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      return nullptr;
+    }
+  }
   /// Counts what a reader has read since `told`, and moves that on.
-  void count(const indexed_reader_counters& now, told_entries& told) noexcept;
+  void count(const indexed_reader_counters& now, told_entries& told) noexcept {
+    with_entries_.fetch_add(now.with_entries - std::exchange(told.with_entries, now.with_entries),
+                            std::memory_order_relaxed);
+    refused_.fetch_add(now.entries_refused - std::exchange(told.refused, now.entries_refused),
+                       std::memory_order_relaxed);
+  }
   /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
-  void report(event_counts& counts) noexcept;
+  void report(event_counts& counts) noexcept {
+    if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
+      counts.count(event_name::fields_with_entries, fields);
+    if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
+      counts.count(event_name::fields_refused, fields);
+  }
   /// Makes room for what lanes read of a storage. Returns the bytes that may be held.
-  std::size_t limit(const limits& l);
+  std::size_t limit(const limits& l) {
+    // A lane's window lies in one or two chunks.
+    const std::uint64_t wanted = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
+    const auto bytes = static_cast<std::size_t>(
+        std::clamp<std::uint64_t>(wanted, least_bytes, std::max(least_bytes, l.max_held_bytes / 2)));
+    cache_.limit(bytes);
+    return bytes;
+  }
 
  private:
   static constexpr std::size_t least_bytes = std::size_t{8} << 20;
@@ -59,7 +94,3 @@ class entry_files {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/index/entries/impl/entry_files.inl>
-#endif

@@ -9,6 +9,7 @@
 // Threads: any, but for the public members, which are set before.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/io/index/set/index_build.hpp>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -27,7 +29,19 @@ struct known_shard {
   bool damaged = false;                   ///< it is used in spite of that, and its index is not kept
 
   /// Returns the index; loads it at the first call.
-  shard_index& load(const std::string& name, const index_file_options& files);
+  shard_index& load(const std::string& name, const index_file_options& files) {
+    std::call_once(loaded_, [&] {
+      if (!index) {
+        auto found = index_of(name, head, {.files = files});
+        known_checksums = found->known_checksums();
+        index = std::move(found);
+      }
+      index->count_returning_keys();
+      returning_keys_ = index->facts().counters.returning_keys;
+    });
+    ready_ = true;
+    return *index;
+  }
   /// Returns how many samples have the key of an earlier one, once after the index was loaded; then 0.
   std::uint64_t take_returning_keys() noexcept {
     return returning_keys_.load(std::memory_order_relaxed) == 0 ? 0 : returning_keys_.exchange(0);
@@ -37,7 +51,27 @@ struct known_shard {
 
   /// Throws data_error if a file of a storage is not the shard that the index was made for. A shard that was not asked
   /// for yet only has to have the size; its version is noted. Requires that the index is loaded.
-  void check_same(const std::string& name, const file_identity& identity);
+  void check_same(const std::string& name, const file_identity& identity) {
+    const file_stamp now = stamp_of(identity);
+    const std::lock_guard lock(mutex_);
+    if (!head.identified && now.size_bytes == head.shard.size_bytes) {
+      head.shard.modified_ns = now.changed;
+      head.identified = true;
+      index->identify(head.shard);
+    }
+    if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;
+    const std::string sizes = std::to_string(now.size_bytes) + " bytes or another version, expected the " +
+                              std::to_string(head.shard.size_bytes) + " bytes of ";
+    const error_location where{.stage = "index", .shard = name};
+    if (head.of_set_index)
+      throw data_error("the shard is not the one of the set index: it has " + sizes + "that",
+                       "Write the set index again by inspect --set-index", where);
+    if (!head.identified)
+      throw data_error("the index beside the shard is of another one: the shard has " + sizes + "its index",
+                       "Remove the index, or write it again", where);
+    throw data_error("the shard was replaced since this program has started: it has " + sizes + "its index",
+                     "Write new shards under another name, and start again", where);
+  }
 
  private:
   std::once_flag loaded_{};
@@ -47,7 +81,3 @@ struct known_shard {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/index/set/impl/known_shard.inl>
-#endif
