@@ -133,7 +133,21 @@ std::vector<std::string> folder_classes(const Names& names, const files_options&
 
 }}  // namespace millrace
 
-#include <millrace/sources/compiled_files.hpp>
+#ifdef MILLRACE_COMPILED   // impl/files.inl instantiates these
+#include <millrace/read/stage/shard_read_stage.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+extern template class ticket_input<record>;
+extern template class jitter_order<record>;
+extern template class indexed_source<file_data, exact_order>;
+extern template class indexed_run<file_data>;
+extern template class reorder_buffer<indexed_source<file_data, exact_order>>;
+extern template class read_stage_base<indexed_source<file_data, exact_order>>;
+extern template class shard_read_stage<indexed_source<file_data, exact_order>>;
+
+}}}  // namespace millrace::detail
+#endif
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/files.inl>

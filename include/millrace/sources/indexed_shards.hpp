@@ -110,7 +110,21 @@ detail::broken_flow indexed_shards(const Names&, const Other&);
 
 }}  // namespace millrace
 
-#include <millrace/sources/compiled_indexed_shards.hpp>
+#ifdef MILLRACE_COMPILED   // impl/indexed_shards.inl instantiates these
+#include <millrace/read/stage/shard_read_stage.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+extern template class ticket_input<record>;
+extern template class jitter_order<record>;
+extern template class indexed_source<shard_data, exact_order>;
+extern template class indexed_run<shard_data>;
+extern template class reorder_buffer<indexed_source<shard_data, exact_order>>;
+extern template class read_stage_base<indexed_source<shard_data, exact_order>>;
+extern template class shard_read_stage<indexed_source<shard_data, exact_order>>;
+
+}}}  // namespace millrace::detail
+#endif
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/indexed_shards.inl>

@@ -101,7 +101,25 @@ detail::broken_flow shards(const Names&, const Other&);
 
 }}  // namespace millrace
 
-#include <millrace/sources/compiled_shards.hpp>
+#ifdef MILLRACE_COMPILED   // impl/shards.inl instantiates these
+#include <millrace/read/run/replayed_run.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+extern template class ticket_input<record>;
+extern template class jitter_order<record>;
+extern template class reorder_buffer<shards_source>;
+extern template class read_stage_base<shards_source>;
+extern template class shard_read_stage<shards_source>;
+extern template class interleaved_read_stage<shards_source>;
+extern template class shard_counts<shards_source>;
+extern template class counted_pass<shards_source>;
+extern template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
+extern template std::unique_ptr<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
+                                                               sample_sink<record>&);
+
+}}}  // namespace millrace::detail
+#endif
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/shards.inl>

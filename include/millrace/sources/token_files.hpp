@@ -116,7 +116,21 @@ detail::broken_flow token_files(const Names&, const Other&);
 
 }}  // namespace millrace
 
-#include <millrace/sources/compiled_token_files.hpp>
+#ifdef MILLRACE_COMPILED   // impl/token_files.inl instantiates these
+#include <millrace/read/stage/shard_read_stage.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+extern template class ticket_input<packed>;
+extern template class jitter_order<packed>;
+extern template class indexed_source<token_data, exact_order>;
+extern template class indexed_run<token_data>;
+extern template class reorder_buffer<indexed_source<token_data, exact_order>>;
+extern template class read_stage_base<indexed_source<token_data, exact_order>>;
+extern template class shard_read_stage<indexed_source<token_data, exact_order>>;
+
+}}}  // namespace millrace::detail
+#endif
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/token_files.inl>

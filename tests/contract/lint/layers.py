@@ -81,10 +81,9 @@ def layers(tree):
 
 
 def cycles(tree):
-    """No header includes itself through others. Definitions and lists of instantiations end a header: they do not
-    count."""
+    """No header includes itself through others. Definitions end a header: they do not count."""
     def declares(name):
-        return name in tree.headers and not re.search(r"\.inl$|\.tpl\.hpp$|/compiled_\w+\.hpp$", name)
+        return name in tree.headers and not re.search(r"\.inl$|\.tpl\.hpp$", name)
 
     edges, done = {}, set()
     for path, number, _, name in tree.includes:
