@@ -11,7 +11,6 @@
 #error "millrace/compiled/stores.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
 #endif
 
-#include <millrace/adapt/remote/store/impl/ask_store.inl>
 #include <millrace/adapt/remote/store/impl/credential_sources.inl>
 #include <millrace/adapt/remote/store/impl/google_key_file.inl>
 #include <millrace/adapt/remote/store/impl/gs_access.inl>

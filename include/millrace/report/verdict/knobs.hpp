@@ -14,9 +14,20 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
-#include <millrace/report/verdict/what_if_change.hpp>
+
+#include <cstddef>
+#include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Other settings for a recorded run; members that are not set stay as they were. A factor of 1 is no change:
+/// storage_speed = 2 is twice as fast, step_time = 2 takes twice as long.
+struct what_if_change {
+  std::optional<std::size_t> workers{}, io_threads{}, batch{};
+  std::optional<std::size_t> prefetch{};   ///< host slots
+  double storage_speed = 1, work_time = 1, step_time = 1;   ///< factors
+  double fixed_step_ns = 0;                ///< part of each step that does not depend on the batch size
+};
 
 /// The setting that a change turns.
 enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, work };

@@ -232,14 +232,6 @@ void example(const options& o, const std::string& name) {
 EXAMPLE
 }
 
-// ---- given_up_shards.hpp
-#include <millrace/base/error.hpp>
-void open(std::size_t shard);
-void fail(const std::exception_ptr&);
-void example(std::size_t shard) {
-EXAMPLE
-}
-
 // ---- index_build.hpp
 void example(const std::vector<std::string>& shards, std::size_t k, const mr::detail::index_build_options& options) {
 EXAMPLE

@@ -142,10 +142,3 @@ EXAMPLE
 void example(const mr::detail::flow_figures& figures) {
 EXAMPLE
 }
-
-// ---- what_if_change.hpp
-#include <millrace/report/simulate/what_if.hpp>
-
-void example(const mr::detail::flow_figures& window) {
-EXAMPLE
-}

@@ -3,8 +3,8 @@
 //   for (const std::string& name : mr::detail::list_objects(access, around, prefix)) use(name);
 //
 // Keys that end in a slash are left out: they stand for folders.
-// Errors: those of ask_store(); data_error for an answer that cannot be read, for pages without
-// end and for more than 10,000,000 names. Threads: any.
+// Errors: located io_error for a store that refuses. data_error for an answer that cannot be read, for pages without
+// end, and for more than 10,000,000 names. Threads: any.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 

@@ -31,17 +31,34 @@
 #include <millrace/io/index/read/block_size.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/io/index/set/damaged_shards.hpp>
-#include <millrace/io/index/set/given_up_shards.hpp>
 #include <millrace/io/index/set/known_shard.hpp>
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The shards on which a storage gave up during a read: to ask again for each sample would take as long each time.
+class given_up_shards {
+ public:
+  void note(std::size_t shard, std::exception_ptr why) { all_.emplace_back(shard, std::move(why)); }
+  /// Returns the error of a shard; null if there is none.
+  std::exception_ptr of(std::size_t shard) const noexcept {
+    for (const auto& [number, why] : all_)
+      if (number == shard) return why;
+    return nullptr;
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, std::exception_ptr>> all_;
+};
 
 /// Options of shard_data.
 struct shard_data_options {
