@@ -42,7 +42,6 @@ class json_lines final : public sink {
  private:
   detail::append_file file_;
   static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine costs at most as much
-  std::string line_;
 };
 
 }}  // namespace millrace

@@ -16,32 +16,21 @@ MILLRACE_INLINE json_lines::json_lines(json_lines_options options)
 
 MILLRACE_INLINE void json_lines::write(const row& r) {
   if (r.values.empty() && r.message.empty() && r.nonfinite == 0) return;
-  line_ = "{\"step\":";
-  detail::append_json_number(line_, r.step);
-  if (r.epoch) {
-    line_ += ",\"epoch\":";
-    detail::append_json_number(line_, *r.epoch);
-  }
-  line_ += ",\"time\":";
-  detail::append_json_number(line_, detail::to_seconds(r.unix_ns));
+  detail::json_writer line;
+  line.open('{');
+  line.add("step", r.step);
+  if (r.epoch) line.add("epoch", *r.epoch);
+  line.add("time", detail::to_seconds(r.unix_ns));
   std::uint64_t nulls = 0;
   for (const auto& q : r.values) {
-    line_ += ',';
-    detail::append_json_string(line_, q.name);
-    line_ += ':';
-    detail::append_json_number(line_, q.value);
-    if (!detail::is_finite(q.value)) ++nulls;
+    line.add(q.name, q.value);
+    nulls += !detail::is_finite(q.value);
   }
-  if (const std::uint64_t nonfinite = r.nonfinite > 0 ? r.nonfinite : nulls; nonfinite > 0) {
-    line_ += ",\"nonfinite\":";
-    detail::append_json_number(line_, nonfinite);
-  }
-  if (!r.message.empty()) {
-    line_ += ",\"message\":";
-    detail::append_json_string(line_, r.message);
-  }
-  line_ += "}\n";
-  file_.append(line_);
+  if (const std::uint64_t nonfinite = r.nonfinite > 0 ? r.nonfinite : nulls; nonfinite > 0)
+    line.add("nonfinite", nonfinite);
+  if (!r.message.empty()) line.add("message", r.message);
+  line.close('}');
+  file_.append(line.take() + '\n');
 }
 
 }}  // namespace millrace
