@@ -47,8 +47,8 @@ concept has_origin = std::is_base_of_v<record, T> || names_its_origin<T>;
 /// Returns the record that an item is or names; an empty record for other types.
 template <class T>
 record origin_of(const T& item) noexcept {
-  if constexpr (detail::names_its_origin<T>) return item.origin();
-  else if constexpr (detail::has_origin<T>) return item;
+  if constexpr (names_its_origin<T>) return item.origin();
+  else if constexpr (has_origin<T>) return item;
   else return {};
 }
 
@@ -73,7 +73,7 @@ struct sample {
 
   /// Sets the origin from the item, if it has one. Call it before the item is moved away.
   void keep_origin() {
-    if constexpr (detail::has_origin<T>)
+    if constexpr (has_origin<T>)
       if (item && origin.empty()) origin = origin_of(*item);
   }
 };

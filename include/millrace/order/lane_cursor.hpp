@@ -100,7 +100,7 @@ class lane_cursor {
   }
 
   const exact_order* plan_;
-  detail::world world_;
+  world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
   std::size_t lane_step_ = 1;   // distance of the rank's lanes

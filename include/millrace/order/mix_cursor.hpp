@@ -72,7 +72,7 @@ class mix_cursor {
   }
 
   const mix_plan* plan_;
-  detail::world world_;
+  world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and of ordinal_of()

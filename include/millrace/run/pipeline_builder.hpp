@@ -171,12 +171,12 @@ class pipeline_builder : public built_segments {
                         stage_list<First, Rest...>&& stages) {
     First& stage = stages.first;
     auto& rest = stages.rest;
-    if constexpr (detail::is_map<First>) {
+    if constexpr (is_map<First>) {
       using out = typename First::template out<Now>;
       ++here.first_map;
       here.first_random_stage += First::template draws<Now> ? 1 : 0;
       return next<In, out>(append(std::move(maps), std::move(stage)), begun, here, std::move(rest));
-    } else if constexpr (detail::is_filter<First>) {
+    } else if constexpr (is_filter<First>) {
       return add_parallel<In>(std::move(maps), begun, here, std::move(stage).template as_expanding<Now>(),
                               std::move(rest));
     } else if constexpr (std::is_same_v<First, take_stage>) {
@@ -184,16 +184,16 @@ class pipeline_builder : public built_segments {
       return add_serial<In, Now>(std::move(maps), begun, here,
                                  stateful_expanding<Now, decltype(taking)>(std::move(taking)), std::move(rest),
                                  &passages_.add("take", {}));
-    } else if constexpr (detail::is_expand<First>) {
+    } else if constexpr (is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
-        if constexpr (detail::is_packing<First>) stage.expanding.set_held(options_.borders.held);
+        if constexpr (is_packing<First>) stage.expanding.set_held(options_.borders.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
-                                   &passages_.add(detail::is_packing<First> ? "pack" : "expand", {.may_hold = true}));
+                                   &passages_.add(is_packing<First> ? "pack" : "expand", {.may_hold = true}));
       }
-    } else if constexpr (detail::is_bucket<First>) {
+    } else if constexpr (is_bucket<First>) {
       const std::size_t size = rest.first.options.size;
       return add_serial<In, Now>(
           std::move(maps), begun, here,
@@ -206,7 +206,7 @@ class pipeline_builder : public built_segments {
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
                                  std::move(rest), nullptr);
     } else {
-      static_assert(detail::is_batch<First>);
+      static_assert(is_batch<First>);
       return add_batch<In>(std::move(maps), begun, stage.options, mixer_options<mixer>(rest, here));
     }
   }

@@ -65,7 +65,7 @@ struct mix_prepare {
   static Item run(const Maps& maps, In item, rng& random, scratch& memory) {
     if constexpr (Maps::size == 0) return item;
     else
-      return run(maps.rest, detail::call_with_context(maps.first.callable, std::move(item), random, memory), random,
+      return run(maps.rest, call_with_context(maps.first.callable, std::move(item), random, memory), random,
                  memory);
   }
 };

@@ -26,7 +26,7 @@ struct metric_totals {
   /// Adds value x weight; counts it as nonfinite if any of these is not finite.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
     const double product = value * value_weight;
-    if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
+    if (!is_finite(value) || !is_finite(value_weight) || !is_finite(product)) {
       ++nonfinite;
       return;
     }

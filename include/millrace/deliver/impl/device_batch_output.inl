@@ -288,7 +288,7 @@ MILLRACE_INLINE void device_batch_output::wait_for_copies() {
 }
 
 MILLRACE_INLINE void device_batch_output::enter_thread(const char* name) {
-  detail::name_worker_thread(name);
+  name_worker_thread(name);
   try {
     backend_->enter_thread();
   } catch (...) {

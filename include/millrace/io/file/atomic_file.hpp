@@ -57,7 +57,7 @@ class atomic_file {
     else buffer_.insert(buffer_.end(), data.begin(), data.end());
     size_bytes_ += data.size();
   }
-  void append(std::string_view text) { append(detail::bytes_of(text)); }
+  void append(std::string_view text) { append(bytes_of(text)); }
 
   /// Flushes the file to the disk and gives it its final name, which survives a crash of the machine.
   void commit() {

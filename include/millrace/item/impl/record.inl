@@ -64,7 +64,7 @@ namespace detail {
 MILLRACE_INLINE error_location location_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};
-  const auto* head = static_cast<const detail::record_head*>(block->head);
+  const auto* head = static_cast<const record_head*>(block->head);
   const auto* base = reinterpret_cast<const std::byte*>(block + 1);
   const auto begin = static_cast<std::size_t>(field.data() - base), end = begin + field.size();
   for (;;) {
@@ -76,7 +76,7 @@ MILLRACE_INLINE error_location location_of(const bytes& field) {
       if (at <= begin && end <= at + own.size() && (!own.empty() || own.name().data() == field.name().data()))
         return candidate.where();
     }
-    head = reinterpret_cast<const detail::record_head*>(base + head->next_at);
+    head = reinterpret_cast<const record_head*>(base + head->next_at);
   }
 }
 

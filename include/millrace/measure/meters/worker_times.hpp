@@ -40,7 +40,7 @@ class worker_times {
     if ((stays_++ & 7) == 0) cpu_at_ns_ = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (now_ns < delay_due_ns_) return;
     delay_due_ns_ = now_ns + delay_interval_ns;
-    delay_at_ns_ = detail::run_delay_of_this_thread_ns();
+    delay_at_ns_ = run_delay_of_this_thread_ns();
   }
   /// Sets the ticket on which the worker works from now on.
   void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
@@ -76,7 +76,7 @@ class worker_times {
       add(measured_ns_, stay_ns_);
     }
     if (!delay_at_ns_) return;
-    if (const auto delay = detail::run_delay_of_this_thread_ns()) {
+    if (const auto delay = run_delay_of_this_thread_ns()) {
       add(measured_delay_ns_, std::min(*delay - std::min(*delay, *delay_at_ns_), stay_ns_));
       add(delay_of_ns_, stay_ns_);
     }

@@ -47,8 +47,8 @@ class basic_histogram {
 };
 
 /// Recorded by any number of threads.
-using histogram = detail::basic_histogram<true>;
+using histogram = basic_histogram<true>;
 /// Recorded by one thread at a time.
-using own_histogram = detail::basic_histogram<false>;
+using own_histogram = basic_histogram<false>;
 
 }}}  // namespace millrace::detail

@@ -40,7 +40,7 @@ MILLRACE_INLINE shuffle_forecast::shuffle_forecast(const exact_order& plan, cons
 }
 
 MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
-  detail::shard_counter counter(plan_->settings().counts.size());
+  shard_counter counter(plan_->settings().counts.size());
   const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
   const std::uint64_t all = plan_->samples();
   double sum = 0;
@@ -87,7 +87,7 @@ MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t wh
 }
 
 MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) const {
-  detail::shard_counter counter(plan.settings().counts.size());
+  shard_counter counter(plan.settings().counts.size());
   const std::uint64_t batch = std::min<std::uint64_t>(plan.settings().global_batch, plan.pass_length());
   const std::size_t lanes = plan.settings().lanes, ranks = world_.size;
   // One rank has every ranks-th position: in each of its lanes, ordinals with a distance of `step`.

@@ -42,7 +42,7 @@ MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t nod
 
 MILLRACE_INLINE world world_from_launcher() {
   const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
-  return detail::launcher_reader(look).read();
+  return launcher_reader(look).read();
 }
 
 MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {

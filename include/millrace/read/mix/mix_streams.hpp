@@ -126,13 +126,13 @@ class mix_streams {
         if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
         for (std::size_t shard = 0; shard < source.shards(); ++shard)
           if constexpr (requires { source.shard_name(shard); })
-            known = digest_bytes(detail::bytes_of(source.shard_name(shard)), known);
+            known = digest_bytes(bytes_of(source.shard_name(shard)), known);
         first_shard += source.shards();
         ++i;
         return o;
       };
       streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
-      name += ", " + detail::hex(known, 16);
+      name += ", " + hex(known, 16);
     }
 
     void begin(std::uint64_t epoch) {

@@ -23,7 +23,7 @@ std::uint64_t fingerprint_of(const Source& source) {
   for (std::size_t i = 0; i < source.shards(); ++i) {
     if constexpr (requires { source.shard_name(i); }) {
       const std::string path = source.shard_name(i), name = path.substr(path.rfind('/') + 1);
-      sum = combine_keys(sum, digest_bytes(detail::bytes_of(name)));
+      sum = combine_keys(sum, digest_bytes(bytes_of(name)));
     }
     if constexpr (requires { source.shard_bytes(i); }) sum = combine_keys(sum, source.shard_bytes(i));
   }

@@ -133,17 +133,17 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }
   if (o.ordinal == 0) return found;
-  detail::shard_counts<Source> counts(source, o.behind_damage);
+  shard_counts<Source> counts(source, o.behind_damage);
   std::uint64_t left = o.ordinal, empty_passes = 0;
   for (std::uint64_t pass = 0;; ++pass) {
-    detail::counted_pass<Source> counted(o, pass, counts);
+    counted_pass<Source> counted(o, pass, counts);
     counted.count_to(left);
     const std::uint64_t certain = counted.certain_rounds(), given = counted.given_in(certain);
     if (certain == ~std::uint64_t{0} && given <= left) {   // the pass is over
       left -= given;
       empty_passes = given == 0 ? empty_passes + 1 : 0;
       if (empty_passes == interleaved_read_stage<Source>::max_empty_passes)
-        throw detail::empty_share_error(empty_passes, found.lanes.front().order);
+        throw empty_share_error(empty_passes, found.lanes.front().order);
       continue;
     }
     std::uint64_t rounds = 0;   // complete rounds
@@ -161,7 +161,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
         found.turn = i + 1;
         --left;
       }
-      detail::enter_lane(found.lanes[i], l, pass);
+      enter_lane(found.lanes[i], l, pass);
     }
     found.counted = counts.counted();
     return found;

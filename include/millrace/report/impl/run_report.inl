@@ -46,7 +46,7 @@ MILLRACE_INLINE void add_counts(run_report& r, const std::vector<event_count>& c
     if (!r.pictures.add(c)) r.counts.push_back(c);
   const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;
   if (const double share = r.pictures.share(r.pictures.progressive); on_processors && share >= 0.05)
-    r.conclusion.evidence.push_back(detail::percent(share) + " of the JPEGs are progressive, which takes more than "
+    r.conclusion.evidence.push_back(percent(share) + " of the JPEGs are progressive, which takes more than "
                                     "twice as long: examples/repack makes them baseline");
 }
 

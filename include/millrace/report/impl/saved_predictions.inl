@@ -19,21 +19,21 @@ MILLRACE_INLINE kept_settings settings_of(const flow_figures& f) {
 }
 
 MILLRACE_INLINE std::string predictions_text(const run_report& r) {
-  const detail::kept_settings now = detail::settings_of(r.figures);
+  const kept_settings now = settings_of(r.figures);
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
-  const auto add = [&](const char* what, const detail::kept_settings& s, double samples_per_s) {
+  const auto add = [&](const char* what, const kept_settings& s, double samples_per_s) {
     out << what;
     for (const std::size_t number : s) out << ' ' << number;
     out << ' ' << samples_per_s;
   };
-  out << detail::predictions_head << '\n';
+  out << predictions_head << '\n';
   add("run", now, r.figures.samples_per_s());
   out << '\n';
   for (const knob_gain& k : r.gains) {
     const what_if_change& c = k.settings;
     if (c.storage_speed != 1 || c.work_time != 1 || (c.step_time != 1 && !c.batch)) continue;
-    const detail::kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]),
+    const kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]),
                                      c.prefetch.value_or(now[2]), c.batch.value_or(now[3])};
     if (then == now) continue;
     add("predicted", then, r.figures.samples_per_s() * (1 + k.gain));

@@ -106,7 +106,7 @@ class flow_simulation {
 };
 
 /// Returns the figures and the timeline of a simulated run. Throws setup_error if the model could never deliver.
-inline simulated simulate(const pipeline_model& m) { return detail::flow_simulation(m).run(); }
+inline simulated simulate(const pipeline_model& m) { return flow_simulation(m).run(); }
 
 }}}  // namespace millrace::detail
 

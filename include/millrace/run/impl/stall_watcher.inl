@@ -29,7 +29,7 @@ MILLRACE_INLINE stall_watcher::~stall_watcher() {
 }
 
 MILLRACE_INLINE void stall_watcher::look() {
-  detail::name_this_thread("millrace-watch");
+  name_this_thread("millrace-watch");
   std::uint64_t told_of_ns = 0;
   std::unique_lock lock(mutex_);
   while (!over_) {
@@ -55,7 +55,7 @@ MILLRACE_INLINE void stall_watcher::report(const trainer_times::state& trainer, 
   try {
     notices_->deliver({.kind = notice_kind::stall,
                        .severity = trainer.waits ? notice_severity::warning : notice_severity::info,
-                       .text = "no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_()});
+                       .text = "no batch for " + seconds_text(late_ns) + "\n" + who_waits_()});
   } catch (...) {
     // A report that fails must not stop a run that is only late.
   }

@@ -36,7 +36,7 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
     const std::string& path = files_.name(i);
     const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
     for (const std::uint64_t number :
-         {digest_bytes(detail::bytes_of(name)), sizes_[i], l.first_byte, std::uint64_t{l.type.bytes}})
+         {digest_bytes(bytes_of(name)), sizes_[i], l.first_byte, std::uint64_t{l.type.bytes}})
       fingerprint_ = combine_keys(fingerprint_, number);
   }
   if (std::any_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n > 0; })) return;

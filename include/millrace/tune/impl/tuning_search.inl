@@ -126,8 +126,8 @@ MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w
              w.reads ? least(knee, wanted, [&](std::size_t n) { return w.rate_of_reads(n); }) : open_.reads};
   a.tight = 0.97 * std::min(w.rate_of_workers(open_.workers), w.rate_of_reads(open_.reads)) < rate;
   a.text += a.out_of_reach ? " is the limit, and wants " : " wants ";
-  a.text += detail::three_digits(rate * w.work_s) + " workers and " +
-            (w.reads ? detail::three_digits(rate * (w.reading_s + w.unpacking_s)) : "as yet no") + " reads";
+  a.text += three_digits(rate * w.work_s) + " workers and " +
+            (w.reads ? three_digits(rate * (w.reading_s + w.unpacking_s)) : "as yet no") + " reads";
   return a;
 }
 

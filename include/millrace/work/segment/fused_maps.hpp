@@ -68,7 +68,7 @@ class fused_maps<In, First, Rest...> {
   output operator()(In item, const rng::key& key, scratch& memory, std::size_t& map_at_work) const {
     map_at_work = at_.first_map + 1;
     rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_random_stage});
-    return rest_(detail::call_with_context(first_.callable, std::move(item), random, memory), key, memory, map_at_work);
+    return rest_(call_with_context(first_.callable, std::move(item), random, memory), key, memory, map_at_work);
   }
 
  private:

@@ -72,7 +72,7 @@ template <class Maps, class Expanding>
 class parallel_segment final : public worker_segment, public space_listener {
  public:
   using input = typename Maps::input;
-  using output = typename detail::segment_output<Maps, Expanding>::type;
+  using output = typename segment_output<Maps, Expanding>::type;
 
   struct options {
     std::size_t max_workers = 1;
@@ -161,9 +161,9 @@ class parallel_segment final : public worker_segment, public space_listener {
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
-      detail::bounded_emitter<output> emit(r.outputs, expanding_.max_outputs(std::as_const(item)));
+      bounded_emitter<output> emit(r.outputs, expanding_.max_outputs(std::as_const(item)));
       expanding_.expanding.push(std::move(item), emit);
-      if constexpr (detail::renames_outputs<decltype(expanding_.expanding)>)
+      if constexpr (renames_outputs<decltype(expanding_.expanding)>)
         for (std::size_t i = 0; names_ && i < r.outputs.size(); ++i)
           r.names.push_back(names_->child(r.source.origin, i));
     } else {

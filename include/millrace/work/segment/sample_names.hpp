@@ -26,7 +26,6 @@ class sample_names {
  public:
   /// Returns a record without fields that holds shard, key and offset.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
-    using detail::record_head;
     block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
     const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),

@@ -71,7 +71,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
     if (since != 0)
       text += (asleep_for_space_ ? ", waits for room since " : ", waits for input since ") +
-              detail::seconds_text(now_ns - std::min(now_ns, since));
+              seconds_text(now_ns - std::min(now_ns, since));
     return text;
   }
   void start() override {
@@ -207,7 +207,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   bool can_accept() { return at_ < waiting_.size() ? next_->can_accept() : next_->settle(); }
 
   void work() {
-    detail::name_worker_thread("millrace-serial");
+    name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance_or_end()) continue;
       const bool for_space = at_ < waiting_.size() || owes_;

@@ -36,7 +36,7 @@ class jpeg_plane_decoder {
   /// The portable code is right, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("bmi2") != 0 && detail::avx2_inverse_dct::usable();
+    return __builtin_cpu_supports("bmi2") != 0 && avx2_inverse_dct::usable();
 #else
     return false;
 #endif
@@ -99,7 +99,7 @@ class jpeg_plane_decoder {
  private:
   plane_tools tools_;
   component_table_store store_;
-  std::array<detail::plane_job, 2> jobs_;
+  std::array<plane_job, 2> jobs_;
 };
 
 /// Decodes one picture with the decoder in the scratch memory. The planes are valid until that decoder's next call.

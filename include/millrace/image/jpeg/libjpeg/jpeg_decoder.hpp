@@ -28,14 +28,14 @@ struct decode_region {
 };
 
 /// A libjpeg decoder.
-class jpeg_decoder : private detail::jpeg_input {
+class jpeg_decoder : private jpeg_input {
  public:
-  jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
+  jpeg_decoder() : jpeg_input("; accept_damaged takes what can be decoded of it") {}
 
   /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; eighths is 1, 2, 4 or 8.
   /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
   void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
-    detail::jpeg_input::open(data, limits);
+    jpeg_input::open(data, limits);
     info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
     info_.dct_method = JDCT_ISLOW;
     info_.do_fancy_upsampling = 1;
@@ -68,7 +68,7 @@ class jpeg_decoder : private detail::jpeg_input {
     abandon();
   }
 
-  using detail::jpeg_input::abandon;
+  using jpeg_input::abandon;
 
   /// Returns the event counts since the decoder was made.
   const jpeg_counts& counts() const noexcept { return counts_; }

@@ -132,7 +132,7 @@ MILLRACE_INLINE bool cache_folder::keep(cache_turn& turn, const cached_object& o
   const std::string text = bytes_of_head(head);
   int reason = write_exactly(turn.part_.get(), text.size(), data);
   // The head comes last: without it a file is damaged.
-  if (reason == 0) reason = write_exactly(turn.part_.get(), 0, detail::bytes_of(text));
+  if (reason == 0) reason = write_exactly(turn.part_.get(), 0, bytes_of(text));
   if (reason != 0) {
     ledger_.failed("cannot write", reason);
     return false;

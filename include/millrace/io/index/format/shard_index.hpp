@@ -117,7 +117,7 @@ class shard_index {
   /// Makes an empty index.
   shard_index() = default;
   /// Makes the index from its parts, which have to fit together.
-  shard_index(shard_facts facts, detail::index_columns columns) noexcept;
+  shard_index(shard_facts facts, index_columns columns) noexcept;
 
   /// Returns the facts about the shard.
   const shard_facts& facts() const noexcept { return facts_; }
@@ -173,7 +173,7 @@ class shard_index {
   void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
 
   /// Returns the columns, for index_format.hpp.
-  const detail::index_columns& columns() const noexcept { return columns_; }
+  const index_columns& columns() const noexcept { return columns_; }
 
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
@@ -182,7 +182,7 @@ class shard_index {
   static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};
-  detail::index_columns columns_{};
+  index_columns columns_{};
   entry_table entries_{};
 };
 
@@ -201,7 +201,7 @@ inline indexed_member shard_index::member(std::uint32_t number) const noexcept {
   return {.field = field_name(columns_.member_fields()[number]),
           .offset_bytes = block_bytes * block,
           .size_bytes = columns_.payload_sizes()[number],
-          .in_one_piece = block != detail::index_columns::in_pieces};
+          .in_one_piece = block != index_columns::in_pieces};
 }
 
 inline std::string_view shard_index::field_name(std::uint32_t field) const noexcept {

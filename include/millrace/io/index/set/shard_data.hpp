@@ -240,7 +240,7 @@ class shard_data {
   std::string choice_text_, keys_not_found_;
   damaged_shards damaged_;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
-  std::optional<detail::block_cache> block_cache_;
+  std::optional<block_cache> block_cache_;
   std::uint64_t block_bytes_ = block_size::least_bytes;   // set by expect()
   mutable entry_files entries_;
   std::atomic<bool> begun_{false};

@@ -131,7 +131,7 @@ class tar_reader {
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
   bool has_stand_in_;          // tail_source's, before the first member
   bool strict_;
-  detail::shard_stream stream_;
+  shard_stream stream_;
   archive_reader handle_;
   std::exception_ptr stream_failure_;
   tar_member member_;

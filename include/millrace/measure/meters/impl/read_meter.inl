@@ -47,7 +47,7 @@ MILLRACE_INLINE std::string read_meter::waits(std::uint64_t now) const {
   const named_start* const oldest = longest_read();
   if (!oldest) return "no read under way";
   std::string text = std::to_string(outstanding_) + (outstanding_ == 1 ? " read" : " reads") +
-                     " under way, the longest for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
+                     " under way, the longest for " + seconds_text(now - std::min(now, oldest->at_ns));
   if (!oldest->of.empty()) text += ": " + std::string(oldest->of);
   return text;
 }
@@ -56,7 +56,7 @@ MILLRACE_INLINE std::string read_meter::longest(std::uint64_t now) const {
   const std::lock_guard lock(mutex_);
   const named_start* const oldest = longest_read();
   if (!oldest || oldest->of.empty()) return {};
-  return std::string(oldest->of) + " for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
+  return std::string(oldest->of) + " for " + seconds_text(now - std::min(now, oldest->at_ns));
 }
 
 MILLRACE_INLINE std::vector<std::vector<span_ring::span>> read_meter::spans() const {

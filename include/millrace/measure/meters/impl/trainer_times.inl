@@ -17,7 +17,7 @@ MILLRACE_INLINE std::string trainer_times::waits(std::uint64_t now_ns) const {
   const state s = now();
   const std::uint64_t number = s.batches - (s.waits || s.batches == 0 ? 0 : 1);
   return (s.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ") + std::to_string(number) +
-         " since " + detail::seconds_text(now_ns - std::min(now_ns, s.since_ns));
+         " since " + seconds_text(now_ns - std::min(now_ns, s.since_ns));
 }
 
 MILLRACE_INLINE void trainer_times::watch(std::uint64_t now_ns) {

@@ -47,22 +47,22 @@ MILLRACE_INLINE process_figures process_figures::now() {
   process_figures f;
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)
-  for (const std::string& folder : detail::cgroup_folders())
-    if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))
+  for (const std::string& folder : cgroup_folders())
+    if (const auto us = number_after(folder + "/cpu.stat", "throttled_usec "))
       f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
-  for (const std::string& folder : detail::cgroup_folders("cpu"))   // cgroup v1
-    if (const auto ns = detail::number_after(folder + "/cpu.stat", "throttled_time "))
+  for (const std::string& folder : cgroup_folders("cpu"))   // cgroup v1
+    if (const auto ns = number_after(folder + "/cpu.stat", "throttled_time "))
       f.throttled_ns = std::max(f.throttled_ns, *ns);
   const auto close = [](DIR* opened) { ::closedir(opened); };
   if (const std::unique_ptr<DIR, decltype(close)> folder(::opendir("/proc/self/task")); folder) {
     while (const dirent* entry = ::readdir(folder.get())) {
       if (entry->d_name[0] == '.') continue;
-      const std::string line = detail::first_line(std::string("/proc/self/task/") + entry->d_name + "/schedstat");
+      const std::string line = first_line(std::string("/proc/self/task/") + entry->d_name + "/schedstat");
       unsigned long long on_a_core = 0, delay = 0;
       if (std::sscanf(line.c_str(), "%llu %llu", &on_a_core, &delay) == 2) f.run_delay_ns += delay;
     }
   }
-  f.storage_bytes = detail::number_after("/proc/self/io", "read_bytes: ");
+  f.storage_bytes = number_after("/proc/self/io", "read_bytes: ");
 #endif
   return f;
 }

@@ -109,7 +109,7 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
       all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   }
   if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;
-  const auto digits = [](std::uint32_t times) { return detail::hex(times, 8); };
+  const auto digits = [](std::uint32_t times) { return hex(times, 8); };
   all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
                  .text = "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
                          digits(times_then_) + " (the resume point). Check that no sample was changed, which is not "

@@ -77,7 +77,7 @@ MILLRACE_INLINE flow_limits limits_of(const flow_figures& f, const flow_change& 
     double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
     auto concurrency = static_cast<double>(s.concurrency);
     switch (s.kind) {
-      case stage_kind::read: l = detail::reading_limit(f, i, c); break;
+      case stage_kind::read: l = reading_limit(f, i, c); break;
       case stage_kind::unpack: continue;   // part of the limit of read
       case stage_kind::work:
         if (s.concurrency > 1 || f.find(stage_kind::work) == &s) concurrency *= c.workers;

@@ -153,7 +153,7 @@ MILLRACE_INLINE void brace_expander::fail(const std::string& what) const {
   }
 
 MILLRACE_INLINE std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results) {
-  return detail::brace_expander(pattern, max_results).expand(pattern);
+  return brace_expander(pattern, max_results).expand(pattern);
 }
 
 }}}  // namespace millrace::detail

@@ -138,7 +138,7 @@ MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
   if (working > 0) {
     char thread[24];
     std::snprintf(thread, sizeof thread, "0x%llx", static_cast<unsigned long long>(oldest.thread));
-    text += ", the longest for " + detail::seconds_text(now_ns - std::min(now_ns, oldest.since_ns)) + " at sample " +
+    text += ", the longest for " + seconds_text(now_ns - std::min(now_ns, oldest.since_ns)) + " at sample " +
             std::to_string(oldest.ticket);
     if (options_.group > 1) text += " (batch " + std::to_string(oldest.ticket / options_.group) + ")";
     text += std::string(", thread ") + thread;

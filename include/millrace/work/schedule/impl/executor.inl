@@ -38,7 +38,7 @@ MILLRACE_INLINE void thread_executor::submit(std::shared_ptr<worker_task> task, 
 }
 
 MILLRACE_INLINE void thread_executor::work() {
-  detail::name_worker_thread("millrace-wait");
+  name_worker_thread("millrace-wait");
   for (;;) {
     entry next;
     {

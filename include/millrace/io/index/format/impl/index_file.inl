@@ -128,25 +128,25 @@ MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const sto
     return {.size_bytes = found->size_bytes, .modified_ns = found->changed};
   }
   struct ::stat status {};
-  if (detail::posix_files::stat_path(path.c_str(), status) == -1)
-    throw io_error("cannot get the size of the file: " + detail::reason_of(errno),
+  if (posix_files::stat_path(path.c_str(), status) == -1)
+    throw io_error("cannot get the size of the file: " + reason_of(errno),
                    "Check the file, its permissions and its storage", {.stage = "index", .shard = path});
-  return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = detail::modified_ns(status)};
+  return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = modified_ns(status)};
 }
 
 MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_identity& shard) {
-  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
-  if (file.get() != -1) return detail::load_open_index(file, path, shard);
-  if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+  const unique_fd file = open_index(path, O_RDONLY);
+  if (file.get() != -1) return load_open_index(file, path, shard);
+  if (errno != ENOENT) fail_index("cannot open the index", errno, path);
   return {.state = index_file_state::missing, .reason = "there is none"};
 }
 
 MILLRACE_INLINE loaded_index load_index_as_made(const std::string& path) {
-  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
-  detail::index_head head;
-  if (file.get() == -1 || !detail::read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
+  const unique_fd file = open_index(path, O_RDONLY);
+  index_head head;
+  if (file.get() == -1 || !read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
     return {.state = index_file_state::missing, .reason = "there is none"};
-  return detail::load_open_index(file, path, head.identity());
+  return load_open_index(file, path, head.identity());
 }
 
 MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
@@ -164,9 +164,9 @@ MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const 
 }
 
 MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
-  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  const unique_fd file = open_index(path, O_RDONLY);
   if (file.get() == -1) {
-    if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+    if (errno != ENOENT) fail_index("cannot open the index", errno, path);
     return {};
   }
   return summarize_open_index(file, path, shard);
@@ -243,7 +243,7 @@ MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const st
 
 /// Appends a range of a file.
 MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const std::string& path,
-                                 detail::atomic_file<>& to) {
+                                 atomic_file<>& to) {
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(range.size_bytes, 1 << 20)));
   while (range.size_bytes > 0) {
     const std::span<std::byte> now =
@@ -288,7 +288,7 @@ MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& p
                                    const entry_pieces* made) {
   try {
     atomic_file<> replacement(path);
-    replacement.append(detail::index_bytes(index));
+    replacement.append(index_bytes(index));
     if (made) for (const auto& piece : *made) replacement.append(piece);
     else append_from(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
     replacement.publish();

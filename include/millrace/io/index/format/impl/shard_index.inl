@@ -31,7 +31,7 @@ MILLRACE_INLINE std::span<const std::byte> index_columns::bytes() const noexcept
   return std::as_bytes(std::span(words.get(), static_cast<std::size_t>(counts.all_bytes() / 4)));
 }
 
-MILLRACE_INLINE shard_index::shard_index(shard_facts facts, detail::index_columns columns) noexcept
+MILLRACE_INLINE shard_index::shard_index(shard_facts facts, index_columns columns) noexcept
     : facts_(facts), columns_(std::move(columns)) {}
 
 MILLRACE_INLINE std::uint32_t shard_index::learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {

@@ -314,7 +314,7 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
 }
 
 MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
-  return detail::index_builder(shards, options).run();
+  return index_builder(shards, options).run();
 }
 
 MILLRACE_INLINE void tell_index_trouble(int progress_file, const std::string& what, std::string_view why) {

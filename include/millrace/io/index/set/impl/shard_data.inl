@@ -44,7 +44,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
     counts_.push_back(shards_[i].head.samples);
     bytes_ += shards_[i].head.shard.size_bytes;
     const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
-    const std::uint64_t named = digest_bytes(detail::bytes_of(name), shards_[i].head.fingerprint);
+    const std::uint64_t named = digest_bytes(bytes_of(name), shards_[i].head.fingerprint);
     fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
   }
   stored_samples_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
@@ -149,7 +149,7 @@ MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
                                                      .is_local = options_.files.storage.is_local()});
   if (size.held_bytes == 0) return of_entries;
   block_bytes_ = size.bytes;
-  block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(size.held_bytes)});
+  block_cache_.emplace(block_cache::options{.limit_bytes = static_cast<std::size_t>(size.held_bytes)});
   return static_cast<std::size_t>(size.held_bytes) + of_entries;
 }
 

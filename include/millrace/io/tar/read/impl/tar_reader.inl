@@ -15,12 +15,12 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
 
 MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
     : source_(o.start_bytes == 0 ? std::move(source)
-                                 : std::make_unique<detail::tail_source>(std::move(source), o.start_bytes)),
+                                 : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
       has_stand_in_(o.start_bytes > 0),
       strict_(o.strict),
       stream_(*source_, pool, {.max_expansion = o.max_expansion}),
-      handle_(detail::open_archive_reader()) {
+      handle_(open_archive_reader()) {
   ::archive_read_support_format_tar(handle_.get());
   ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
   ::archive_read_set_read_callback(handle_.get(), &tar_reader::give_chunk);
@@ -123,7 +123,7 @@ MILLRACE_INLINE void tar_reader::open() {
   }
   struct ::archive_entry* stand_in = nullptr;
   if (has_stand_in_ && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
-    fail("cannot be read from here", base_bytes_ + detail::tar_block_bytes);
+    fail("cannot be read from here", base_bytes_ + tar_block_bytes);
 }
 
 MILLRACE_INLINE std::uint64_t tar_reader::stream_offset() const noexcept {
@@ -176,13 +176,13 @@ MILLRACE_INLINE tar_member tar_reader::describe(struct ::archive_entry* entry, c
   // GNU headers of sparse files store the real size in a field where star stores times. libarchive reads that field
   // in all files. This line restores the size of the files that are not sparse.
   const std::string_view header = headers.main();
-  if (!header.empty() && detail::is_gnu_header(header) && header[156] != 'S' && header[483] != '\0')
-    member.size_bytes = detail::tar_size(header.substr(124, 12)).value_or(member.size_bytes);
+  if (!header.empty() && is_gnu_header(header) && header[156] != 'S' && header[483] != '\0')
+    member.size_bytes = tar_size(header.substr(124, 12)).value_or(member.size_bytes);
   return member;
 }
 
 MILLRACE_INLINE void tar_reader::check_warning(std::uint64_t offset_bytes) {
-  if (detail::archive_text(handle_.get()).find("can't be converted") == std::string::npos)
+  if (archive_text(handle_.get()).find("can't be converted") == std::string::npos)
     fail("has a malformed header", offset_bytes);
   ++unconverted_names_;
 }
@@ -241,7 +241,7 @@ MILLRACE_INLINE ::la_int64_t tar_reader::pass_over(struct ::archive*, void* self
 
 MILLRACE_INLINE void tar_reader::fail(std::string_view found, std::uint64_t offset_bytes) {
     if (stream_failure_) std::rethrow_exception(stream_failure_);
-    const std::string reason = detail::archive_text(handle_.get());
+    const std::string reason = archive_text(handle_.get());
     give_up(damage(std::string(found) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
                    offset_bytes));
   }
