@@ -23,6 +23,8 @@
 #include <millrace/base/impl/text.inl>
 #include <millrace/measure/meters/impl/read_meter.inl>
 #include <millrace/measure/meters/impl/run_figures.inl>
+#include <millrace/measure/meters/impl/span_ring.inl>
+#include <millrace/measure/meters/impl/timeline.inl>
 #include <millrace/measure/meters/impl/trainer_times.inl>
 #include <millrace/measure/meters/impl/worker_times.inl>
 #include <millrace/measure/values/impl/distribution.inl>
@@ -39,8 +41,10 @@
 #include <millrace/item/tensor/impl/scalar.inl>
 #include <millrace/io/file/impl/append_file.inl>
 #include <millrace/io/file/impl/at_once.inl>
+#include <millrace/io/file/impl/byte_source.inl>
 #include <millrace/io/file/impl/file_list.inl>
 #include <millrace/io/file/impl/foreign_file.inl>
+#include <millrace/io/file/impl/metered_file.inl>
 #include <millrace/io/file/impl/read_file.inl>
 #include <millrace/io/file/impl/storage.inl>
 #include <millrace/io/cache/impl/cache_block.inl>
@@ -52,6 +56,7 @@
 #include <millrace/io/tar/format/impl/required_fields.inl>
 #include <millrace/io/tar/format/impl/tar_fields.inl>
 #include <millrace/io/tar/format/impl/tar_header.inl>
+#include <millrace/io/tar/format/impl/wanted_fields.inl>
 #include <millrace/io/tar/read/impl/counted_beside.inl>
 #include <millrace/io/tar/read/impl/gzip_inflater.inl>
 #include <millrace/io/tar/read/impl/plain_tar.inl>

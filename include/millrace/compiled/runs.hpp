@@ -13,15 +13,19 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
+#include <millrace/sync/impl/started_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
+#include <millrace/order/impl/lane_cursor.inl>
 #include <millrace/order/impl/lane_jitter.inl>
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
+#include <millrace/order/impl/pass_permutation.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
 #include <millrace/order/impl/world.inl>
 #include <millrace/image/plan/impl/pair_rule.inl>
+#include <millrace/device/impl/host.inl>
 #include <millrace/device/impl/mix_pixels.inl>
 #include <millrace/device/impl/node_memory.inl>
 #include <millrace/work/batch/impl/batch_rows.inl>
@@ -29,6 +33,8 @@
 #include <millrace/work/schedule/impl/dispatcher.inl>
 #include <millrace/work/schedule/impl/executor.inl>
 #include <millrace/work/schedule/impl/new_arena_executor.inl>
+#include <millrace/work/schedule/impl/worker_segment.inl>
+#include <millrace/work/segment/impl/replay_log.inl>
 #include <millrace/work/segment/impl/stage_passages.inl>
 #include <millrace/work/segment/ticket_input.tpl.hpp>
 #include <millrace/read/mix/impl/mixed_data.inl>
@@ -66,6 +72,7 @@
 #include <millrace/sources/list/impl/sidecar_counts.inl>
 #include <millrace/sources/prepare/impl/entry_points.inl>
 #include <millrace/sources/prepare/impl/write_set_index.inl>
+#include <millrace/run/impl/concurrency.inl>
 #include <millrace/run/impl/damage_account.inl>
 #include <millrace/run/impl/engine.inl>
 #include <millrace/run/impl/flow_facts.inl>
@@ -96,6 +103,7 @@
 #include <millrace/train/impl/json_lines.inl>
 #include <millrace/train/impl/log.inl>
 #include <millrace/train/impl/metrics.inl>
+#include <millrace/train/impl/row.inl>
 #include <millrace/train/impl/status_line.inl>
 #include <millrace/train/impl/tensorboard.inl>
 #ifdef MILLRACE_CUDA

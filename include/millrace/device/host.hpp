@@ -41,6 +41,10 @@ class host_backend : public device_backend {
 };
 
 /// Returns the host as a device: no copies, and batches stay in host slots.
-inline device host_device() { return device(std::make_shared<host_backend>()); }
+device host_device();
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/device/impl/host.inl>
+#endif

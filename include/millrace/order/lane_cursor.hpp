@@ -35,19 +35,10 @@ class lane_cursor {
 
   /// Throws setup_error if the world size does not divide the global batch, or the position lies beyond the end of the
   /// epoch.
-  explicit lane_cursor(const exact_order& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
-    plan.check(world_);
-    lane_step_ = plan.lane_step(world_);
-    move_to(o.epoch, o.position);
-  }
+  explicit lane_cursor(const exact_order& plan, const options& o = {});
 
   /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
-  void move_to(std::uint64_t epoch, std::uint64_t position) {
-    // The end of an epoch stands for the start of the next. Positions beyond the end are mistakes.
-    if (position != plan_->positions()) static_cast<void>(plan_->spot_of(epoch, position));
-    epoch_ = epoch;
-    position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
-  }
+  void move_to(std::uint64_t epoch, std::uint64_t position);
 
   /// Returns the epoch of the walk.
   std::uint64_t epoch() const noexcept { return epoch_; }
@@ -72,35 +63,13 @@ class lane_cursor {
     bool entered = false;
   };
 
-  void load(std::uint64_t pass) {
-    layout_ = plan_->layout_of(pass);
-    const bool by_lanes = plan_->settings().shuffled && !plan_->permutes();
-    lanes_.assign(by_lanes ? plan_->settings().lanes / lane_step_ : 1, {});
-    if (plan_->permutes()) permutation_ = plan_->permutation_of(pass);
-    pass_ = pass;
-    loaded_ = true;
-  }
-  located_sample find(std::uint64_t number) {
-    if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
-    if (plan_->permutes()) return layout_.find_from(lanes_.front().near_shard, permutation_[number]);
-    const std::uint64_t lane = number % plan_->settings().lanes, ordinal = number / plan_->settings().lanes;
-    open_lane& at = lanes_[lane / lane_step_];
-    if (!at.entered || at.walk.ordinal() != ordinal) enter(at, lane, ordinal);
-    return layout_.find_from(at.near_shard, at.begin + at.walk.next());
-  }
+  void load(std::uint64_t pass);
+  located_sample find(std::uint64_t number);
   /// Moves the walk of a lane to an ordinal.
-  void enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal) {
-    // Other ranks have the samples between two of this rank's in one lane: fewer than there are ranks.
-    if (!at.entered || at.walk.ordinal() > ordinal || ordinal - at.walk.ordinal() >= world_.size) {
-      at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
-      at.begin = plan_->lane_begin(lane);
-      at.entered = true;
-    }
-    while (at.walk.ordinal() < ordinal) static_cast<void>(at.walk.next());
-  }
+  void enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal);
 
   const exact_order* plan_;
-  world world_;
+  detail::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
   std::size_t lane_step_ = 1;   // distance of the rank's lanes
@@ -111,3 +80,7 @@ class lane_cursor {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/impl/lane_cursor.inl>
+#endif

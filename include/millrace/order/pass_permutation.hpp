@@ -9,12 +9,10 @@
 // Errors: std::bad_alloc. Threads: immutable.
 #pragma once
 
-#include <millrace/base/random.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -29,16 +27,7 @@ class pass_permutation {
   };
 
   pass_permutation() = default;
-  explicit pass_permutation(const options& o) {
-    const auto shuffle = [&o](auto& table) {
-      table.resize(static_cast<std::size_t>(o.length));
-      std::iota(table.begin(), table.end(), 0);
-      rng random({.seed = o.seed, .epoch = o.pass, .sample = permutation_stream, .stage = permutation_stream});
-      for (std::uint64_t i = o.length; i > 1; --i) std::swap(table[i - 1], table[random.below(i)]);
-    };
-    if (o.length > std::uint64_t{1} << 32) shuffle(wide_);
-    else shuffle(narrow_);
-  }
+  explicit pass_permutation(const options& o);
 
   /// Returns the index of the sample with this ordinal, which is below the length.
   std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
@@ -53,3 +42,7 @@ class pass_permutation {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/impl/pass_permutation.inl>
+#endif

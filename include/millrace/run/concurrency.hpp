@@ -13,20 +13,13 @@
 #include <millrace/run/session_options.hpp>
 #include <millrace/tune/autotuner.hpp>
 
-#include <algorithm>
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The open and the greatest number of workers and I/O threads.
 class concurrency {
  public:
   /// `workers` is the number of workers at the start; without workers there is no tuning.
-  concurrency(const session_options& o, unsigned workers, notice_outlet& notices)
-      : rule_(workers > 0 ? o.tuning : nullptr) {
-    limits_.notices = &notices;
-    limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
-    limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
-  }
+  concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the greatest number of workers that tuning may open.
   unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
@@ -34,31 +27,16 @@ class concurrency {
   unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
 
   /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
-  void open(const std::vector<pipeline_node*>& all) const {
-    if (!rule_) return;
-    for (pipeline_node* c : all) c->set_active(limits_.open);
-  }
+  void open(const std::vector<pipeline_node*>& all) const;
   /// Limits the I/O threads to those that memory allows and starts the tuner.
-  void start(std::size_t reads_within_memory) {
-    limits_.most.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.most.reads);
-    if (rule_) tuner_ = rule_->start(limits_);
-  }
+  void start(std::size_t reads_within_memory);
 
   /// Returns the limits of the tuning for the session's description; empty without a rule.
-  std::string describe() const {
-    if (!rule_) return {};
-    return " (tuned: up to " + std::to_string(max_workers()) + " and " + std::to_string(max_reads()) + ")";
-  }
+  std::string describe() const;
   /// Returns true if the tuner wants to see figures after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
   /// Shows the figures to the tuner and opens the numbers that it returns. Returns true if they have changed.
-  bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
-    const concurrency_counts wanted = tuner_->look(since_start);
-    if (wanted == limits_.open) return false;
-    limits_.open = wanted;
-    open(all);
-    return true;
-  }
+  bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all);
 
  private:
   const std::shared_ptr<const tuning_rule> rule_;
@@ -67,3 +45,7 @@ class concurrency {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/impl/concurrency.inl>
+#endif

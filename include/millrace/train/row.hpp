@@ -7,7 +7,7 @@
 // it holds.
 #pragma once
 
-#include <millrace/base/text.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -52,26 +52,17 @@ struct row {
   std::string message{};
 
   /// Returns the value of that name, if the row has it.
-  std::optional<double> find(std::string_view name) const noexcept {
-    for (const auto& q : values)
-      if (q.name == name) return q.value;
-    return {};
-  }
+  std::optional<double> find(std::string_view name) const noexcept;
 
   /// Makes all text of the row UTF-8: each invalid byte becomes U+FFFD.
-  void clean_text() {
-    for (auto& q : values) detail::clean_utf8(q.name);
-    for (auto& i : images) detail::clean_utf8(i.name);
-    detail::clean_utf8(message);
-  }
+  void clean_text();
 
   /// Returns about how many bytes the row holds. The log limits its queue by it.
-  std::size_t held_bytes() const noexcept {
-    std::size_t sum = sizeof(row) + message.size() + values.capacity() * sizeof(quantity);
-    for (const auto& q : values) sum += q.name.size();
-    for (const auto& i : images) sum += sizeof i + i.name.size() + i.file.size();
-    return sum;
-  }
+  std::size_t held_bytes() const noexcept;
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/train/impl/row.inl>
+#endif

@@ -16,11 +16,8 @@
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/scratch.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <span>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -39,20 +36,10 @@ struct picture_job {
 };
 
 /// Decodes pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.
-inline void render_pictures(std::span<const picture_job> jobs, scratch& s) {
-  const auto is_like_first = [&](const picture_job& job) { return job.format == jobs.front().format; };
-  if (std::all_of(jobs.begin(), jobs.end(), is_like_first)) {
-    if (!jobs.empty()) jobs.front().format->render(jobs, s);
-    return;
-  }
-  std::vector<picture_job> alike;
-  for (std::size_t first = 0; first < jobs.size(); ++first) {
-    const auto has_format = [&](const picture_job& job) { return job.format == jobs[first].format; };
-    if (std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first), has_format)) continue;
-    alike.clear();
-    std::copy_if(jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), std::back_inserter(alike), has_format);
-    jobs[first].format->render(alike, s);
-  }
-}
+void render_pictures(std::span<const picture_job> jobs, scratch& s);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/render/impl/picture_job.inl>
+#endif

@@ -64,27 +64,9 @@ class byte_source {
 namespace detail {
 
 /// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
-inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-  std::size_t filled = 0;
-  while (filled < buffer.size()) {
-    const std::size_t got = source.read_at(offset_bytes + filled, buffer.subspan(filled));
-    if (got == 0) break;
-    filled += got;
-  }
-  return filled;
-}
+std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
 /// The same for parts, none of which is empty. Afterwards they are what was not filled.
-inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts) {
-  std::size_t filled = 0;
-  while (!parts.empty()) {
-    std::size_t got = source.read_parts(offset_bytes + filled, parts);
-    if (got == 0) break;
-    filled += got;
-    for (; !parts.empty() && got >= parts.front().size(); parts = parts.subspan(1)) got -= parts.front().size();
-    if (got > 0) parts.front() = parts.front().subspan(got);
-  }
-  return filled;
-}
+std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
 template <class Files = posix_files>
@@ -210,3 +192,7 @@ class basic_file_source final : public byte_source {
 using file_source = detail::basic_file_source<>;
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/impl/byte_source.inl>
+#endif

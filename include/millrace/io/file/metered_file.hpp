@@ -19,23 +19,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class metered_file final : public byte_source {
  public:
   /// Opens the file. Throws io_error if it cannot be opened.
-  metered_file(const storage& at, const std::string& name, read_meter& meter) : meter_(&meter) {
-    const read_meter::running opening(meter, name);
-    file_ = open_file(at, name);
-  }
+  metered_file(const storage& at, const std::string& name, read_meter& meter);
 
   /// Returns the name.
   std::string_view name() const noexcept override { return file_->name(); }
   /// Reads, and reports the time and the bytes to the meter.
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    read_meter::running read(*meter_, file_->name());
-    return read.brought(file_->read_at(offset_bytes, buffer));
-  }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
   /// Does the same for parts.
-  std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
-    read_meter::running read(*meter_, file_->name());
-    return read.brought(file_->read_parts(offset_bytes, parts));
-  }
+  std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
   /// Returns whether the file reads parts.
   bool reads_parts() const noexcept override { return file_->reads_parts(); }
   /// Tells the file what will be read next.
@@ -51,3 +42,7 @@ class metered_file final : public byte_source {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/impl/metered_file.inl>
+#endif

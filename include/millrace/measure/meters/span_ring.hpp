@@ -9,7 +9,6 @@
 
 #include <millrace/base/version.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -37,21 +36,7 @@ class span_ring {
     count_.store(at + 1, std::memory_order_release);
   }
 
-  std::vector<span> snapshot() const {
-    const std::uint64_t count = count_.load(std::memory_order_acquire);
-    std::uint64_t first = count > most ? count - most : 0;
-    std::vector<span> all;
-    for (std::uint64_t at = first; at < count; ++at) {
-      const entry& e = entries_[at % most];
-      all.push_back({e.start_ns.load(std::memory_order_acquire), e.end_ns.load(std::memory_order_acquire),
-                     e.number.load(std::memory_order_acquire)});
-    }
-    // The + 1: the recording thread may already be writing the next entry.
-    const std::uint64_t now = count_.load(std::memory_order_acquire) + 1;
-    const std::uint64_t lost = now > most && now - most > first ? std::min(now - most - first, count - first) : 0;
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(lost));
-    return all;
-  }
+  std::vector<span> snapshot() const;
 
  private:
   struct entry {
@@ -62,3 +47,7 @@ class span_ring {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/impl/span_ring.inl>
+#endif

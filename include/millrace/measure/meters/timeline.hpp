@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -54,17 +53,13 @@ struct timeline {
   std::vector<delivered_batch> deliveries{};
 
   /// Adds a track and returns its number.
-  std::uint32_t add_track(std::string name) {
-    tracks.push_back(std::move(name));
-    return static_cast<std::uint32_t>(tracks.size() - 1);
-  }
+  std::uint32_t add_track(std::string name);
   /// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
-  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
-    const std::uint32_t track = add_track(std::move(name));
-    const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
-    for (const span_ring::span& s : of)
-      if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
-  }
+  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start);
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/impl/timeline.inl>
+#endif

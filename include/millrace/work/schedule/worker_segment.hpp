@@ -11,7 +11,6 @@
 // Threads: workers call run(), as the dispatcher says; any thread may call the rest.
 #pragma once
 
-#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/work/schedule/dispatcher.hpp>
 
@@ -31,24 +30,14 @@ class worker_segment : public dispatcher_work, public pipeline_node {
     dispatcher::options claims{};
   };
 
-  explicit worker_segment(const options& o)
-      : name_(o.name),
-        span_name_(o.span_name),
-        scratch_(o.claims.max_workers),
-        dispatcher_(make_aligned_shared<dispatcher>(*this, o.claims)) {
-    dispatcher_->attach(o.workers);
-  }
+  explicit worker_segment(const options& o);
   worker_segment(const worker_segment&) = delete;
   worker_segment& operator=(const worker_segment&) = delete;
 
   using pipeline_node::add_to;
-  void add_to(timeline& t, std::uint64_t start_ns) const override { dispatcher_->add_spans(t, span_name_, start_ns); }
-  void count_into(event_counts& counts) noexcept override {
-    for (auto& s : scratch_) s.count_into(counts);
-  }
-  std::string waits(std::uint64_t now_ns) const override {
-    return std::string(name_) + ": " + dispatcher_->waits(now_ns);
-  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override;
+  void count_into(event_counts& counts) noexcept override;
+  std::string waits(std::uint64_t now_ns) const override;
   bool advance() override { return dispatcher_->advance(); }
   void set_active(const concurrency_counts& open) override { dispatcher_->set_active(open.workers); }
   void stop() noexcept override { dispatcher_->stop(); }
@@ -62,3 +51,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/schedule/impl/worker_segment.inl>
+#endif

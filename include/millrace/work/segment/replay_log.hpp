@@ -47,39 +47,18 @@ class replay_log {
 
   /// `in_lanes`: ordinals count several lanes at once (read/stage/interleaved_read_stage.hpp), where shards have no
   /// single order.
-  replay_log(const shard_order& order, replay_start from, bool in_lanes)
-      : plan_(order), from_(from), in_lanes_(in_lanes) {}
+  replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
   /// Records the begin of a shard. Called in the order of the pass.
-  void shard_begins(const shard_begin& p) {
-    const std::lock_guard lock(mutex_);
-    shards_.push(shard_begin(p));
-  }
+  void shard_begins(const shard_begin& p);
   /// Records the end of a batch. Called in the order of batches.
-  void batch_ends(const batch_end& b) {
-    const std::lock_guard lock(mutex_);
-    batches_.push(batch_end(b));
-  }
+  void batch_ends(const batch_end& b);
 
   /// Returns where reading restarts after the next batch in order. Requires that batch_ends() was called for it.
-  replay_point take() {
-    const std::lock_guard lock(mutex_);
-    const batch_end b = batches_.pop();
-    if (from_ == replay_start::run) return {.rows = b.rows_of_run};
-    if (in_lanes_) return {.ordinal = b.ordinal, .rows = b.rows_of_ordinal, .held = b.held};
-    if (b.ends_pass) return {.pass = b.pass + 1};
-    if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
-    forget_shards_before(b.pass, plan_.first_needed_for(b.ordinal));
-    const shard_begin& needed = shards_[0];
-    return {.pass = b.pass, .ordinal = b.ordinal, .rows = b.rows_of_ordinal, .shard = needed.shard,
-            .first = needed.first, .held = b.held};
-  }
+  replay_point take();
 
  private:
-  void forget_shards_before(std::uint64_t pass, std::uint64_t sample) {
-    while (shards_.size() > 1 && (shards_[1].pass < pass || (shards_[1].pass == pass && shards_[1].first <= sample)))
-      shards_.pop();
-  }
+  void forget_shards_before(std::uint64_t pass, std::uint64_t sample);
 
   const shard_order plan_;
   const replay_start from_;
@@ -90,3 +69,7 @@ class replay_log {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/segment/impl/replay_log.inl>
+#endif

@@ -1,0 +1,28 @@
+// Defines what picture_job.hpp declares.
+#pragma once
+
+#include <millrace/image/render/picture_job.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void render_pictures(std::span<const picture_job> jobs, scratch& s) {
+  const auto is_like_first = [&](const picture_job& job) { return job.format == jobs.front().format; };
+  if (std::all_of(jobs.begin(), jobs.end(), is_like_first)) {
+    if (!jobs.empty()) jobs.front().format->render(jobs, s);
+    return;
+  }
+  std::vector<picture_job> alike;
+  for (std::size_t first = 0; first < jobs.size(); ++first) {
+    const auto has_format = [&](const picture_job& job) { return job.format == jobs[first].format; };
+    if (std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first), has_format)) continue;
+    alike.clear();
+    std::copy_if(jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), std::back_inserter(alike), has_format);
+    jobs[first].format->render(alike, s);
+  }
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,26 @@
+// Defines what span_ring.hpp declares.
+#pragma once
+
+#include <millrace/measure/meters/span_ring.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::vector<span_ring::span> span_ring::snapshot() const {
+  const std::uint64_t count = count_.load(std::memory_order_acquire);
+  std::uint64_t first = count > most ? count - most : 0;
+  std::vector<span> all;
+  for (std::uint64_t at = first; at < count; ++at) {
+    const entry& e = entries_[at % most];
+    all.push_back({e.start_ns.load(std::memory_order_acquire), e.end_ns.load(std::memory_order_acquire),
+                   e.number.load(std::memory_order_acquire)});
+  }
+  // The + 1: the recording thread may already be writing the next entry.
+  const std::uint64_t now = count_.load(std::memory_order_acquire) + 1;
+  const std::uint64_t lost = now > most && now - most > first ? std::min(now - most - first, count - first) : 0;
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(lost));
+  return all;
+}
+
+}}}  // namespace millrace::detail

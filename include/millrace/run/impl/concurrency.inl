@@ -1,0 +1,40 @@
+// Defines what concurrency.hpp declares.
+#pragma once
+
+#include <millrace/run/concurrency.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned workers, notice_outlet& notices)
+    : rule_(workers > 0 ? o.tuning : nullptr) {
+  limits_.notices = &notices;
+  limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
+  limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
+}
+
+MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) const {
+  if (!rule_) return;
+  for (pipeline_node* c : all) c->set_active(limits_.open);
+}
+
+MILLRACE_INLINE void concurrency::start(std::size_t reads_within_memory) {
+  limits_.most.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.most.reads);
+  if (rule_) tuner_ = rule_->start(limits_);
+}
+
+MILLRACE_INLINE std::string concurrency::describe() const {
+  if (!rule_) return {};
+  return " (tuned: up to " + std::to_string(max_workers()) + " and " + std::to_string(max_reads()) + ")";
+}
+
+MILLRACE_INLINE bool concurrency::tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
+  const concurrency_counts wanted = tuner_->look(since_start);
+  if (wanted == limits_.open) return false;
+  limits_.open = wanted;
+  open(all);
+  return true;
+}
+
+}}}  // namespace millrace::detail

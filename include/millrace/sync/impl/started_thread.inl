@@ -1,0 +1,28 @@
+// Defines what started_thread.hpp declares.
+#pragma once
+
+#include <millrace/sync/started_thread.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <system_error>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::thread started_thread(std::function<void()> body) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& why) {
+    throw io_error(std::string("the system refused to start a thread: ") + why.code().message(),
+                   "Raise the limits of threads (ulimit -u, the cgroup's pids.max), or use fewer");
+  }
+}
+
+MILLRACE_INLINE void start_threads(std::vector<std::thread>& all, std::size_t count,
+                                   const std::function<void(std::size_t)>& body) {
+  all.reserve(all.size() + count);
+  for (std::size_t i = 0; i < count; ++i) all.push_back(started_thread([body, i] { body(i); }));
+}
+
+}}}  // namespace millrace::detail
