@@ -4,7 +4,6 @@
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
@@ -151,7 +150,7 @@ struct waits {
 waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
   auto flow = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) |
               mr::map([](const mr::record& r) {
-                return example{mr::array<std::uint8_t, 1>(r["bin"]), mr::integer<std::int32_t>(r["cls"])};
+                return example{mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
               }) |
               mr::batch<&example::payload, &example::label>({.size = 192});
   mr::session run{std::move(flow), {.epochs = epochs, .announce = false}};

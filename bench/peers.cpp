@@ -45,12 +45,12 @@ using f16_example = example<mr::normalized_picture<mr::f16>>;
 
 u8_example prepare_u8(const mr::record& r, mr::rng& random) {
   return {mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 f16_example prepare_f16(const mr::record& r, mr::rng& random) {
   return {{mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random), imagenet},
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 struct settings {

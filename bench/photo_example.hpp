@@ -17,7 +17,7 @@ struct photo_example {
 
 inline photo_example prepare_photo(const millrace::record& r, millrace::rng& random) {
   return {millrace::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
-          millrace::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 }  // namespace bench

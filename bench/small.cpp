@@ -32,7 +32,7 @@ struct example {
   mr::bytes data;
   std::int32_t label;
 };
-example prepare(const mr::record& r) { return {r["bin"], mr::integer<std::int32_t>(r["cls"])}; }
+example prepare(const mr::record& r) { return {r["bin"], r["cls"].as<std::int32_t>()}; }
 
 /// The same by way of an array that owns its elements.
 struct array_example {
@@ -40,7 +40,7 @@ struct array_example {
   std::int32_t label;
 };
 array_example prepare_array(const mr::record& r) {
-  return {mr::array<std::uint8_t, 1>(r["bin"]), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
 }
 
 /// What was delivered, in any order: a byte of each page, and the labels.

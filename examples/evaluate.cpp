@@ -28,7 +28,7 @@ struct example {
 };
 
 example prepare(const mr::record& r) {
-  return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), r["cls"].as<std::int32_t>()};
 }
 
 void evaluate(command_line& args) {

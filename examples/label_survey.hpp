@@ -32,7 +32,7 @@ inline label_survey survey_labels(const std::string& pattern) {
   namespace mr = millrace;
   using label_survey_detail::labelled;
   auto flow = mr::shards(pattern, {.fields = {"cls"}})
-            | mr::map([](const mr::record& r) { return labelled{mr::integer<std::int32_t>(r["cls"])}; })
+            | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
             | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
   label_survey found;
   for (auto& b : mr::session{std::move(flow), {.announce = false}})

@@ -36,7 +36,7 @@ struct example {
 
 example prepare(const mr::record& r, mr::rng& rng) {
   return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 struct settings {

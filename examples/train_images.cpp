@@ -21,7 +21,7 @@ struct example {
 
 example for_training(const mr::record& r, mr::rng& rng) {
   return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 /// With --recipe: fewer operations than the usual two, since a picture here has 32 x 32 pixels.
 example for_recipe(const mr::record& r, mr::rng& rng) {
@@ -31,7 +31,7 @@ example for_recipe(const mr::record& r, mr::rng& rng) {
   return {std::move(e.pixels).apply(colors), e.label};
 }
 example for_validation(const mr::record& r) {
-  return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), r["cls"].as<std::int32_t>()};
 }
 
 int train_on(auto training, const training_settings& s, const training_start& start) {

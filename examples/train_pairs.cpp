@@ -34,7 +34,7 @@ struct example {
 
 example prepare(const mr::record& r) {
   return {mr::jpeg(r["jpg"]).resize(side, side), mr::ragged(query_words(r["txt"].text()), {.max_length = 16}),
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 struct settings {

@@ -41,7 +41,7 @@ struct labelled {
   std::int32_t label;
 };
 labelled for_probe(const mr::record& r) {
-  return {mr::jpeg(r["jpg"]).resize_shorter(32).center_crop(32), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::jpeg(r["jpg"]).resize_shorter(32).center_crop(32), r["cls"].as<std::int32_t>()};
 }
 
 double probe(view_network& net, const std::string& data, const std::string& held_out) {

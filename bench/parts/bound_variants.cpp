@@ -61,7 +61,7 @@ class bound_runs::flows {
 
  private:
   static double now_s() { return 1e-9 * static_cast<double>(millrace::detail::read_clock_ns(CLOCK_MONOTONIC)); }
-  static std::int32_t label_of(const millrace::record& r) { return millrace::integer<std::int32_t>(r["cls"]); }
+  static std::int32_t label_of(const millrace::record& r) { return r["cls"].as<std::int32_t>(); }
 
   template <class Flow>
   auto finished(Flow flow, const run_set_up& u) {

@@ -12,7 +12,7 @@
 #include <millrace/io/file/read_file.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/missing_headers.hpp>

@@ -8,7 +8,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/item/scalar.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/list/shard_list.hpp>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/item/tensor/ragged.hpp>
-#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>

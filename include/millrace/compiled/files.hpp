@@ -36,9 +36,9 @@
 #include <millrace/item/impl/position.inl>
 #include <millrace/item/impl/record.inl>
 #include <millrace/item/impl/record_builder.inl>
+#include <millrace/item/impl/scalar.inl>
 #include <millrace/item/tensor/impl/array.inl>
 #include <millrace/item/tensor/impl/bad_element_access.inl>
-#include <millrace/item/tensor/impl/scalar.inl>
 #include <millrace/io/file/impl/append_file.inl>
 #include <millrace/io/file/impl/at_once.inl>
 #include <millrace/io/file/impl/byte_source.inl>

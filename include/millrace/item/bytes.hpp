@@ -2,7 +2,8 @@
 //
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: copying counts a reference and copies no data
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
-//   std::string_view text = jpg.text();
+//   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
+//   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //   jpg.entries();                        // entry points that the shard's index holds for this field; mostly none
 //   auto file = mr::bytes::owned(text);   // a copy of a std::string, which may go; of files: io/file/read_file.hpp
@@ -14,8 +15,10 @@
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
+#include <millrace/base/error.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/base/version.hpp>
+#include <millrace/item/scalar.hpp>
 
 #include <atomic>
 #include <bit>
@@ -37,8 +40,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Recycles blocks of memory; see below.
 class block_pool;
+/// A view of bytes that keeps them alive; see below.
+class bytes;
 
 namespace detail {
+
+/// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
+error_location location_of(const bytes& field);
 
 struct pool_state;
 
@@ -220,11 +228,28 @@ class bytes {
   /// Returns a view; valid while any `bytes` of the block lives.
   operator std::span<const std::byte>() const noexcept { return view_; }
   /// Exists for its message: the compiler shows it for std::stoi(r["cls"]) and std::string s = r["txt"].
-  __attribute__((unavailable("millrace: a field is bytes, not a std::string: write mr::integer<int>(field), "
-                             "mr::real<float>(field), mr::text(field) or field.text().")))
+  __attribute__((unavailable("millrace: a field is bytes, not a std::string: write field.as<int>(), field.as<float>(), "
+                             "mr::text(field) or field.text().")))
   operator std::string() const;
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
+  /// Returns the number in the text: an integer, float or double. scalar.hpp has the syntax. Throws data_error, which
+  /// names field, shard and key, if the text is no such number or T cannot hold it.
+  template <class T>
+    requires(detail::integer_scalar<T> || detail::real_scalar<T>)
+  T as() const {
+    try {
+      return detail::parse_scalar<T>(text(), name_);
+    } catch (error& e) {
+      e.locate(detail::location_of(*this));
+      throw;
+    }
+  }
+  /// Exists for its message: the compiler shows it for any other type, such as std::string.
+  template <class T>
+  __attribute__((unavailable("millrace: as<T>() reads an integer, a float or a double. For text write field.text(), or "
+                             "mr::text(field), which checks UTF-8.")))
+  T as() const;
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
@@ -243,6 +268,9 @@ class bytes {
   std::span<const std::byte> view_;
   std::string_view name_;
 };
+
+/// Returns the text in `field`. Throws data_error, which names field, shard and key, if it is not UTF-8.
+std::string text(const bytes& field);
 
 /// Recycles blocks, so that reading stops allocating after its start. Any thread may use it.
 class block_pool {

@@ -2,7 +2,7 @@
 //
 //   mr::bytes picture = r["jpg;png"];              // the first that the record has; data_error if it has none
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
-//   auto label = mr::integer<std::int32_t>(r["cls"]);
+//   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
 // A record is a handle of one word on a block, which holds payloads, names and key. So a record costs no
@@ -163,13 +163,6 @@ class record {
 
   detail::head_ref head_;
 };
-
-namespace detail {
-
-/// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
-error_location location_of(const bytes& field);
-
-}  // namespace detail
 
 }}  // namespace millrace
 

@@ -11,7 +11,7 @@
 // all files in and below it. Or a list of names, which is taken literally. Globs match files only, and leave out names
 // that begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
 // Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
-// integer<std::int32_t>(r["cls"]). Numbers count the sorted names of the folders from 0, and folder_classes() returns
+// r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns
 // these names. `classes` sets the names and their order instead, for example those of the training set.
 // Order: as indexed_shards(), without an index file. A shuffle of any window is a permutation of all files, because any
 // file costs the same to read. A run can resume after any batch. Its resume point fits only the same keys and sizes.

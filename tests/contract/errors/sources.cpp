@@ -1,4 +1,3 @@
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/mix.hpp>
@@ -12,15 +11,25 @@ namespace mr = millrace;
 struct example {
   int number;
 };
-example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+example prepare(const mr::record& r) { return {r["cls"].as<int>()}; }
 
 // case: field_as_a_string
-// error: a field is bytes, not a std::string: write mr::integer<int>\(field\)
+// error: a field is bytes, not a std::string: write field.as<int>\(\)
 int label_of(const mr::record& r) {
 #if MISTAKE
   return std::stoi(r["cls"]);   // wrong here
 #else
-  return mr::integer<int>(r["cls"]);
+  return r["cls"].as<int>();
+#endif
+}
+
+// case: field_as_a_type_of_text
+// error: as<T>\(\) reads an integer, a float or a double. For text write field.text\(\)
+std::string caption_of(const mr::record& r) {
+#if MISTAKE
+  return r["txt"].as<std::string>();   // wrong here
+#else
+  return std::string(r["txt"].text());
 #endif
 }
 
@@ -45,9 +54,9 @@ struct other {
   int number;
 };
 #if MISTAKE
-other prepare_too(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+other prepare_too(const mr::record& r) { return {r["cls"].as<int>()}; }
 #else
-example prepare_too(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+example prepare_too(const mr::record& r) { return {r["cls"].as<int>()}; }
 #endif
 
 void train() {

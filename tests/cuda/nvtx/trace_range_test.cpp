@@ -68,7 +68,7 @@ TEST_CASE("a profiler sees the ranges of a session") {
   }
   {
     auto flow = mr::shards(folder / "part-{000..001}.tar")
-              | mr::map([](const mr::record& r) { return labelled{mr::integer<std::int32_t>(r["cls"])}; })
+              | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
               | mr::batch<&labelled::label>({.size = 10})
               | mr::to_device({.device = copying_device()});
     std::size_t rows = 0;

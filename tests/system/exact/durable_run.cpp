@@ -9,7 +9,6 @@
 
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/format/index_file.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/list/shard_list.hpp>
@@ -35,7 +34,7 @@ struct example {
 };
 
 example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::integer<std::int32_t>(r["n"]), random.uniform()};
+  return {r["n"].as<std::int32_t>(), random.uniform()};
 }
 
 void must(bool good, const std::string& what) {

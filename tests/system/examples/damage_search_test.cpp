@@ -4,7 +4,6 @@
 #include "../../temporary_folder.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/shards.hpp>
 
 #include <doctest/doctest.h>

@@ -18,7 +18,7 @@ struct example {
 };
 
 example prepare(const mr::record& r) {
-  return {mr::detail::digest_bytes(r["txt"]), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::detail::digest_bytes(r["txt"]), r["cls"].as<std::int32_t>()};
 }
 
 struct pictured {
@@ -27,7 +27,7 @@ struct pictured {
 };
 
 pictured draw(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random), r["cls"].as<std::int32_t>()};
 }
 
 struct numbered {

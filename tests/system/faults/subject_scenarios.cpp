@@ -33,7 +33,7 @@ struct example {
 };
 
 example prepare(const mr::record& r) {
-  return {mr::detail::digest_bytes(r["txt"]), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::detail::digest_bytes(r["txt"]), r["cls"].as<std::int32_t>()};
 }
 
 struct counted {

@@ -5,7 +5,6 @@
 #include <millrace/io/index/set/index_build.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/report/print/chrome_trace.hpp>
 #include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
@@ -152,7 +151,7 @@ void write_sessions(const records& wanted) {
     for (const std::string& shard : data_of(wanted.folder)) std::filesystem::remove(mr::detail::index_path(shard));
     {
       mr::session run{mr::indexed_shards(wanted.folder + "/*.tar", {.show_progress = false}) |
-                          mr::map([](const mr::record& r) { return numbered{mr::integer<std::int32_t>(r["n"])}; }) |
+                          mr::map([](const mr::record& r) { return numbered{r["n"].as<std::int32_t>()}; }) |
                           mr::batch<&numbered::number>({.size = 100}),
                       {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .announce = false}};
       acknowledge(n);

@@ -143,7 +143,7 @@ mr::storage place_of(const std::string& pattern) {
 }
 
 example prepare(const mr::record& r, mr::rng& rng) {
-  return {mr::integer<std::int32_t>(r["cls"]), rng.uniform()};
+  return {r["cls"].as<std::int32_t>(), rng.uniform()};
 }
 
 /// Runs a flow to its end, or for so many batches.

@@ -157,7 +157,7 @@ struct example {
 example prepare(const mr::record& r, mr::rng& random) {
   const auto quality = random.chance(0.5) ? mr::picture_quality::exact : mr::picture_quality::fast;
   return {mr::jpeg(r["jpg"], {.quality = quality}).random_resized_crop(16, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
+          r["cls"].as<std::int32_t>()};
 }
 
 constexpr std::size_t batch_rows = 16;

@@ -22,7 +22,7 @@ struct numbered {
   std::int32_t number;
 };
 
-numbered number_of(const mr::line& l) { return {mr::integer<std::int32_t>(l.field())}; }
+numbered number_of(const mr::line& l) { return {l.field().as<std::int32_t>()}; }
 
 /// Lines "0", "1", ... of `count`; every `bad`-th one, from the third on, is no UTF-8 or too long.
 std::string file_of(int first, int count, int bad) {

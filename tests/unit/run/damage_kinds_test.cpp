@@ -9,7 +9,6 @@
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/item/tensor/ragged.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
@@ -144,7 +143,7 @@ example prepare(const mr::record& r, mr::rng& random) {
     }
     at = std::min(camera.size(), at + end + 1);
   }
-  return {mr::jpeg(r["jpg"]).resize(16, 16).random_flip(random), mr::integer<std::int32_t>(r["cls"]), values,
+  return {mr::jpeg(r["jpg"]).resize(16, 16).random_flip(random), r["cls"].as<std::int32_t>(), values,
           mr::ragged<std::uint16_t>(std::move(numbers), {.max_length = 32})};
 }
 
@@ -218,7 +217,7 @@ std::uint64_t digest_without(const std::string& clean, const std::set<int>& labe
   options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10'000};
   mr::session session{mr::indexed_shards(clean, {.seed = 3}) | mr::shuffle({.window = 500}) |
                           mr::map([&](const mr::record& r) {
-                            const auto label = mr::integer<std::int32_t>(r["cls"]);
+                            const auto label = r["cls"].as<std::int32_t>();
                             if (labels.contains(label)) throw mr::data_error("left out", "Nothing");
                             return number{label};
                           }) |

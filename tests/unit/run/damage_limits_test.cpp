@@ -91,7 +91,7 @@ TEST_CASE("only damage is tolerated, and what the user names") {
     auto options = quiet(2, 1);
     options.on_damage = std::move(o);
     mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::map([](const mr::record& r) {
-                          const auto label = mr::integer<std::int32_t>(r["cls"]);
+                          const auto label = r["cls"].as<std::int32_t>();
                           if (label == 130) throw std::runtime_error("no memory on the moon");
                           return row_of{label, {}};
                         }) | mr::batch<&row_of::label>({.size = 30}),

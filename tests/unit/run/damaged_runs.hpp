@@ -67,7 +67,7 @@ inline std::string write_labels(const temporary_folder& folder, int count = 300)
 
 inline auto prepare_but(const std::set<int>& bad) {
   return [bad](const millrace::record& r) {
-    const auto label = millrace::integer<std::int32_t>(r["cls"]);
+    const auto label = r["cls"].as<std::int32_t>();
     if (bad.contains(label)) throw millrace::data_error("label " + std::to_string(label) + " is bad", "Look at it");
     const millrace::bytes field = r["bin"];
     std::vector<std::uint8_t> bytes(field.size());

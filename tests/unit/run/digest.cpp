@@ -69,7 +69,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
         .random_pillow_blur({.probability = 0.3}, random);
     const mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random).apply(colors);
     return example{p, {p, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}},
-                   mr::integer<std::int32_t>(r["cls"]), key};
+                   r["cls"].as<std::int32_t>(), key};
   };
   auto flow = mr::shards(pattern, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(prepare) |
               mr::batch<&example::pixels, &example::numbers, &example::label, &example::key>(

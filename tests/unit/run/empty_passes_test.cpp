@@ -28,7 +28,7 @@ std::string write_shards(const temporary_folder& folder) {
   return folder.path();
 }
 
-row number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+row number_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 const auto numbered = mr::map(number_of);
 
 struct drops_all {

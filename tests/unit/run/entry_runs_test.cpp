@@ -30,7 +30,7 @@ struct example {
 };
 
 example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(48, random).random_flip(random), mr::integer<std::int32_t>(r["cls"])};
+  return {mr::jpeg(r["jpg"]).random_resized_crop(48, random).random_flip(random), r["cls"].as<std::int32_t>()};
 }
 
 /// Pictures with an edge in every block, so that each has its words and its DC values.

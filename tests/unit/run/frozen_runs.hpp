@@ -122,7 +122,7 @@ struct frozen_data {
 inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   using namespace frozen;
   const auto number = [](const mr::record& r, mr::rng& random) {
-    return numbered{mr::integer<std::int32_t>(r["n"]), random.uniform()};
+    return numbered{r["n"].as<std::int32_t>(), random.uniform()};
   };
   const auto batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24});
   const auto short_batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24, .drop_last = false});
@@ -192,7 +192,7 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
     flows.push_back({"pictures", [=, shard = data.pictures](const std::string& resume) {
       const auto crop = [](const mr::record& r, mr::rng& random) {
         return view_of{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),
-                       mr::integer<std::int32_t>(r["cls"])};
+                       r["cls"].as<std::int32_t>()};
       };
       return run(mr::indexed_shards(shard, {.seed = 2}) | mr::shuffle({.window = 10}) | mr::map(crop) |
                      mr::batch<&view_of::pixels, &view_of::label>({.size = 6}),

@@ -22,7 +22,7 @@ struct numbered {
   std::int32_t number;
 };
 
-numbered number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["id"])}; }
+numbered number_of(const mr::record& r) { return {r["id"].as<std::int32_t>()}; }
 
 /// Sample i has "id" always, "jpg" unless i % 3 is 0, "png" if i % 4 is 0, "txt" if i is even.
 bool has(int i, std::string_view field) {

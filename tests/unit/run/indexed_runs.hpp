@@ -6,7 +6,6 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 
@@ -27,7 +26,7 @@ struct example {
 };
 
 inline example prepare(const millrace::record& r, millrace::rng& random) {
-  return {millrace::integer<std::int32_t>(r["cls"]), random.uniform()};
+  return {r["cls"].as<std::int32_t>(), random.uniform()};
 }
 
 /// Shards of different lengths, one of them with nothing but its end marker.

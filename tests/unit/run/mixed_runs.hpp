@@ -30,7 +30,7 @@ struct example {
 
 inline auto prepare_but(const std::set<int>& bad) {
   return [bad](const millrace::record& r, millrace::rng& random) {
-    const auto label = millrace::integer<std::int32_t>(r["cls"]);
+    const auto label = r["cls"].as<std::int32_t>();
     if (bad.contains(label)) throw millrace::data_error("label " + std::to_string(label) + " is bad", "Look at it");
     example e{millrace::tensor<std::uint8_t, 3>({height, width, 3}), label};
     for (auto& v : e.pixels.span()) v = static_cast<std::uint8_t>(random.below(256));

@@ -24,7 +24,7 @@ struct row {
   std::int32_t n;
 };
 
-row number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+row number_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 
 /// Shards of 20 numbers each, whose files end with two zero blocks.
 std::string write_shards(const temporary_folder& folder, int shards) {

@@ -21,7 +21,7 @@ struct number {
   std::int32_t id;
 };
 
-number of_record(const mr::record& r) { return {mr::integer<std::int32_t>(r["id"])}; }
+number of_record(const mr::record& r) { return {r["id"].as<std::int32_t>()}; }
 
 using ids = std::vector<std::int32_t>;
 

@@ -164,7 +164,7 @@ TEST_CASE("a mix pads as one data set does") {
     options.world = mine;
     mr::session session{mr::mix({.seed = 1, .on_exhausted = mr::exhausted::reweight},
                                 mr::weighted{mr::indexed_shards(a), 0.7}, mr::weighted{mr::indexed_shards(b), 0.3}) |
-                            mr::map([](const mr::record& r) { return number{mr::integer<std::int32_t>(r["cls"])}; }) |
+                            mr::map([](const mr::record& r) { return number{r["cls"].as<std::int32_t>()}; }) |
                             mr::batch<&number::n>({.size = 24 / mine.size, .drop_last = false, .pad_last = pad}),
                         options};
     std::vector<std::vector<std::int32_t>> batches;   // -1: a masked row
@@ -201,7 +201,7 @@ TEST_CASE("without an index one rank pads too, behind any stage, and resumes") {
     options.resume = resume;
     mr::session session{
         mr::shards(shards, {.seed = 3}) | mr::shuffle({.window = 20}) |
-            mr::map([](const mr::record& r) { return number{mr::integer<std::int32_t>(r["cls"])}; }) |
+            mr::map([](const mr::record& r) { return number{r["cls"].as<std::int32_t>()}; }) |
             mr::filter([](const number& x) { return x.n % 3 != 0; }) |
             mr::batch<&number::n>({.size = 8, .drop_last = false, .pad_last = pad, .keys = true}),
         options};

@@ -12,7 +12,6 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/stages/batch.hpp>
@@ -40,7 +39,7 @@ using row = std::pair<std::int32_t, double>;
 using rows = std::vector<row>;
 
 inline example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::integer<std::int32_t>(r["n"]), random.uniform()};
+  return {r["n"].as<std::int32_t>(), random.uniform()};
 }
 
 struct data_set {

@@ -164,7 +164,7 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   const auto broken = [&](int threads) {
     auto made = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
                 mr::map([bad](const mr::record& r) {
-                  const auto label = mr::integer<std::int32_t>(r["cls"]);
+                  const auto label = r["cls"].as<std::int32_t>();
                   if (label == bad) throw mr::data_error("bad", "Mend it");
                   return example{label, 0};
                 }) |

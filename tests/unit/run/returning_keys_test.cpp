@@ -58,9 +58,9 @@ seen run_over(Flow flow, int threads, std::uint64_t epochs = 1) {
   return all;
 }
 
-labeled label_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+labeled label_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 labeled label_if_any(const mr::record& r) {
-  return {r.has("cls") ? mr::integer<std::int32_t>(r["cls"]) : std::int32_t{-1}};
+  return {r.has("cls") ? r["cls"].as<std::int32_t>() : std::int32_t{-1}};
 }
 
 }  // namespace

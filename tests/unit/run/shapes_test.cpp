@@ -6,7 +6,6 @@
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/ragged.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/indexed_shards.hpp>
@@ -292,7 +291,7 @@ TEST_CASE("shards, streamed or indexed: the first sample after a resume decides,
     auto options = quiet(threads);
     options.resume = resume;
     return mr::session{std::move(source) | mr::map([=](const mr::record& r) {
-                         const auto number = mr::integer<std::int32_t>(r["cls"]);
+                         const auto number = r["cls"].as<std::int32_t>();
                          if (throws && number == bad_at) throw mr::data_error("a bad one", "");
                          return row{number, std::vector<float>(number == bad_at ? 3 : 4)};
                        }) | mr::batch<&row::number, &row::values>({.size = rows, .keys = true}),

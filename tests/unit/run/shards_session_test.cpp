@@ -23,7 +23,7 @@ struct example {
   std::int32_t label;
 };
 
-example prepare(const mr::record& r) { return {mr::jpeg(r["jpg"]).resize(8, 8), mr::integer<std::int32_t>(r["cls"])}; }
+example prepare(const mr::record& r) { return {mr::jpeg(r["jpg"]).resize(8, 8), r["cls"].as<std::int32_t>()}; }
 
 /// Four shards of ten pictures, each of one gray level: 2 * its label.
 std::string write_gray_shards(const temporary_folder& folder) {
@@ -317,7 +317,7 @@ TEST_CASE("bytes kept by an item stay good after the session") {
   mr::feed(mr::shards(pattern) | mr::map([&](const mr::record& r) {
              const std::lock_guard lock(mutex);
              kept.push_back(r["cls"]);
-             return keyed{mr::integer<std::int32_t>(r["cls"])};
+             return keyed{r["cls"].as<std::int32_t>()};
            }) | mr::batch<&keyed::label>({.size = 4}),
            quiet(2), [](auto&) {});
   std::set<std::string> labels;

@@ -25,7 +25,7 @@ struct number {
   std::int32_t id;
 };
 
-number of_record(const mr::record& r) { return {mr::integer<std::int32_t>(r["id"])}; }
+number of_record(const mr::record& r) { return {r["id"].as<std::int32_t>()}; }
 
 /// A data set of the numbers from 0, in tars, in text files and in files of tokens.
 struct folder_of_numbers {

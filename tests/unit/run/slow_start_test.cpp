@@ -30,7 +30,7 @@ namespace {
 struct row {
   std::int32_t n;
 };
-row number_of(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+row number_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 
 constexpr std::uint64_t millisecond = 1'000'000;
 

@@ -5,7 +5,6 @@
 #include <millrace/image/picture/padded_picture.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/shards.hpp>
@@ -42,7 +41,7 @@ crops prepare(const mr::record& r, mr::rng& rng) {
   };
   const std::array<mr::picture, 2> both{large(), large()};
   const auto mask = mr::labels(r["pgm"]);
-  return {both, mr::integer<std::int32_t>(r["cls"]),
+  return {both, r["cls"].as<std::int32_t>(),
           {small(), small(), small(), small(), small(), small(), small(), small()},
           {mr::normalized_picture<float>(both[0], {.mean = {0.5, 0.5, 0.5}, .std = {0.25, 0.25, 0.25}})},
           {mask.apply(both[0].geometry()), mask.apply(both[1].geometry())},

@@ -40,7 +40,7 @@ struct row {
   double drawn;
 };
 row prepare(const mr::record& r, mr::rng& random) {
-  return {mr::integer<std::int32_t>(r["jpg"]), random.uniform()};
+  return {r["jpg"].as<std::int32_t>(), random.uniform()};
 }
 
 struct file_run {
@@ -157,7 +157,7 @@ TEST_CASE("files: classes are the sorted first folders, or the names that the op
   const auto labels = [](const std::string& pattern, const mr::files_options& o) {
     std::map<std::string, std::set<int>> of;
     mr::session run{mr::files(pattern, o) | mr::map([](const mr::record& r) {
-                      return row{mr::integer<std::int32_t>(r["cls"]), 0};
+                      return row{r["cls"].as<std::int32_t>(), 0};
                     }) | mr::batch<&row::label>({.size = 1, .keys = true}),
                     {.threads = 0, .announce = false}};
     for (auto& b : run) {

@@ -3,7 +3,6 @@
 #include "../run/quiet_sessions.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/mix.hpp>
 
@@ -25,7 +24,7 @@ struct example {
 using rows = std::vector<std::pair<std::int32_t, double>>;
 
 example prepare(const mr::record& r, mr::rng& random) {
-  return {mr::integer<std::int32_t>(r["cls"]), random.uniform()};
+  return {r["cls"].as<std::int32_t>(), random.uniform()};
 }
 
 /// Labels from 1,000 times the set's number on.
@@ -314,10 +313,10 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
   auto mixed =
       mr::mix({.seed = 7},
               mr::weighted{mr::indexed_shards(sets.paths[0]) |
-                           mr::map([](const mr::record& r) { return raw{mr::integer<std::int32_t>(r["cls"])}; }) |
+                           mr::map([](const mr::record& r) { return raw{r["cls"].as<std::int32_t>()}; }) |
                            mr::map([](raw r, mr::rng& random) { return example{r.label, 2 + random.uniform()}; })},
               mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
-                           mr::map([](const mr::record& r) { return example{mr::integer<std::int32_t>(r["cls"]), -1}; },
+                           mr::map([](const mr::record& r) { return example{r["cls"].as<std::int32_t>(), -1}; },
                                    {.blocking = true, .threads = 2})}) |
       mr::map([](example e) { return e; }) | mr::batch<&example::label, &example::drawn>({.size = 10});
   const auto once = [&](int threads) {
@@ -347,7 +346,7 @@ TEST_CASE("a source that was not given a map is a record that knows its source")
   auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards(sets.paths[0]), 2},
                        mr::weighted{mr::indexed_shards(sets.paths[1]), 1}) |
                mr::map([](const mr::detail::mixed_record& r) {
-                 return example{mr::integer<std::int32_t>(r["cls"]), static_cast<double>(r.source)};
+                 return example{r["cls"].as<std::int32_t>(), static_cast<double>(r.source)};
                }) |
                mr::batch<&example::label, &example::drawn>({.size = 9});
   mr::session session{std::move(mixed), quiet(1)};
@@ -366,7 +365,7 @@ TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key")
                          mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 25}), 0.3},
                          mr::weighted{mr::indexed_shards(sets.paths[2]) | mr::shuffle({.window = 9}), 0.1}) |
                  mr::map([bad](const mr::record& r) {
-                   const auto label = mr::integer<std::int32_t>(r["cls"]);
+                   const auto label = r["cls"].as<std::int32_t>();
                    if (label == bad) throw mr::data_error("bad", "Mend it");
                    return example{label, 0};
                  }) |

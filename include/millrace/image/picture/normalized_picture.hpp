@@ -3,7 +3,7 @@
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
 //   example prepare(const mr::record& r, mr::rng& rng) {
-//     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, mr::integer<std::int32_t>(r["cls"])};
+//     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, r["cls"].as<std::int32_t>()};
 //   }
 //
 // The numbers equal normalize() of the u8 picture bit for bit, and are written straight into the row.

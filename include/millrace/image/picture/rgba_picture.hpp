@@ -3,7 +3,7 @@
 //   struct example { mr::rgba_picture pixels; std::int32_t label; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
 //     mr::picture p = mr::png(r["png"]).random_resized_crop(224, rng).random_flip(rng);
-//     return {mr::rgba_picture(std::move(p)), mr::integer<std::int32_t>(r["cls"])};
+//     return {mr::rgba_picture(std::move(p)), r["cls"].as<std::int32_t>()};
 //   }
 //
 // Colors are resized with alpha as their weight, as Pillow resizes RGBA pictures: colors of transparent pixels do not

@@ -3,6 +3,8 @@
 
 #include <millrace/item/bytes.hpp>
 
+#include <millrace/item/record.hpp>   // location_of()
+
 #include <algorithm>
 #include <limits>
 #include <new>
@@ -97,6 +99,16 @@ MILLRACE_INLINE bytes block_pool::copy(std::span<const std::byte> data, std::str
   if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());
   const std::span<const std::byte> view(block.get()->data(), data.size());
   return {std::move(block), view, name};
+}
+
+MILLRACE_INLINE std::string text(const bytes& field) {
+  if (detail::is_utf8(field.text())) return std::string(field.text());
+  try {
+    detail::throw_no_scalar(field.text(), field.name(), " is not valid UTF-8", "Convert the data set's text to UTF-8");
+  } catch (error& e) {
+    e.locate(detail::location_of(field));
+    throw;
+  }
 }
 
 }}  // namespace millrace

@@ -3,7 +3,7 @@
 //   struct example { mr::picture pixels; mr::ragged<std::uint32_t> words; std::int32_t label; };
 //   example prepare(const mr::record& r) {
 //     return {mr::jpeg(r["jpg"]).resize(224, 224), mr::ragged(tokenize(r["txt"].text()), {.max_length = 64}),
-//             mr::integer<std::int32_t>(r["cls"])};
+//             r["cls"].as<std::int32_t>()};
 //   }
 //
 //   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32

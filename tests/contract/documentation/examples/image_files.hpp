@@ -29,7 +29,6 @@ EXAMPLE
 
 // ---- normalized_picture.hpp
 #include <millrace/item/record.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 EXAMPLE 1
 void show(const mr::record& r, mr::rng& rng) {
 EXAMPLE 2
@@ -63,7 +62,6 @@ EXAMPLE 2
 // ---- rgba_picture.hpp
 #include <millrace/image/png/png.hpp>
 #include <millrace/item/record.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 
 EXAMPLE
 

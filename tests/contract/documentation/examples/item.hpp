@@ -135,7 +135,6 @@ EXAMPLE
 }
 
 // ---- record.hpp
-#include <millrace/item/tensor/scalar.hpp>
 #include <iostream>
 
 void show(const mr::record& r) {
@@ -185,7 +184,6 @@ EXAMPLE
 // ---- ragged.hpp
 #include <millrace/deliver/batch.hpp>
 #include <millrace/image/picture/picture.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 
 std::vector<std::uint32_t> tokenize(std::string_view);
 
@@ -207,6 +205,8 @@ EXAMPLE
 }
 
 // ---- scalar.hpp
+#include <millrace/item/record.hpp>
+
 void show(const mr::record& r) {
 EXAMPLE
 }

@@ -22,7 +22,7 @@ example prepare(const mr::record& r, mr::rng& random) {
   mr::photometric_plan colors;
   colors.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, random);
   const mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random).apply(colors);
-  return {p, {p, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}}, mr::integer<std::int32_t>(r["cls"])};
+  return {p, {p, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}}, r["cls"].as<std::int32_t>()};
 }
 
 auto flow_of(const char* shards) {

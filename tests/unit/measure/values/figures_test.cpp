@@ -372,7 +372,7 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
     tar_test::save(names.back(), tar_test::through("bzip2 -c", tar_test::load(plain)));
   }
   auto run = mr::session{mr::shards(names) | mr::map([](const mr::record& r) {
-                           return row{mr::integer<std::int32_t>(r["cls"])};
+                           return row{r["cls"].as<std::int32_t>()};
                          }) | mr::batch<&row::label>({.size = 2}),
                          {.epochs = 2, .threads = 1, .io_threads = 2, .announce = false}};
   for (auto& b : run) static_cast<void>(b);

@@ -4,7 +4,6 @@
 #include "../../run/quiet_sessions.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/report/verdict/verdict.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
@@ -27,7 +26,7 @@ struct example {
 };
 using labels = std::vector<std::int32_t>;
 
-example prepare(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+example prepare(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 example from_int(int label) { return {label}; }
 
 std::string write_shards(const temporary_folder& folder, int first, int samples) {

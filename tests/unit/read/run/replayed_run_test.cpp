@@ -3,7 +3,6 @@
 #include "replay_flows.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/item/tensor/scalar.hpp>
 #include <millrace/sources/lines.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>
@@ -139,7 +138,7 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   }
   const auto flow = [&](std::vector<std::string> shards) {
     return mr::shards(shards, {.seed = 3}) | mr::shuffle({.window = 16}) |
-           mr::map([](const mr::record& r) { return mr::integer<std::int32_t>(r["cls"]); }) | mr::map(with_draw) |
+           mr::map([](const mr::record& r) { return r["cls"].as<std::int32_t>(); }) | mr::map(with_draw) |
            rows_of(8);
   };
   const replay_trace whole = check_every_cut([&] { return flow(names); }, quiet(0, 3));

@@ -3,7 +3,7 @@
 
 #include <millrace/io/tar/format/tar_header.hpp>
 
-#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/item/scalar.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,11 @@
 #include <millrace/item/record_builder.hpp>
-#include <millrace/item/tensor/scalar.hpp>
+#include <millrace/item/scalar.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,14 +25,14 @@ namespace {
 template <class T>
 std::optional<T> integer_of(std::string_view text) {
   try {
-    return mr::integer<T>(mr::bytes::borrowed(text));
+    return mr::bytes::borrowed(text).as<T>();
   } catch (const mr::data_error&) {
     return std::nullopt;
   }
 }
 std::optional<double> real_of(std::string_view text) {
   try {
-    return mr::real<double>(mr::bytes::borrowed(text));
+    return mr::bytes::borrowed(text).as<double>();
   } catch (const mr::data_error&) {
     return std::nullopt;
   }
@@ -195,7 +197,7 @@ TEST_CASE("a real too large for the type is an error, one too small is the neare
   CHECK_FALSE(real_of(std::string(400, '9')));
   CHECK(real_of("1e-99999999999999999999") == 0.0);
   CHECK(real_of("0." + std::string(400, '0') + "1") == 0.0);
-  const auto single = [](std::string_view text) { return mr::real<float>(mr::bytes::borrowed(text)); };
+  const auto single = [](std::string_view text) { return mr::bytes::borrowed(text).as<float>(); };
   CHECK(single("3.4028235e38") == std::numeric_limits<float>::max());
   CHECK_THROWS_AS((void)single("3.5e38"), mr::data_error);
   CHECK(single("1e-46") == 0.0F);
@@ -233,7 +235,7 @@ TEST_CASE("the error names field, shard and key, with a short and printable exce
   std::memcpy(build.add_field("cls", value.size()).data(), value.data(), value.size());
   const mr::record r = build.finish();
   try {
-    (void)mr::integer<int>(r["cls"]);
+    (void)r["cls"].as<int>();
     FAIL("no error");
   } catch (const mr::data_error& e) {
     CHECK(e.message() ==
@@ -241,6 +243,32 @@ TEST_CASE("the error names field, shard and key, with a short and printable exce
     CHECK(e.where().shard == "train-3.tar");
     CHECK(e.where().key == "n01/7");
     CHECK(e.where().offset_bytes == 512);
+  }
+}
+
+TEST_CASE("a text that is not a field is not named in the error of its bytes") {
+  try {
+    (void)mr::bytes::borrowed("0x").as<double>();
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.message() == "the text is not a valid real number: \"0x\" (2 bytes)");
+    CHECK(e.where().shard.empty());
+  }
+}
+
+TEST_CASE("text names field, shard and key of bytes that are not UTF-8") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("train-3.tar", "n01/7", 0);
+  build.add_field("txt", 1)[0] = std::byte{0xff};
+  const mr::record r = build.finish();
+  try {
+    (void)mr::text(r["txt"]);
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.message() == "the field 'txt' is not valid UTF-8: \"\\xff\" (1 bytes)");
+    CHECK(e.where().shard == "train-3.tar");
+    CHECK(e.where().key == "n01/7");
   }
 }
 
