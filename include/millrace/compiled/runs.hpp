@@ -28,6 +28,7 @@
 #include <millrace/device/impl/host.inl>
 #include <millrace/device/impl/mix_pixels.inl>
 #include <millrace/device/impl/node_memory.inl>
+#include <millrace/stages/impl/pack.inl>
 #include <millrace/work/batch/impl/batch_rows.inl>
 #include <millrace/work/batch/impl/damage_rule.inl>
 #include <millrace/work/schedule/impl/dispatcher.inl>
@@ -61,6 +62,7 @@
 #include <millrace/sources/impl/line_reader.inl>
 #include <millrace/sources/impl/lines.inl>
 #include <millrace/sources/impl/shards.inl>
+#include <millrace/sources/impl/token_blocks.inl>
 #include <millrace/sources/impl/token_data.inl>
 #include <millrace/sources/impl/token_files.inl>
 #include <millrace/sources/impl/token_layout.inl>
@@ -97,6 +99,7 @@
 #include <millrace/report/simulate/impl/what_if.inl>
 #include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/limits.inl>
+#include <millrace/report/verdict/impl/picture_figures.inl>
 #include <millrace/report/verdict/impl/run_origin.inl>
 #include <millrace/report/verdict/impl/verdict.inl>
 #include <millrace/train/impl/grid_overlay.inl>

@@ -77,36 +77,10 @@ class token_blocks {
     }
   };
 
-  std::shared_ptr<block> find_or_add(const name& n) {
-    const std::lock_guard lock(mutex_);
-    std::shared_ptr<block>& b = blocks_[n];
-    if (!b) b = std::make_shared<block>();
-    b->asked_for_at = ++asked_;
-    return b;
-  }
-  void forget(const name& n, block& b) {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(b.forgotten, true)) return;
-    blocks_.erase(n);
-  }
+  std::shared_ptr<block> find_or_add(const name& n);
+  void forget(const name& n, block& b);
   /// Counts a block that was read, and drops older ones beyond the limit.
-  void kept(block& b) {
-    const std::lock_guard lock(mutex_);
-    if (b.forgotten) return;
-    b.counted_bytes = b.data.size();
-    kept_bytes_ += b.counted_bytes;
-    while (kept_bytes_ > options_.limit_bytes) {
-      auto oldest = blocks_.end();
-      for (auto at = blocks_.begin(); at != blocks_.end(); ++at)
-        if (at->second.get() != &b && at->second->counted_bytes > 0 &&
-            (oldest == blocks_.end() || at->second->asked_for_at < oldest->second->asked_for_at))
-          oldest = at;
-      if (oldest == blocks_.end()) return;
-      kept_bytes_ -= oldest->second->counted_bytes;
-      oldest->second->forgotten = true;
-      blocks_.erase(oldest);
-    }
-  }
+  void kept(block& b);
 
   const options options_;
   mutable std::mutex mutex_;   // locked after the mutex of a block
@@ -116,3 +90,7 @@ class token_blocks {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/impl/token_blocks.inl>
+#endif

@@ -88,10 +88,7 @@ class partial_row {
   std::uint32_t segment_ = 0;
 };
 
-inline const pack_options& checked(const pack_options& o) {
-  if (o.length == 0) throw setup_error("pack() was asked for rows of 0 tokens", "Set pack_options::length");
-  return o;
-}
+const pack_options& checked(const pack_options& o);
 
 /// Puts documents one after the other. Between two documents its state is the fill level of its row: a resumed run
 /// delivered the content of that row before, so the number of tokens restores the state.
@@ -150,18 +147,11 @@ class best_fit_packing {
  public:
   using output = packed;
 
-  explicit best_fit_packing(const pack_best_fit_options& o)
-      : open_rows_(std::max<std::size_t>(1, o.open_rows)),
-        options_(std::make_unique<const pack_options>(checked({.length = o.length, .separator = o.separator,
-                                                               .padding = o.padding, .segments = o.segments,
-                                                               .positions = o.positions}))) {}
-  best_fit_packing(const best_fit_packing& other)
-      : open_rows_(other.open_rows_), options_(std::make_unique<const pack_options>(*other.options_)) {}
+  explicit best_fit_packing(const pack_best_fit_options& o);
+  best_fit_packing(const best_fit_packing& other);
   best_fit_packing(best_fit_packing&&) noexcept = default;
 
-  std::size_t max_outputs(std::span<const std::uint32_t> document) const {
-    return (document.size() + 1) / options_->length + 2;
-  }
+  std::size_t max_outputs(std::span<const std::uint32_t> document) const;
   void push(std::span<const std::uint32_t> document, auto& emit) {
     if (document.empty()) return;
     const std::size_t length = options_->length;
@@ -222,12 +212,12 @@ struct pack_stage : expand_stage<Packing> {
 }  // namespace detail
 
 /// Returns the stage that puts documents one after the other. Throws setup_error if options.length is 0.
-inline detail::pack_stage<detail::packing> pack(const pack_options& options) {
-  return {{{}, detail::packing(options)}};
-}
+detail::pack_stage<detail::packing> pack(const pack_options& options);
 /// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
-inline detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options) {
-  return {{{}, detail::best_fit_packing(options)}};
-}
+detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options);
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/stages/impl/pack.inl>
+#endif

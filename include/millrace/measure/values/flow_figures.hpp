@@ -31,16 +31,7 @@ enum class stage_kind : std::uint8_t {
 };
 
 /// Returns the name in reports and in their style sheet.
-inline const char* name_of(stage_kind kind) noexcept {
-  switch (kind) {
-    case stage_kind::read: return "read";
-    case stage_kind::unpack: return "unpack";
-    case stage_kind::work: return "work";
-    case stage_kind::copy: return "copy";
-    case stage_kind::step: break;
-  }
-  return "step";
-}
+const char* name_of(stage_kind kind) noexcept;
 
 /// The figures of one phase of a fused segment: "decode", "resize", "map".
 struct phase_figures {
@@ -65,10 +56,7 @@ struct stage_figures {
   std::vector<phase_figures> phases{};
 
   /// Returns the starved share of busy, starved and blocked time together.
-  double starved_share() const noexcept {
-    const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
-    return all > 0 ? static_cast<double>(starved_ns) / all : 0;
-  }
+  double starved_share() const noexcept;
   /// Returns the items that passed, in delivered samples. In a window this can differ from the samples delivered,
   /// because the queues between the stages grow and shrink.
   double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
@@ -106,35 +94,17 @@ struct flow_figures {
   std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
   std::vector<queue_figures> queues{};
 
-  const stage_figures* find(stage_kind kind) const noexcept {
-    for (const auto& s : stages)
-      if (s.kind == kind) return &s;
-    return nullptr;
-  }
+  const stage_figures* find(stage_kind kind) const noexcept;
   /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples came from the shard
   /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
-  std::optional<double> useful_share_of_other_readers() const noexcept {
-    const stage_figures* const read = find(stage_kind::read);
-    if (!read || read->concurrency < 2 || in_turn_ns == 0 || in_turn_samples < 16 || passed_on_samples < 16) return {};
-    const auto others = static_cast<double>(read->concurrency - 1);
-    const double ahead = static_cast<double>(passed_on_samples) / static_cast<double>(in_turn_samples) - 1;
-    if (ahead >= 0.5 * others) return {};
-    return ahead > 0 ? ahead / others : 0;
-  }
+  std::optional<double> useful_share_of_other_readers() const noexcept;
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
   /// Returns `ns` as a share of the whole time of all threads of stage `s`.
-  double share(const stage_figures& s, std::uint64_t ns) const noexcept {
-    const double all = static_cast<double>(s.concurrency) * static_cast<double>(wall_ns);
-    return all > 0 ? static_cast<double>(ns) / all : 0;
-  }
+  double share(const stage_figures& s, std::uint64_t ns) const noexcept;
   /// Returns the share of the trainer's time without data.
-  double data_wait_share() const noexcept {
-    if (device_gap_ns && wall_ns > 0) return static_cast<double>(*device_gap_ns) / static_cast<double>(wall_ns);
-    const stage_figures* const trainer = find(stage_kind::step);
-    return trainer ? trainer->starved_share() : 0;
-  }
+  double data_wait_share() const noexcept;
 };
 
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
@@ -187,3 +157,7 @@ Figures operator-(Figures now, const Figures& before) {
 }
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/values/impl/flow_figures.inl>
+#endif

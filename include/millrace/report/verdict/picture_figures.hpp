@@ -10,7 +10,6 @@
 
 #include <millrace/measure/values/event_counts.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,54 +35,24 @@ struct picture_figures {
   std::uint64_t bytes = 0, pixels = 0;             ///< size of the files and of their pictures, as stored
 
   /// Adds an event count if it is about JPEGs. Returns false for any other, which changes nothing.
-  bool add(const event_count& c) {
-    const event_name name = c.name();
-    if (const char* const why = libjpeg_reason(name)) {
-      by_libjpeg.push_back({why, c.times});
-      std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
-                       [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
-      return true;
-    }
-    std::uint64_t* const sum = sum_of(name);
-    if (sum) *sum += c.times;
-    return sum != nullptr;
-  }
+  bool add(const event_count& c);
 
   /// Returns the pictures that libjpeg decoded.
-  std::uint64_t libjpeg() const noexcept {
-    std::uint64_t sum = 0;
-    for (const reason& r : by_libjpeg) sum += r.pictures;
-    return sum;
-  }
+  std::uint64_t libjpeg() const noexcept;
   /// Returns the number of all pictures.
   std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
   /// Returns the share (0..1) of all pictures; 0 if there are none.
-  double share(std::uint64_t of_them) const noexcept {
-    return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
-  }
+  double share(std::uint64_t of_them) const noexcept;
   /// Returns the bytes per pixel of the files: they decide how much entropy decoding costs.
-  double bytes_per_pixel() const noexcept {
-    return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
-  }
+  double bytes_per_pixel() const noexcept;
 
  private:
   /// Returns the member that counts the event; null for others.
-  std::uint64_t* sum_of(event_name name) noexcept {
-    switch (name) {
-      case event_name::own_together: return &own_together;
-      case event_name::own_alone: return &own_alone;
-      case event_name::smaller: return &smaller;
-      case event_name::by_entries: return &by_entries;
-      case event_name::by_restarts: return &by_restarts;
-      case event_name::entries_refused: return &entries_refused;
-      case event_name::progressive: return &progressive;
-      case event_name::damaged: return &damaged;
-      case event_name::warnings: return &warnings;
-      case event_name::bytes: return &bytes;
-      case event_name::pixels: return &pixels;
-      default: return nullptr;
-    }
-  }
+  std::uint64_t* sum_of(event_name name) noexcept;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/verdict/impl/picture_figures.inl>
+#endif
