@@ -35,7 +35,8 @@ inline label_survey survey_labels(const std::string& pattern) {
             | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
             | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
   label_survey found;
-  for (auto& b : mr::session{std::move(flow), {.announce = false}})
+  // Each rank of a launcher counts all samples.
+  for (auto& b : mr::session{std::move(flow), {.announce = false, .world = mr::single_process}})
     for (const std::int32_t label : b.get<&labelled::label>()) {
       ++found.samples;
       found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);

@@ -4,6 +4,7 @@
 //   mr::world mine = mr::world_from_launcher();          // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
 //   mr::detail::processes_of_machine(mine);              // 2: they share its cores and its memory
+//   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // Only world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers
 // the innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
@@ -43,6 +44,12 @@ struct world {
   }
 };
 
+/// Rank 0 of 1: this process alone delivers all samples, even if a launcher started others.
+inline constexpr world single_process{};
+
+/// Throws the setup_error of a session without a world, which names the choices and the `cause`.
+[[noreturn]] void throw_world_unset(const std::string& cause);
+
 /// Returns the number at index `node` of a list such as "2(x3),1", in which Slurm counts the tasks of nodes; 0: none.
 std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
@@ -77,6 +84,19 @@ class launcher_reader {
                                 " says that this is one of several processes, and no variable has their number",
                             "Give .world by hand, from MPI_Comm_rank() and MPI_Comm_size()");
     return found.value_or(plain.value_or(world{}));
+  }
+
+  /// Returns single_process. Throws setup_error if there are more processes, or if read() throws.
+  world read_single() const {
+    std::string cause;
+    try {
+      const world mine = read();
+      if (mine.size == 1) return single_process;
+      cause = ": got " + mine.describe() + " from the environment, expected one process";
+    } catch (const setup_error& e) {
+      cause = ", and the environment does not say which rank this is: " + e.message();
+    }
+    throw_world_unset(cause);
   }
 
  private:
@@ -182,6 +202,10 @@ class launcher_reader {
 /// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
 /// Throws setup_error if the variables are incomplete, invalid or contradictory.
 world world_from_launcher();
+
+/// Returns the world of a session whose options have none: one process. Throws setup_error, which names the choices, if
+/// the environment has several processes or is contradictory.
+world world_by_default();
 
 /// Returns how many processes of the run are on this machine, by the world or else the environment; 1 by default.
 std::size_t processes_of_machine(const world& mine) noexcept;

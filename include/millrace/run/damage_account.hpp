@@ -1,6 +1,6 @@
 // Accounts for the damaged samples of a session that goes on: counts, limits, and what the user is told.
 //
-//   mr::detail::damage_account account(options.on_damage, options.world);   // opens the quarantine list
+//   mr::detail::damage_account account(options.on_damage, *options.world);   // opens the quarantine list
 //   account.add(lost.take_new(), counts);       // shards that were lost since the last batch
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
 //   account.replaced();  account.masked();      // rows so far

@@ -87,9 +87,9 @@ class engine final : public engine_base {
   const planned& planned_order() const noexcept { return *planned_; }
 
  private:
-  std::unique_ptr<planned> plan(const flow_facts& facts, const session_options& options) {
+  std::unique_ptr<planned> plan(const flow_facts& facts) {
     const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
-    return planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()});
+    return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
   /// Returns what the source reads now.
   std::string reads() const {
@@ -100,9 +100,9 @@ class engine final : public engine_base {
   [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
       : engine_base(options, facts.settings),
         source_(std::move(flow.source)),
-        planned_(plan(facts, options)),
+        planned_(plan(facts)),
         names_(names_for(facts)),
-        damaged_(damage_rule_for(facts, options)),
+        damaged_(damage_rule_for(facts, core_.options())),
         builder_(builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));

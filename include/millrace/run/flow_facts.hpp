@@ -43,7 +43,7 @@ struct flow_facts {
   std::optional<std::size_t> stride{};   ///< of mixed rows
 };
 
-/// The session's part of a plan.
+/// The session's part of a plan; its options are checked().
 struct planning_options {
   const session_options& session;
   std::size_t budget_bytes;

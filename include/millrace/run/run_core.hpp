@@ -60,6 +60,8 @@ class run_core {
   const concurrency& threads() const noexcept { return concurrency_; }
   /// Returns the cores that the run's threads keep to; empty: all.
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
+  /// Returns the options, with their world set.
+  const session_options& options() const noexcept { return options_; }
   /// Returns the bytes that the run may hold.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /// Returns the bound on samples that no worker has taken yet.

@@ -19,6 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+using detail::single_process;
 using detail::world;
 using detail::world_from_launcher;
 
@@ -60,7 +61,9 @@ struct session_options {
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr.
   std::function<void(const millrace::notice&)> notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
-  millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches
+  /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. Where a launcher started
+  /// several, an unset world is a setup_error: choose world_from_launcher(), or single_process for all samples here.
+  std::optional<millrace::world> world{};
   std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start
   /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
   /// The samples that the interrupted epoch did not deliver come in that one, so that none is repeated within an epoch.

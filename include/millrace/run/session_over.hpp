@@ -13,8 +13,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o`. Throws setup_error if it leaves nothing to do (0 epochs).
-const session_options& checked(const session_options& o);
+/// Returns `o` with its world set. Throws setup_error if it leaves nothing to do (0 epochs), or has no world where a
+/// launcher started several processes.
+session_options checked(session_options o);
 
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
 [[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch);

@@ -2,7 +2,8 @@
 //
 //   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: those near the device, or none
 //
-// The ranks of one machine divide it. Errors: none. Threads: pure functions that read the machine's state.
+// The ranks of one machine divide it. The options are checked(), which sets their world.
+// Errors: none. Threads: pure functions that read the machine's state.
 #pragma once
 
 #include <millrace/base/launcher.hpp>
@@ -16,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns how many cores workers may use: of these, or of any. The run's processes on this machine divide them.
 inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
-  const unsigned usable = share_of_machine(processes_of_machine(o.world)).cores;
+  const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
 }
 /// Returns a core for each worker and one for the trainer.
@@ -25,7 +26,7 @@ inline unsigned automatic_workers(const session_options& o, const std::vector<un
 }
 /// Returns a quarter of the memory that this process may use.
 inline std::size_t automatic_memory(const session_options& o) {
-  return share_of_machine(processes_of_machine(o.world)).memory_bytes / 4;
+  return share_of_machine(processes_of_machine(o.world.value())).memory_bytes / 4;
 }
 /// Returns the start line's words for the world; empty for a process alone.
 inline std::string world_text(const world& mine) {

@@ -80,6 +80,8 @@ MUTATIONS = (
     mutation("order: a rank may equal the world size", "order/world",
              "if (number(rank) >= number(world_size))", "if (number(rank) > number(world_size))",
              "order/world_test.cpp"),
+    mutation("order: rank 0 of several needs no world", "order/world", "if (mine.size == 1) return single_process;",
+             "if (mine.rank == 0) return single_process;", "order/world_test.cpp"),
     mutation("file: the rest of a short read comes from its begin", "io/file/byte_source",
              "source.read_at(offset_bytes + filled, buffer.subspan(filled))",
              "source.read_at(offset_bytes, buffer.subspan(filled))", "io/file/byte_source_test.cpp"),

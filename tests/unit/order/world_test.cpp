@@ -12,12 +12,15 @@ namespace {
 
 using environment = std::map<std::string, std::string>;
 
-mr::detail::world read(const environment& variables) {
-  const auto look = [&](const char* name) -> const char* {
+auto lookup_in(const environment& variables) {
+  return [&variables](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   };
-  return mr::detail::launcher_reader(look).read();
+}
+
+mr::detail::world read(const environment& variables) {
+  return mr::detail::launcher_reader(lookup_in(variables)).read();
 }
 
 std::string message_of(const environment& variables) {
@@ -26,6 +29,17 @@ std::string message_of(const environment& variables) {
     return "no error, " + r.describe();
   } catch (const mr::setup_error& e) {
     return e.message();
+  }
+}
+
+/// Returns the error of a session without a world; "one process" if there is none.
+std::string error_by_default(const environment& variables) {
+  try {
+    const bool is_single = mr::detail::launcher_reader(lookup_in(variables)).read_single() ==
+                           mr::detail::single_process;
+    return is_single ? "one process" : "another world";
+  } catch (const mr::setup_error& e) {
+    return e.message() + ". " + e.hint();
   }
 }
 
@@ -164,6 +178,40 @@ TEST_CASE("what contradicts itself is refused by name") {
         "LOCAL_RANK=2 is not below WORLD_SIZE=2");
 }
 
+const std::string choices =
+    ". Set .world = mr::world_from_launcher() to share the samples among the ranks, or .world = mr::single_process to "
+    "deliver all of them in this process, for example in a validation on one rank";
+
+TEST_CASE("a session without a world is one process, or an error that names both choices") {
+  for (const mr::detail::launcher& l : mr::detail::launchers) {
+    CAPTURE(l.name);
+    const auto of = [&](const char* rank, const char* size) {
+      return error_by_default({{l.rank, rank}, {l.world_size, size}, {l.local_rank, rank}, {"SLURM_STEP_ID", "0"}});
+    };
+    const std::string name = l.name;
+    CHECK(of("1", "2") == "session_options::world is not set: got rank 1 of 2 (" + name +
+                              ", local rank 1) from the environment, expected one process" + choices);
+    CHECK(of("0", "2") == "session_options::world is not set: got rank 0 of 2 (" + name +
+                              ", local rank 0) from the environment, expected one process" + choices);
+    CHECK(of("0", "1") == "one process");
+  }
+  CHECK(error_by_default({}) == "one process");
+  CHECK(error_by_default(slurm_job) == "one process");   // a batch script
+  CHECK(error_by_default({{"PMIX_RANK", "0"}}) == "one process");
+  CHECK(error_by_default(torchrun + slurm_step).starts_with(
+      "session_options::world is not set: got rank 5 of 8 (torchrun, local rank 1) from the environment"));
+}
+
+TEST_CASE("a session without a world is refused if the environment does not say which rank this is") {
+  const std::string start =
+      "session_options::world is not set, and the environment does not say which rank this is: ";
+  for (const environment& wrong :
+       {environment{{"RANK", "1"}}, environment{{"PMI_RANK", "0"}, {"PMI_SIZE", "one"}},
+        environment{{"RANK", "1"}, {"WORLD_SIZE", "1"}}, environment{{"PALS_RANKID", "1"}},
+        environment{{"PMIX_RANK", "1"}}, open_mpi + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}})
+    CHECK(error_by_default(wrong) == start + message_of(wrong) + choices);
+}
+
 TEST_CASE("the call reads this process's own environment") {
   for (const mr::detail::launcher& l : mr::detail::launchers) {
     unsetenv(l.rank);
@@ -172,6 +220,8 @@ TEST_CASE("the call reads this process's own environment") {
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
   CHECK(mr::detail::world_from_launcher() == mr::detail::world{.rank = 1, .size = 3});
+  CHECK_THROWS_WITH_AS(mr::detail::world_by_default(), doctest::Contains("got rank 1 of 3 (Open MPI, local rank 0)"),
+                       mr::setup_error);
   CHECK(mr::detail::processes_of_machine({}) == 1);
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "3", 1);
   CHECK(mr::detail::processes_of_machine({}) == 3);
@@ -182,4 +232,5 @@ TEST_CASE("the call reads this process's own environment") {
   unsetenv("OMPI_COMM_WORLD_RANK");
   unsetenv("OMPI_COMM_WORLD_SIZE");
   CHECK(mr::detail::world_from_launcher() == mr::detail::world{});
+  CHECK(mr::detail::world_by_default() == mr::detail::single_process);
 }

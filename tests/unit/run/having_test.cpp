@@ -106,7 +106,8 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
   };
   std::vector<std::int32_t> all;
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    const auto own = numbers_of(flow("jpg"), {.threads = 1, .announce = false, .world = {.rank = rank, .size = 4}});
+    const auto own = numbers_of(flow("jpg"), {.threads = 1, .announce = false,
+                                              .world = mr::world{.rank = rank, .size = 4}});
     all.insert(all.end(), own.begin(), own.end());
   }
   CHECK(sorted(all) == those([](int i) { return has(i, "jpg"); }));
@@ -179,12 +180,13 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
   for (const int threads : {0, 2}) {
     const std::string share = error_of(mr::shards(names, {.having = "gif"}),
                                        {.epoch_batches = 4, .threads = threads, .announce = false,
-                                        .world = {.rank = 1, .size = 4}});
+                                        .world = mr::world{.rank = 1, .size = 4}});
     // Without a shuffle each pass reads the same samples, so that further passes bring no others.
     CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
     CHECK(share.find("; .having leaves out samples without 'gif'") != std::string::npos);
     CHECK(share.find("With indexed_shards(), each rank gets its share") != std::string::npos);
   }
   CHECK(numbers_of(mr::shards(names, {.having = "gif"}),
-                   {.epoch_batches = 1, .threads = 1, .announce = false, .world = {.rank = 0, .size = 4}}).size() == 5);
+                   {.epoch_batches = 1, .threads = 1, .announce = false,
+                    .world = mr::world{.rank = 0, .size = 4}}).size() == 5);
 }

@@ -40,7 +40,7 @@ std::pair<ids, std::string> run(kind k, const std::string& tars, const std::stri
   auto options = quiet(1, 2);
   options.resume = resume;
   if (k == kind::of_two_ranks) {
-    options.world.size = 2;
+    options.world = {.rank = 0, .size = 2};
     options.epoch_batches = 10;
   }
   std::pair<ids, std::string> all;

@@ -96,7 +96,7 @@ struct piece {
 template <class Flow>
 void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most, piece& all, mr::position& behind) {
   mr::session session{std::move(flow), options};
-  const mr::world mine = options.world;
+  const mr::world mine = options.world.value();
   for (std::size_t b = 0; b < most; ++b) {
     const auto batch = session.next();
     REQUIRE(batch);

@@ -141,15 +141,15 @@ TEST_CASE("what does not go together is refused at the start") {
   const auto plain = [&] {
     return mr::shards(shards) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   };
-  CHECK_THROWS_WITH_AS(start(plain(), {.world = {.rank = 0, .size = 2}}), doctest::Contains("indexed_shards()"),
-                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(start(plain(), {.world = mr::world{.rank = 0, .size = 2}}),
+                       doctest::Contains("indexed_shards()"), mr::setup_error);
   const auto filtered = mr::indexed_shards(shards) | mr::filter([](const mr::record&) { return true; }) |
                         mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("Choose samples by .having, .where or .only"),
                        mr::setup_error);
-  CHECK_NOTHROW(start(flow(shards, {}), {.world = {.rank = 0, .size = 5}}));   // ranks share lanes
-  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.world = {.rank = 2, .size = 2}}),
+  CHECK_NOTHROW(start(flow(shards, {}), {.world = mr::world{.rank = 0, .size = 5}}));   // ranks share lanes
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.world = mr::world{.rank = 2, .size = 2}}),
                        doctest::Contains("there is no rank 2 of 2"), mr::setup_error);
   const std::string end = run(shards, {.epochs = 1}).positions.back();
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.epochs = 1, .resume = end}), doctest::Contains("the run is over"),

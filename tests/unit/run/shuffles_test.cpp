@@ -52,9 +52,9 @@ struct folder_of_numbers {
 template <class MakeFlow>
 std::pair<order, order> epochs(const MakeFlow& flow, mr::session_options options, std::size_t samples) {
   std::pair<order, order> all{order(samples), order(samples)};
-  const std::size_t ranks = options.world.size;
+  const std::size_t ranks = options.world.value().size;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    options.world.rank = rank;
+    options.world->rank = rank;
     std::size_t at[2] = {};
     mr::session run{flow(), options};
     for (auto& b : run) {
@@ -69,7 +69,7 @@ std::pair<order, order> epochs(const MakeFlow& flow, mr::session_options options
 mr::session_options two_epochs(std::uint64_t epoch_batches = 0, std::size_t ranks = 1) {
   mr::session_options o = quiet(0, 2);
   o.epoch_batches = epoch_batches;
-  o.world.size = ranks;
+  o.world = {.rank = 0, .size = ranks};
   return o;
 }
 

@@ -40,10 +40,18 @@ MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t nod
   return 0;
 }
 
-MILLRACE_INLINE world world_from_launcher() {
-  const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
-  return launcher_reader(look).read();
+MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
+  throw setup_error("session_options::world is not set" + cause,
+                    "Set .world = mr::world_from_launcher() to share the samples among the ranks, or "
+                    ".world = mr::single_process to deliver all of them in this process, for example in a validation "
+                    "on one rank");
 }
+
+inline constexpr auto look_up = [](const char* variable) -> const char* { return std::getenv(variable); };
+
+MILLRACE_INLINE world world_from_launcher() { return launcher_reader(look_up).read(); }
+
+MILLRACE_INLINE world world_by_default() { return launcher_reader(look_up).read_single(); }
 
 MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
   std::size_t count = mine.local_size;

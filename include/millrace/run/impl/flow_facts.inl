@@ -39,14 +39,15 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
                       "Leave out on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // of donors: every usual number of ranks divides it
   const std::size_t lanes = o.lanes > 0 ? o.lanes : usual_lanes;
+  const std::size_t ranks = o.world.value().size;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
   if (f.has_index) {
-    if (rule.policy == damage::replace && lanes % o.world.size != 0)
-      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(o.world.size) +
+    if (rule.policy == damage::replace && lanes % ranks != 0)
+      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(ranks) +
                             " ranks do not divide the " + std::to_string(lanes) + " lanes",
                         "Set session_options::lanes to a multiple of the ranks, or use mask");
-    rule.donor_step = std::max<std::size_t>(1, lanes / o.world.size);
-  } else if (o.world.size > 1) {
+    rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
+  } else if (ranks > 1) {
     throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
                       "Use indexed_shards() of millrace/shards.hpp, or one rank");
   }
@@ -68,7 +69,7 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
           .rows = f.rows,
           .drop_last = f.drop_last,
           .allow_empty = f.allow_empty || f.pad_last,
-          .world = o.session.world,
+          .world = o.session.world.value(),
           .lanes = o.session.lanes,
           .grown = o.session.grown,
           .resume = o.session.resume,
@@ -103,7 +104,7 @@ MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts&
                                                             .packs = f.packs,
                                                             .stride = f.stride,
                                                             .buckets = f.buckets,
-                                                            .world = o.session.world,
+                                                            .world = o.session.world.value(),
                                                             .max_lanes = source.max_lanes});
 }
 

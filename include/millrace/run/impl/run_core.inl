@@ -28,7 +28,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : automatic_memory(options_)),
       read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
-      damaged_(options_.on_damage, options_.world),
+      damaged_(options_.on_damage, *options_.world),
       lost_(options_.on_damage.shards_at_most),
       arena_(workers_ > 0 ? new_arena_executor({.workers = concurrency_.max_workers(),
                                                 .cores = cores_,
@@ -142,13 +142,13 @@ MILLRACE_INLINE void run_core::allocate() {
   concurrency_.start(m.max_reads());
   output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
                      .keys = settings_.keys});
-  description_ = "millrace: " + world_text(options_.world) + output_->backend().name() + ", " +
+  description_ = "millrace: " + world_text(*options_.world) + output_->backend().name() + ", " +
                  std::to_string(workers_) + " workers, " +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
                  (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
   start_notices_ = parts_.order->notices();
-  if (std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, options_.world); !damage.empty())
+  if (std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, *options_.world); !damage.empty())
     start_notices_.push_back(
         {.kind = notice_kind::setting, .severity = notice_severity::warning, .text = std::move(damage)});
   for (const notice& n : start_notices_) description_ += "\nmillrace: " + n.text;

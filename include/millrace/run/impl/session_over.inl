@@ -8,9 +8,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE const session_options& checked(const session_options& o) {
+MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
     throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
+  if (!o.world) o.world = world_by_default();
   return o;
 }
 

@@ -73,7 +73,7 @@ trace run_rows(Flow flow, const mr::session_options& options) {
 const mr::mix_rows_options both{.mixup_alpha = 0.8, .cutmix_alpha = 1};
 
 /// Mixes the rows of one rank of `ranks`.
-trace slowly_mixed(trace t, std::size_t size, std::size_t stride, mr::world mine = {}) {
+trace slowly_mixed(trace t, std::size_t size, std::size_t stride, mr::world mine = mr::single_process) {
   std::uint64_t in_epoch = 0;
   for (std::size_t b = 0; b < t.batches.size(); ++b, ++in_epoch) {
     if (b > 0 && t.epochs[b] != t.epochs[b - 1]) in_epoch = 0;
@@ -184,7 +184,7 @@ TEST_CASE("where epochs have a fixed number of batches, on several ranks too") {
   for (std::size_t rank = 0; rank < 2; ++rank) {
     options.world = {.rank = rank, .size = 2};
     options.resume.clear();
-    const trace expected = slowly_mixed(run_rows(make(), options), 4, 1, options.world);
+    const trace expected = slowly_mixed(run_rows(make(), options), 4, 1, *options.world);
     CHECK(mr::parse_position(expected.positions[0]).stride == 2);
     const auto mixed = [&] { return make() | mr::mix_rows<&example::pixels, &example::label>(both); };
     check_same(run_rows(mixed(), options), expected);

@@ -59,7 +59,7 @@ replay_trace run_flow(Flow flow, const millrace::session_options& options,
     t.positions.push_back(millrace::to_text(b.position()));
     t.steps.push_back(b.step());
     t.epochs.push_back(b.epoch());
-    CHECK(b.global_size() == b.size() * options.world.size);
+    CHECK(b.global_size() == b.size() * options.world.value_or(millrace::single_process).size);
     if (t.batches.size() == max_batches) break;
   }
   return t;

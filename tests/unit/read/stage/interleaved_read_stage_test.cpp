@@ -154,7 +154,7 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
       mr::session session{flow(uneven_shards, world_size), options};
       CHECK(session.description().find("8 lanes; the passes of the ranks drift apart, because") !=
             std::string::npos);
-      const auto mine = reference_passes(uneven_shards, options.world, 8, 60, 200);
+      const auto mine = reference_passes(uneven_shards, *options.world, 8, 60, 200);
       std::size_t in_pass = 0;
       for (auto& b : session)
         for (const std::int64_t number : b.get<&numbered_row::number>().host()) {
@@ -297,7 +297,7 @@ TEST_CASE("an expanding flow: each rank has rows of its own, and its resume poin
     check_chain(expanding, options, check_every_cut(expanding, options));
   }
   options.resume = run_flow(expanding(), options, 3).positions.back();
-  options.world.rank = 1;
+  options.world->rank = 1;
   CHECK_THROWS_WITH_AS(run_flow(expanding(), options), doctest::Contains("was rank 2 of 3 and is rank 1 of 3"),
                        mr::setup_error);
   options.world = {.rank = 2, .size = 4};
