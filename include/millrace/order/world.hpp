@@ -6,8 +6,8 @@
 //   mr::detail::processes_of_machine(mine);              // 2: they share its cores and its memory
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
-// Only world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers
-// the innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
+// world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers the
+// innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
 // comes next, then Flux, HPE PALS, jsrun and Slurm, because their jobs may have started MPI. Any other disagreement is
 // an error, never a guess. A rank without a world size is an error, too: PMIx and ALPS do not write the size.
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the whole job

@@ -43,7 +43,7 @@ class session {
   /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
   explicit session(Flow flow, session_options options = {})
-      : options_(options), engine_(new detail::engine<Flow>(std::move(flow), options)) {}
+      : engine_(new detail::engine<Flow>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
   template <std::same_as<Flow> SameFlow>
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
@@ -139,7 +139,6 @@ class session {
   }
   detail::engine<Flow>& engine() const { return static_cast<detail::engine<Flow>&>(running()); }
 
-  session_options options_;
   std::unique_ptr<detail::engine_base, detail::engine_base::deleter> engine_;   // an engine<Flow>
 };
 
