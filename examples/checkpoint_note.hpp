@@ -1,6 +1,6 @@
 // What a checkpoint says beside its weights: the best accuracy so far, and where the data stand.
 //
-//   model.save("last.bin", checkpoint_note{best, mr::to_text(b.position())}.text());
+//   model.save("last.bin", checkpoint_note{best, b.resume_text()}.text());
 //   const auto from = checkpoint_note::parse(model.load("last.bin"));      // .position goes to session_options::resume
 #pragma once
 

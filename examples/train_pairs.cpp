@@ -115,7 +115,7 @@ void train(command_line& args) {
 
       model.update(4e-3);
       metrics.maybe_log({.step = model.updates(), .epoch = epoch}, out);
-      position = mr::to_text(b.position());
+      position = b.resume_text();
       const bool ends_epoch = b.position().epoch > epoch;   // then the checkpoint is written behind the validation
       if (!ends_epoch && model.updates() % s.save_every == 0)
         model.save(last, checkpoint_note{best_accuracy, position}.text());

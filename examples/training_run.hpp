@@ -72,7 +72,7 @@ class training_run {
   bool updated(const auto& b, std::uint64_t wait_ns) {
     metrics_.spent_ns("data_wait", wait_ns - std::exchange(waited_ns_, wait_ns));
     metrics_.maybe_log({.step = net_.updates(), .epoch = epoch_}, out_);
-    position_ = millrace::to_text(b.position());
+    position_ = b.resume_text();
     stopped_ = asked_to_end != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // one that is through is validated
     return !stopped_;
   }

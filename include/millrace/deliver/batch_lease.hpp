@@ -14,6 +14,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -49,8 +50,10 @@ class batch_lease {
   std::uint64_t epoch() const { return held("epoch()").meta_.epoch; }
   /// Returns the number of batches before this one in the run, including those before a resume.
   std::uint64_t step() const { return held("step()").origin_.first_step + meta_.batch; }
-  /// Returns the resume point after this batch. Its to_text() is the value for session_options::resume.
+  /// Returns the resume point after this batch.
   const millrace::position& position() const { return held("position()").origin_.next; }
+  /// Returns the resume point after this batch as text, for session_options::resume.
+  std::string resume_text() const { return to_text(held("resume_text()").origin_.next); }
   /// Returns the stream that was given to to_device.
   stream_view stream() const { return held("stream()").streams_[0]; }
   /// Returns the GPU of the batch, as cudaSetDevice numbers it; -1 on the host.

@@ -64,7 +64,7 @@ struct session_options {
   /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. Where a launcher started
   /// several, an unset world is a setup_error: choose world_from_launcher(), or single_process for all samples here.
   std::optional<millrace::world> world{};
-  std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start
+  std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
   /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
   /// The samples that the interrupted epoch did not deliver come in that one, so that none is repeated within an epoch.
   bool grown = false;

@@ -4,7 +4,7 @@
 //   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //   mr::session run{std::move(flow), {.epochs = 90, .world = mr::world_from_launcher(), .resume = text}};
-//   for (auto& b : run) { step(b);  if (save_now) write(mr::to_text(b.position())); }
+//   for (auto& b : run) { step(b);  if (save_now) write(b.resume_text()); }
 //
 // Each shard has an index. The first start builds it from the shard's headers and saves it in a file
 // (io/index/format/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does

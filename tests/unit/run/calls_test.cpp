@@ -235,6 +235,7 @@ TEST_CASE("every member of a batch that was moved from or released says so") {
     check("epoch()", [&] { static_cast<void>(empty->epoch()); });
     check("step()", [&] { static_cast<void>(empty->step()); });
     check("position()", [&] { static_cast<void>(empty->position()); });
+    check("resume_text()", [&] { static_cast<void>(empty->resume_text()); });
     check("stream()", [&] { static_cast<void>(empty->stream()); });
     check("slot()", [&] { static_cast<void>(empty->slot()); });
     check("global_size()", [&] { static_cast<void>(empty->global_size()); });
@@ -289,7 +290,9 @@ TEST_CASE("an epoch that has passed is refused, and one that was left early is c
     CHECK(refused(run, 0));
     CHECK(loop(run, 1).size() == 9);
     auto options = quiet(1, 3);
-    options.resume = mr::to_text(run.next().position());
+    const auto last = run.next();
+    options.resume = last.resume_text();
+    CHECK(options.resume == mr::to_text(last.position()));
     run_of_rows resumed{flow(), options};
     CHECK(loop(resumed, 0).empty());   // before the resume point
     CHECK(loop(resumed, 2).size() == 9);

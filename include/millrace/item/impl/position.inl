@@ -56,7 +56,7 @@ MILLRACE_INLINE void position_reader::take_checksum() {
 MILLRACE_INLINE void position_reader::fail(const std::string& why) const {
     throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) +
                          " bytes",
-                     "Give the text that batch::position() gave, whole and unchanged");
+                     "Give the text that batch::resume_text() gave, whole and unchanged");
   }
 
 }  // namespace detail

@@ -187,7 +187,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   if (from->next_position % now.global_batch != 0 || from->next_position >= plan_.positions() ||
       from->next_position > std::uint64_t{1} << 62)
     throw data_error("the resume point stands within a batch, or behind the epoch's last",
-                     "Give the text that batch::position() gave");
+                     "Give the text that batch::resume_text() gave");
   return *from;
 }
 

@@ -197,7 +197,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   const replay_point& r = from.replay;
   if (r.shard >= o.order.shards || r.first > r.ordinal || from.step == 0)
     throw data_error("the resume point names a place that the source does not have",
-                     "Give the text that batch::position() gave");
+                     "Give the text that batch::resume_text() gave");
   const bool fits = from_ == replay_start::sample ||
                     (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
   if (!fits)
