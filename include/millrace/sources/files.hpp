@@ -27,13 +27,14 @@
 #include <millrace/flow/flow.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/file_data.hpp>
+#include <millrace/sources/list/shard_list.hpp>
 
-#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -66,24 +67,6 @@ named_files find_files(std::string_view pattern, const files_options& o);
 /// Returns the files of a list.
 named_files find_files(std::vector<std::string> names, const files_options& o);
 
-/// A range of names: text, or anything that a std::string can be made from, such as std::filesystem::path.
-template <class R>
-concept list_of_names = !std::is_convertible_v<const R&, std::string_view> && requires(const R& r) {
-  std::string(*std::begin(r));
-  std::end(r);
-};
-
-template <class Names>
-named_files files_of(const Names& names, const files_options& o) {
-  if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
-    return find_files(std::string_view(names), o);
-  } else {
-    std::vector<std::string> list;
-    for (const auto& name : names) list.emplace_back(name);
-    return find_files(std::move(list), o);
-  }
-}
-
 /// Returns the sorted first folders of the keys.
 std::vector<std::string> classes_of(const named_files& files);
 
@@ -109,11 +92,11 @@ class files_source {
 
 /// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of names.
 /// Throws setup_error if there is no file or one cannot be read, io_error if a folder cannot be read.
-template <class Names>
-  requires(std::is_convertible_v<const Names&, std::string_view> || detail::list_of_names<Names>)
+template <detail::file_names Names = std::vector<std::string>>
 auto files(const Names& names, const files_options& options = {}) {
   using source = detail::files_source;
-  return detail::flow<record, source>{{}, source(detail::files_of(names, options), options), options.seed};
+  auto found = detail::find_files(detail::names_of(names), options);
+  return detail::flow<record, source>{{}, source(std::move(found), options), options.seed};
 }
 
 /// Exists for its message: the compiler shows it for a second argument that is not options.
@@ -124,11 +107,10 @@ __attribute__((unavailable("millrace: the second argument of files() is its opti
 detail::broken_flow files(const Names&, const Other&);
 
 /// Returns the names of the classes of files(names, {.folders_are_classes = true}), in the order of their numbers.
-template <class Names>
-  requires(std::is_convertible_v<const Names&, std::string_view> || detail::list_of_names<Names>)
+template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> folder_classes(const Names& names, const files_options& options = {}) {
   if (!options.classes.empty()) return options.classes;
-  return detail::classes_of(detail::files_of(names, options));
+  return detail::classes_of(detail::find_files(detail::names_of(names), options));
 }
 
 }}  // namespace millrace

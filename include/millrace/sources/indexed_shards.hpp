@@ -92,7 +92,7 @@ class indexed_shards_source {
 
 /// Returns a flow of records in an exact order. `names` is a pattern or a list, as for list_shards(). Throws
 /// setup_error if a shard is missing or compressed, data_error if one is damaged.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 auto indexed_shards(const Names& names, const indexed_shards_options& options = {}) {
   using source = detail::indexed_shards_source;
   detail::folder_rule rule = detail::shards_of_a_folder;

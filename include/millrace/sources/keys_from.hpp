@@ -48,9 +48,9 @@ key_list read_keys(const std::vector<std::string>& files, const storage& at = {}
 
 /// Returns the keys that files list. `names` is one pattern or a list of paths. Throws setup_error if a file is
 /// missing, data_error if a line has no key.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 key_list keys_from(const Names& names, const keys_from_options& options = {}) {
-  const bool is_pattern = std::is_convertible_v<const Names&, std::string_view>;
+  const bool is_pattern = detail::file_name<Names>;
   const detail::shard_listing_options listing{.rule = detail::key_lists(options.allow_missing && is_pattern),
                                               .at = options.storage};
   return detail::read_keys(detail::list_files(names, listing), options.storage);

@@ -67,12 +67,12 @@ class lines_source {
 
 /// Returns the files that lines() reads, in their order. `names` is one pattern or a list. Throws setup_error if a file
 /// is missing.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_texts(const Names& names) {
   return detail::list_files(names, {.rule = detail::texts_of_a_folder, .at = {}});
 }
 /// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 auto lines(const Names& names, const lines_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::texts_of_a_folder, .at = options.storage};
   return detail::flow<line, detail::lines_source>{

@@ -2,7 +2,7 @@
 //
 //   auto train = mr::shards("train-{000..146}.tar", {.seed = 7});          // braces, "a.tar::b.tar", globs, folders
 //   auto val = mr::shards("val/", {.fields = {"jpg;png", "cls"}});         // other fields are not read into memory
-//   auto odd = mr::shards(std::vector<std::string>{"odd{name}.tar"});      // a list is taken literally
+//   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names: each is taken literally
 //
 // Makes records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz, zst,
 // bz2, xz and lz4, recognized by content. The call checks at once that all shards exist.
@@ -85,7 +85,7 @@ class shards_source {
 
 /// Returns a flow of records. `names` is a pattern or a list, as for list_shards(). Throws setup_error if a shard is
 /// missing.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
   const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};

@@ -100,7 +100,7 @@ inline constexpr folder_rule tokens_of_a_folder{
 
 /// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it takes names that end
 /// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};
   return detail::flow<packed, detail::token_files_source>{

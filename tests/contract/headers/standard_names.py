@@ -64,8 +64,8 @@ system_error: errc generic_category system_error
 thread: this_thread::sleep_for this_thread::yield thread
 tuple: apply get tie tuple tuple_cat tuple_element_t tuple_size_v
 type_traits: conditional_t decay_t has_unique_object_representations_v integral_constant is_arithmetic_v is_base_of_v
-type_traits: is_array_v is_const_v is_convertible_v is_enum_v is_floating_point_v is_function_v is_integral_v
-type_traits: is_invocable_r_v
+type_traits: is_array_v is_const_v is_constructible_v is_convertible_v is_enum_v is_floating_point_v is_function_v
+type_traits: is_integral_v is_invocable_r_v
 type_traits: is_lvalue_reference_v is_move_constructible_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v
 type_traits: is_void_v remove_const_t remove_cvref_t remove_reference_t type_identity
 unordered_map: unordered_map erase_if begin end size

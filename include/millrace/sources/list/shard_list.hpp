@@ -3,7 +3,7 @@
 //   mr::list_shards("train-{000..146}.tar");                                     // braces
 //   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
 //   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
-//   mr::list_shards(std::vector<std::string>{"odd#name?.tar", "x{1}.tar"});      // a list is taken literally
+//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // a list is taken literally: braces, or any range of names
 //
 // A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
 // the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are left out. The name of
@@ -17,7 +17,7 @@
 #include <millrace/io/file/storage.hpp>
 #include <millrace/sources/list/folder_rule.hpp>
 
-#include <span>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -54,28 +54,6 @@ std::uint64_t size_of_file(const std::string& path) noexcept;
 /// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
 std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
-}  // namespace detail
-
-/// Returns the paths of a list of names, taken literally. Throws setup_error if the list is empty or a shard cannot be
-/// read.
-std::vector<std::string> list_shards(const std::vector<std::string>& names,
-                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
-
-/// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
-/// folder cannot be read.
-std::vector<std::string> list_shards(std::string_view pattern,
-                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
-/// Returns the shards that a pattern names.
-inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
-/// Returns the shards that a pattern names.
-std::vector<std::string> list_shards(const std::string& pattern);
-
-/// Returns the paths of any other list of names, taken literally.
-std::vector<std::string> list_shards(std::span<const std::string> names,
-                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
-
-namespace detail {
-
 /// Where files are listed, and which ones of a folder count.
 struct shard_listing_options {
   folder_rule rule = shards_of_a_folder;
@@ -87,19 +65,47 @@ struct shard_listing_options {
 /// without files. Does not ask whether names without a glob exist.
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
-/// Returns the files of a pattern or a list.
-template <class Names>
-std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
-  if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
-    if (!o.at.is_local()) return list_stored(std::string_view(names), o);
-    return list_shards(std::string_view(names), o.rule);
+/// Returns the files of a pattern.
+std::vector<std::string> listed(std::string_view pattern, const shard_listing_options& o);
+/// Returns the files of a list of names, taken literally.
+std::vector<std::string> listed(const std::vector<std::string>& names, const shard_listing_options& o);
+
+/// Anything that a std::string can be made from, such as a literal or a std::filesystem::path.
+template <class T>
+concept file_name = std::is_constructible_v<std::string, const T&>;
+/// The names that a source takes: a pattern, or a range of names.
+template <class T>
+concept file_names = file_name<T> || requires(const T& names) {
+  requires file_name<decltype(*std::begin(names))>;
+  std::end(names);
+};
+
+/// Returns a pattern as a std::string, a range of names as a std::vector<std::string>.
+template <file_names Names>
+auto names_of(const Names& names) {
+  if constexpr (file_name<Names>) {
+    return std::string(names);
   } else {
-    if (!o.at.is_local()) return {names.begin(), names.end()};
-    return list_shards(names, o.rule);
+    std::vector<std::string> list;
+    for (const auto& name : names) list.emplace_back(name);
+    return list;
   }
 }
 
+/// Returns the files of a pattern or a list.
+template <file_names Names>
+std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
+  return listed(names_of(names), o);
+}
+
 }  // namespace detail
+
+/// Returns the shards of a pattern, or of a list of names, taken literally. Throws setup_error if there are none or one
+/// cannot be read, io_error if a folder cannot be read.
+template <detail::file_names Names = std::vector<std::string>>
+std::vector<std::string> list_shards(const Names& names) {
+  return detail::list_files(names, {});
+}
 
 }}  // namespace millrace
 

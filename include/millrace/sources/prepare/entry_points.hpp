@@ -73,7 +73,7 @@ entry_points add_entry_points(const std::vector<std::string>& shards, const entr
 
 /// Makes the entry points that are missing in the indexes of shards, and the indexes too. `names` is a pattern or a
 /// list, as for list_shards(). `make(field, payload)` returns the entry points of a payload, or nothing.
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 entry_points make_entry_points(
     const Names& names,
     const std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>& make,

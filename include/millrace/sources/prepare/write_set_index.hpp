@@ -46,7 +46,7 @@ set_index_totals write_set_index_of(const std::vector<std::string>& shards, cons
 }  // namespace detail
 
 /// Writes the set index of the shards to a local file. `names` is a pattern or a list, as for list_shards().
-template <class Names>
+template <detail::file_names Names = std::vector<std::string>>
 set_index_totals write_set_index(const Names& names, const std::string& path,
                                  const write_set_index_options& options = {}) {
   return detail::write_set_index_of(detail::list_files(names, {.at = options.storage}), path, options);

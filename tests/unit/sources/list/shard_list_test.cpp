@@ -6,8 +6,10 @@
 
 #include <array>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -43,6 +45,7 @@ TEST_CASE("patterns are split at ::, then braces, globs and folders are expanded
         names{p + "a-02.tar", p + "a-00.tar", p + "b.tar.gz"});
   CHECK(mr::list_shards(p + "a-*.tar") == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
   CHECK(mr::list_shards(p + "{b,a}*") == names{p + "b.tar.gz", p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
+  CHECK(mr::list_shards(std::filesystem::path(p + "a-*.tar")).size() == 3);
   CHECK(mr::list_shards(p + "a-0[12].tar") == names{p + "a-01.tar", p + "a-02.tar"});
   CHECK(mr::list_shards(p + "a-0?.tar").size() == 3);
   CHECK(mr::list_shards(f.path()) == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar", p + "b.tar.gz"});
@@ -63,6 +66,9 @@ TEST_CASE("a list of names is taken literally, with any characters") {
   CHECK(mr::list_shards({odd[0], odd[2]}) == names{odd[0], odd[2]});
   CHECK(mr::list_shards(std::array{odd[2], odd[0]}) == names{odd[2], odd[0]});
   CHECK(mr::list_shards(std::span<const std::string>(odd)) == odd);
+  CHECK(mr::list_shards(std::vector<std::string_view>{odd[1]}) == names{odd[1]});
+  CHECK(mr::list_shards(std::vector<std::filesystem::path>{odd[2], odd[3]}) == names{odd[2], odd[3]});
+  CHECK(mr::list_shards(std::set<std::string>{odd[0]}) == names{odd[0]});
   CHECK(mr::list_shards(f / "a#b.tar") == names{f / "a#b.tar"});
   CHECK(mr::list_shards(f / "a?b.tar") == names{f / "a?b.tar"});   // a file of that name goes before the glob
   CHECK(mr::list_shards(f / "[1].tar") == names{f / "[1].tar"});

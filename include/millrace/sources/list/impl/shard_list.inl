@@ -197,19 +197,19 @@ MILLRACE_INLINE std::int64_t time_of_file_ns(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
 }
 
-}  // namespace detail
-
-MILLRACE_INLINE std::vector<std::string> list_shards(const std::vector<std::string>& names,
-                                                     const detail::folder_rule& rule) {
+MILLRACE_INLINE std::vector<std::string> listed(const std::vector<std::string>& names, const shard_listing_options& o) {
+  if (!o.at.is_local()) return names;
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
   paths.reserve(names.size());
-  for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
-  detail::check_readable(paths, rule.unreadable_at_most);
+  for (const auto& name : names) paths.emplace_back(exists(name) ? name : local_path(name));
+  check_readable(paths, o.rule.unreadable_at_most);
   return paths;
 }
 
-MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, const detail::folder_rule& rule) {
+MILLRACE_INLINE std::vector<std::string> listed(std::string_view pattern, const shard_listing_options& o) {
+  if (!o.at.is_local()) return list_stored(pattern, o);
+  const folder_rule& rule = o.rule;
   std::vector<std::string> paths;
   const auto append = [&paths](std::vector<std::string> more) {
     for (auto& path : more) paths.push_back(std::move(path));
@@ -220,35 +220,24 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, c
     if (part.empty())
       throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
                         "Name at least one shard before and after each ::");
-    (void)detail::local_path(part);   // checked before the expansion, because a command may hold braces
-    for (const auto& expanded : detail::expand_braces(part)) {
-      const std::string path(detail::local_path(expanded));
-      const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
-      if (rule.leaves_out_missing && !is_glob && !detail::exists(path)) continue;
-      std::vector<std::string> matches = is_glob ? detail::glob_matches(path, rule) : std::vector<std::string>{path};
+    (void)local_path(part);   // checked before the expansion, because a command may hold braces
+    for (const auto& expanded : expand_braces(part)) {
+      const std::string path(local_path(expanded));
+      const bool is_glob = path.find_first_of("*?[") != std::string::npos && !exists(path);
+      if (rule.leaves_out_missing && !is_glob && !exists(path)) continue;
+      std::vector<std::string> matches = is_glob ? glob_matches(path, rule) : std::vector<std::string>{path};
       if (matches.empty() && !rule.leaves_out_missing)
-        throw setup_error("no file matches '" + printable(path) + "'", detail::working_directory_hint(path));
+        throw setup_error("no file matches '" + printable(path) + "'", working_directory_hint(path));
       for (auto& match : matches) {
-        if (detail::is_folder(match)) append(detail::files_of_folder(match, rule));
+        if (is_folder(match)) append(files_of_folder(match, rule));
         else paths.push_back(std::move(match));
       }
     }
     at = end + 2;
   }
-  detail::check_readable(paths, rule.unreadable_at_most);
+  check_readable(paths, rule.unreadable_at_most);
   return paths;
 }
-
-MILLRACE_INLINE std::vector<std::string> list_shards(const std::string& pattern) {
-  return list_shards(std::string_view(pattern));
-}
-
-MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string> names,
-                                                     const detail::folder_rule& rule) {
-  return list_shards(std::vector<std::string>(names.begin(), names.end()), rule);
-}
-
-namespace detail {
 
 /// Returns whether a glob of a storage, or a folder, which ends with a slash, has this file.
 MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, const folder_rule& rule) {
