@@ -13,7 +13,6 @@
 #include "pair_model.hpp"
 #include "pair_shards.hpp"
 
-#include <millrace/item/tensor/ragged.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 

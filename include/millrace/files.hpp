@@ -6,6 +6,5 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/item/scalar.hpp>
 #include <millrace/sources/files.hpp>
 #include <millrace/stages/shuffle.hpp>

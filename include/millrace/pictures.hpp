@@ -11,6 +11,7 @@
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>

@@ -5,10 +5,10 @@
 //   mr::shard_writer out({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
 #pragma once
 
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/item/scalar.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/list/shard_list.hpp>

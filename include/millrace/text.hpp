@@ -9,7 +9,6 @@
 #pragma once
 
 #include <millrace/item/tensor/ragged.hpp>
-#include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>

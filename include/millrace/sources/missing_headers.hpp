@@ -15,7 +15,6 @@
 #include <millrace/io/file/storage.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -24,15 +23,12 @@ struct indexed_shards_options;
 struct files_options;
 struct lines_options;
 struct token_files_options;
-struct bucket_options;
 struct png_options;
 struct webp_options;
 struct remote_options;
 struct grid_options;
 struct run_report;
 
-template <class T, std::size_t N>
-class ragged;           // millrace: #include <millrace/item/tensor/ragged.hpp>
 struct packed;          // millrace: #include <millrace/text.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
