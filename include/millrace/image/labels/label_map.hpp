@@ -87,10 +87,10 @@ class label_map {
   const bytes& data() const noexcept { return plan_.data(); }
 
   /// Renders by this geometry. Throws data_error if the map has not the size that the geometry is for.
-  label_map apply(const geometry& g) const& { return label_map(*this).apply(g); }
-  label_map apply(const geometry& g) && {
-    plan_.apply(g);
-    return std::move(*this);
+  label_map apply(const geometry& g) const {
+    label_map next = *this;
+    next.plan_.apply(g);
+    return next;
   }
 
   /// Writes the labels into `row`, which has height * width elements. Throws setup_error if it has another size.

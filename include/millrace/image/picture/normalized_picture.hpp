@@ -59,14 +59,12 @@ class normalized_picture {
 
   /// Erases a random box of the numbers, with the probability of the options. The last call that erases counts. Throws
   /// setup_error if an option is out of range.
-  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const& {
-    return normalized_picture(*this).random_erase(random, options);
-  }
-  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) && {
+  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const {
+    normalized_picture next = *this;
     const picture_size size{.width = picture_.width(), .height = picture_.height()};
     const detail::erased_box drawn = detail::random_erase_box(size, random, options);
-    if (drawn.box.width > 0) erased_ = drawn;
-    return std::move(*this);
+    if (drawn.box.width > 0) next.erased_ = drawn;
+    return next;
   }
 
   /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.

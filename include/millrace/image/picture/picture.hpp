@@ -5,8 +5,8 @@
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders straight into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it. The
-// calls have the same meaning as on pixels, in the order in which they are made.
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns the narrowed plan. The calls
+// have the same meaning as on pixels, in the order in which they are made.
 // No pixel is decoded before the picture is rendered. Rendering is one pass. It decodes only the rows and columns that
 // the result needs. One antialiased resize, bilinear or bicubic, then writes the result, flipped if asked, to its
 // destination. Several resizes become one resize from the source.
@@ -25,8 +25,9 @@
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
 // data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
-// Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive. Bytes that own no memory
-// (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or changed.
+// Threads: a picture is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes alive.
+// Bytes that own no memory (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or
+// changed.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -76,62 +77,54 @@ class picture {
   millrace::geometry geometry() const noexcept;
 
   /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
-  picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
-  picture crop(const crop_box& box) &&;
+  picture crop(const crop_box& box) const;
 
   /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
   /// larger than the picture.
-  picture center_crop(std::size_t height, std::size_t width) const&;
-  picture center_crop(std::size_t height, std::size_t width) &&;
-  picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
-  picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
+  picture center_crop(std::size_t height, std::size_t width) const;
+  picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
   /// if so many crops and resizes alternate that the plan is no longer exact.
-  picture resize(std::size_t height, std::size_t width) const&;
-  picture resize(std::size_t height, std::size_t width) &&;
+  picture resize(std::size_t height, std::size_t width) const;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
   /// Throws setup_error if a side of the result is outside 1..65535.
-  picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
-  picture resize_shorter(std::size_t side) &&;
+  picture resize_shorter(std::size_t side) const;
 
   /// Sets the filter of the plan's resize; default: bilinear. A plan has one resize, so the last filter is that of all.
-  picture filter(resize_filter with) const& { return picture(*this).filter(with); }
-  picture filter(resize_filter with) && {
-    rows_.filter = columns_.filter = with;
-    return std::move(*this);
+  picture filter(resize_filter with) const {
+    picture next = *this;
+    next.rows_.filter = next.columns_.filter = with;
+    return next;
   }
 
   /// Draws bilinear or bicubic, equally likely, as timm does where no interpolation is named.
-  picture random_filter(rng& random) const& { return picture(*this).random_filter(random); }
-  picture random_filter(rng& random) && {
-    return std::move(*this).filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
+  picture random_filter(rng& random) const {
+    return filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
   }
 
   /// Resizes to the largest size that fits into this one and keeps the aspect ratio. The other side is rounded down.
   /// Throws setup_error if a side of the result is outside 1..65535.
-  picture resize_within(const picture_size& size) const& { return picture(*this).resize_within(size); }
-  picture resize_within(const picture_size& size) &&;
+  picture resize_within(const picture_size& size) const;
 
   /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.
-  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const&;
-  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) &&;
-  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const&;
-  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) &&;
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const {
+    return random_resized_crop(picture_size{.width = side, .height = side}, random, options);
+  }
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const;
 
   /// Swaps left and right.
-  picture flip() const& { return picture(*this).flip(); }
-  picture flip() &&;
+  picture flip() const;
   /// Swaps left and right with this probability; default 0.5.
-  picture random_flip(rng& random, double probability = 0.5) const&;
-  picture random_flip(rng& random, double probability = 0.5) &&;
+  picture random_flip(rng& random, double probability = 0.5) const {
+    return random.chance(probability) ? flip() : *this;
+  }
 
   /// Runs an operation on the finished pixels, such as a photometric_plan, after the operations of earlier calls. A
   /// crop, resize or flip that is planned later still comes before it.
-  picture apply(std::shared_ptr<const detail::row_operation> operation) const&;
-  picture apply(std::shared_ptr<const detail::row_operation> operation) &&;
+  picture apply(std::shared_ptr<const detail::row_operation> operation) const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
@@ -158,6 +151,10 @@ class picture {
   friend class rgba_picture;
 
   static std::string size_text(std::size_t width, std::size_t height);
+
+  // The calls above on this picture itself.
+  void crop_here(const crop_box& box);
+  void resize_here(std::size_t height, std::size_t width);
 
   /// Returns half of the margin. torchvision rounds an odd half to even.
   static std::size_t middle(std::size_t whole, std::size_t part) noexcept;

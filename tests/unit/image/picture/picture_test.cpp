@@ -321,6 +321,18 @@ TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are
   CHECK_THROWS_AS((void)p.crop({.left = 0, .top = 0, .width = 0, .height = 30}), mr::data_error);
 }
 
+TEST_CASE("a call returns another plan and leaves its picture as it was") {
+  mr::rng d({.seed = 12});
+  const auto file = random_file(d, 30, 40);
+  auto p = mr::jpeg(slow::view(file.data));
+  const auto twice = p.crop({.left = 3, .top = 4, .width = 20, .height = 10}).flip();
+  static_cast<void>(p.center_crop(8).filter(mr::resize_filter::bicubic).resize_within({.width = 4, .height = 4}));
+  CHECK_THROWS_AS((void)p.crop({.left = 0, .top = 0, .width = 41, .height = 30}), mr::data_error);
+  CHECK(same(p.pixels(), file.pixels));
+  p = p.crop({.left = 3, .top = 4, .width = 20, .height = 10});
+  CHECK(same(p.flip().pixels(), twice.pixels()));
+}
+
 TEST_CASE("a random flip is the stream's coin, and random crops are those of random_crop_box") {
   mr::rng d({.seed = 9});
   const auto file = random_file(d, 30, 40);

@@ -43,7 +43,7 @@ MILLRACE_INLINE geometry picture::geometry() const noexcept {
           file_.options.apply_orientation ? file_.header.orientation : 1};
 }
 
-MILLRACE_INLINE picture picture::crop(const crop_box& box) && {
+MILLRACE_INLINE void picture::crop_here(const crop_box& box) {
   const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                       box.top <= height() && box.height <= height() - box.top;
   if (!inside)
@@ -52,24 +52,20 @@ MILLRACE_INLINE picture picture::crop(const crop_box& box) && {
                      "Resize first, or crop by what width() and height() say", where());
   across().crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
   down().crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
-  return std::move(*this);
 }
 
-MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t width) const& {
-  return picture(*this).center_crop(height, width);
+MILLRACE_INLINE picture picture::crop(const crop_box& box) const {
+  picture next = *this;
+  next.crop_here(box);
+  return next;
 }
 
-MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t width) && {
+MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t width) const {
   const auto now = shape();
-  return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
-                                .width = width, .height = height});
+  return crop({.left = middle(now[1], width), .top = middle(now[0], height), .width = width, .height = height});
 }
 
-MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) const& {
-  return picture(*this).resize(height, width);
-}
-
-MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) && {
+MILLRACE_INLINE void picture::resize_here(std::size_t height, std::size_t width) {
   constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
   if (height < 1 || width < 1 || height > most || width > most)
     throw setup_error("a picture cannot be resized to " + size_text(width, height),
@@ -81,57 +77,40 @@ MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) &
     e.locate(where());
     throw;
   }
-  return std::move(*this);
 }
 
-MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) && {
+MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) const {
+  picture next = *this;
+  next.resize_here(height, width);
+  return next;
+}
+
+MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) const {
   const std::size_t h = height(), w = width();
   const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
-  return w <= h ? std::move(*this).resize(limited * h / w, limited)
-                : std::move(*this).resize(limited, limited * w / h);
+  return w <= h ? resize(limited * h / w, limited) : resize(limited, limited * w / h);
 }
 
-MILLRACE_INLINE picture picture::resize_within(const picture_size& size) && {
+MILLRACE_INLINE picture picture::resize_within(const picture_size& size) const {
   constexpr std::size_t limit = 1'000'000;   // resize() refuses it; no product overflows
   const std::size_t h = height(), w = width();
   const std::size_t max_height = std::min(size.height, limit), max_width = std::min(size.width, limit);
-  return h * max_width <= w * max_height
-             ? std::move(*this).resize(std::max<std::size_t>(1, max_width * h / w), max_width)
-             : std::move(*this).resize(max_height, std::max<std::size_t>(1, max_height * w / h));
-}
-
-MILLRACE_INLINE picture picture::random_resized_crop(std::size_t side, rng& random,
-                                                     const random_crop_options& options) const& {
-  return picture(*this).random_resized_crop(side, random, options);
-}
-
-MILLRACE_INLINE picture picture::random_resized_crop(std::size_t side, rng& random,
-                                                     const random_crop_options& options) && {
-  return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
+  return h * max_width <= w * max_height ? resize(std::max<std::size_t>(1, max_width * h / w), max_width)
+                                         : resize(max_height, std::max<std::size_t>(1, max_height * w / h));
 }
 
 MILLRACE_INLINE picture picture::random_resized_crop(picture_size size, rng& random,
-                                                     const random_crop_options& options) const& {
-  return picture(*this).random_resized_crop(size, random, options);
+                                                     const random_crop_options& options) const {
+  picture next = *this;
+  next.crop_here(detail::random_crop_box({.width = width(), .height = height()}, random, options));
+  next.resize_here(size.height, size.width);
+  return next;
 }
 
-MILLRACE_INLINE picture picture::random_resized_crop(picture_size size, rng& random,
-                                                     const random_crop_options& options) && {
-  const crop_box box = detail::random_crop_box({.width = width(), .height = height()}, random, options);
-  return std::move(*this).crop(box).resize(size.height, size.width);
-}
-
-MILLRACE_INLINE picture picture::flip() && {
-  across().flip();
-  return std::move(*this);
-}
-
-MILLRACE_INLINE picture picture::random_flip(rng& random, double probability) const& {
-  return picture(*this).random_flip(random, probability);
-}
-
-MILLRACE_INLINE picture picture::random_flip(rng& random, double probability) && {
-  return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
+MILLRACE_INLINE picture picture::flip() const {
+  picture next = *this;
+  next.across().flip();
+  return next;
 }
 
 namespace detail {
@@ -153,15 +132,12 @@ class row_operations final : public row_operation {
 
 }  // namespace detail
 
-MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) const& {
-  return picture(*this).apply(std::move(operation));
-}
-
-MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) && {
-  if (!operation) return std::move(*this);
-  if (!operation_) operation_ = std::move(operation);
-  else operation_ = std::make_shared<detail::row_operations>(std::move(operation_), std::move(operation));
-  return std::move(*this);
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) const {
+  picture next = *this;
+  if (next.operation_ && operation)
+    next.operation_ = std::make_shared<detail::row_operations>(std::move(next.operation_), std::move(operation));
+  else if (operation) next.operation_ = std::move(operation);
+  return next;
 }
 
 MILLRACE_INLINE void picture::render_together(std::span<const picture* const> pictures,
