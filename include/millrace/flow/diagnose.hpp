@@ -79,37 +79,22 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// An option that users expect under another name has a member of that name, of one of these types: setting it does not
-// compile, and the error names the right option.
-/// Type of batch_options::batch_size: points to `size`.
-struct option_is_size {
-  option_is_size() = default;
-  template <class T>
-  __attribute__((unavailable("millrace: batch has no option of this name: its rows are .size. Write .size = n")))
-  option_is_size(T&&) {}
-};
-/// Type of map_options::num_workers: points to `threads`.
-struct option_is_threads {
-  option_is_threads() = default;
-  template <class T>
-  __attribute__((unavailable("millrace: there are no processes to count: workers are .threads. Write .threads = n")))
-  option_is_threads(T&&) {}
-};
-/// Type of shuffle_options::buffer_size: points to `window`.
-struct option_is_window {
-  option_is_window() = default;
-  template <class T>
-  __attribute__((unavailable("millrace: shuffle has no option of this name: it moves samples within its .window. "
-                             "Write .window = n")))
-  option_is_window(T&&) {}
-};
-
-// Parameters of overloads that catch a bare number given instead of options: the error names the option.
+// Parameters of overloads that catch a bare number given instead of options, or an option by the name that it has in
+// other libraries: the error names the option. The option of that name has no default, so `{}` means real options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>
   __attribute__((unavailable("millrace: batch<...> is given a bare number. Name the option: batch<...>({.size = n}).")))
   batch_of_a_number(N);
+};
+/// Catches an option by another name: batch<...>({.batch_size = 256}).
+struct batch_by_another_name {
+  struct option {
+    template <class T>
+    __attribute__((unavailable("millrace: batch has no option of this name: its rows are .size. Write .size = n")))
+    option(T&&);
+  } batch_size;
+  bool drop_last = true, pad_last = false, allow_empty = false, keys = false;
 };
 /// Catches prefetch(4).
 struct prefetch_of_a_number {
@@ -122,6 +107,24 @@ struct shuffle_of_a_number {
   template <std::integral N>
   __attribute__((unavailable("millrace: shuffle is given a bare number. Name the option: shuffle({.window = n}).")))
   shuffle_of_a_number(N);
+};
+/// Catches session{flow, {.num_workers = 8}}.
+struct session_by_another_name {
+  std::size_t epochs = 1, epoch_batches = 0;
+  struct option {
+    template <class T>
+    __attribute__((unavailable("millrace: there are no processes to count: workers are .threads. Write .threads = n")))
+    option(T&&);
+  } num_workers;
+};
+/// Catches shuffle({.buffer_size = 1000}).
+struct shuffle_by_another_name {
+  struct option {
+    template <class T>
+    __attribute__((unavailable("millrace: shuffle has no option of this name: it moves samples within its .window. "
+                               "Write .window = n")))
+    option(T&&);
+  } buffer_size;
 };
 
 }  // namespace diagnose

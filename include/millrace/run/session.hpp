@@ -49,6 +49,7 @@ class session {
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
   session(SameFlow);
+  session(Flow, detail::diagnose::session_by_another_name);
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 

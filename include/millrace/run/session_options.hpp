@@ -76,7 +76,6 @@ struct session_options {
   detail::stall_watch stalls{};
   std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed
-  detail::diagnose::option_is_threads num_workers{}, workers{};   ///< compile errors that name `threads`
 };
 
 }}  // namespace millrace

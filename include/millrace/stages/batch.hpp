@@ -27,7 +27,6 @@ struct batch_options {
   bool pad_last = false;   ///< true: it is delivered, whatever drop_last says, and filled up with masked rows
   bool allow_empty = false;   ///< lets a short batch leave ranks without a row; false: a setup_error at the start
   bool keys = false;       ///< b.keys() has the key of each row's sample
-  detail::diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
 };
 
 namespace detail {
@@ -107,6 +106,9 @@ constexpr detail::batch_stage<Members...> batch(batch_options options) {
 /// Catches batch<...>(256): the compile error names the option.
 template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
+/// Catches another name of `size`.
+template <auto... Members>
+detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {

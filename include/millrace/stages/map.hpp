@@ -25,7 +25,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct map_options {
   bool blocking = false;   ///< the callable waits: it runs on threads of its own
   unsigned threads = 8;    ///< number of these threads; used only if blocking
-  detail::diagnose::option_is_threads num_workers{};   ///< not an option: its error names `threads`
 };
 
 namespace detail {

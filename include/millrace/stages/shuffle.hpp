@@ -20,7 +20,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of shuffle().
 struct shuffle_options {
   std::size_t window = 8192;   ///< in samples; 1: permutes the shards only
-  detail::diagnose::option_is_window buffer_size{};   ///< not an option: its error names `window`
 };
 
 namespace detail {
@@ -41,5 +40,7 @@ struct shuffle_stage : stage_tag {
 constexpr detail::shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
 /// Catches shuffle(1000): the compile error names the option.
 detail::broken_stage shuffle(detail::diagnose::shuffle_of_a_number);
+/// Catches another name of `window`.
+detail::broken_stage shuffle(detail::diagnose::shuffle_by_another_name);
 
 }}  // namespace millrace

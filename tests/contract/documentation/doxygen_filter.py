@@ -8,10 +8,9 @@ import sys
 
 SPECIAL = re.compile(r"[\\@#<>&%\"]|::(?=~)|--(?=-)|/(?=\*)")
 CODE = re.compile(r"`([^`]+)`")
-# What exists for the sake of a compile error is not part of the reference: options, functions and classes.
+# What exists for the sake of a compile error is not part of the reference: functions and classes.
 COMMENT_AND_TEMPLATE = r"(?:^///[^\n]*\n)*(?:^template <[^\n]*\n)?(?:^  requires[^\n]*\n)*"
 DECOYS = [
-    re.compile(r"(?:^ *///[^\n<][^\n]*\n)*^ *detail::diagnose::\w+ [\w{}, ]+;[^\n]*\n", re.MULTILINE),
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n]*;\n", re.MULTILINE),
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n;]*\{\n.*?^\};?\n",
                re.MULTILINE | re.DOTALL)]

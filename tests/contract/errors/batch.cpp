@@ -110,6 +110,18 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
+// case: shuffle_called_buffer_size
+// error: shuffle has no option of this name: it moves samples within its \.window
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers) | mr::shuffle({.buffer_size = 8}) | mr::map(prepare);   // wrong here
+#else
+  auto flow = mr::from(numbers) | mr::shuffle({.window = 8}) | mr::shuffle({}) | mr::map(prepare);
+#endif
+  mr::session run{std::move(flow) | mr::batch<&example::number>({.size = 4}), {}};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
 // case: shuffle_after_batch
 // error: only mix_rows, prefetch and to_device may follow batch
 void train() {
