@@ -191,7 +191,7 @@ using steady = std::chrono::steady_clock;
 template <class Flow>
 void leave_at(Flow flow, steady::duration after, bool sleeps, leaving& into, delay_watch& watch) {
   using namespace std::chrono_literals;
-  std::optional<mr::session<Flow>> run;
+  std::optional<decltype(mr::session(std::declval<Flow>()))> run;
   const auto start = steady::now();
   run.emplace(std::move(flow), mr::session_options{.epochs = mr::endless, .threads = 2, .announce = false});
   if (sleeps) std::this_thread::sleep_for(after);

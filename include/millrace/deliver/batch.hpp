@@ -1,9 +1,7 @@
 // A delivered batch: typed views of its columns, and the lease on their memory.
 //
-//   for (auto& b : run) {
-//     auto [pixels, labels] = b.columns();               // or b.get<&example::pixels>()
-//     train_step(pixels, labels, b.stream());            // b.size() rows, b.epoch(), b.step()
-//   }
+//   for (auto& [pixels, labels] : run) train_step(pixels, labels);
+//   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
 // A batch is move-only. Its destructor releases the slot in the stream given to to_device, and in the streams given to
 // also_used_on(). A batch moved out of the loop is kept until it is destroyed. Any thread may destroy it, even after
@@ -18,17 +16,23 @@
 #include <millrace/item/column/columns.hpp>
 #include <millrace/stages/batch.hpp>
 
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A leased batch with one column for each of `Members`.
+/// A leased batch with one column for each of `Members`. It is tuple-like: std::get is get<Index>().
 template <auto... Members>
 class batch_of : public batch_lease {
  public:
-  using layout = millrace::detail::columns<Members...>;
+  using places = column_places<member_type<Members>...>;
+  static constexpr std::size_t column_count = sizeof...(Members);
 
   batch_of() = default;
   /// Called by the session.
-  batch_of(const layout& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), layout_(where) {}
+  batch_of(const places& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), places_(where) {}
   batch_of(batch_of&& other) noexcept = default;
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
@@ -38,27 +42,32 @@ class batch_of : public batch_lease {
                              "or std::move it.")))
   batch_of(SameBatch&);
 
-  /// Returns the column of a member: a view [size(), ...]. A ragged column has values and lengths
-  /// (item/tensor/tensor_view.hpp).
+  /// Returns the column of a member, or the column of this number: a view [size(), ...]. A ragged column has values and
+  /// lengths (item/tensor/tensor_view.hpp).
   template <auto M>
-    requires(layout::template holds<M>)
+    requires(index_of_member<M, Members...>() < sizeof...(Members))
   auto get() const {
-    return layout_.template view<M>(where("get()"));
+    return view<index_of_member<M, Members...>()>(where("get()"));
   }
   /// Exists for its message: the compiler shows it for a column that the batch does not have.
   template <auto M>
-    requires(!layout::template holds<M>)
+    requires(index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
   broken_batch get() const;
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
-  auto columns() const { return layout_.views(where("columns()")); }
+  auto columns() const {
+    return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
+      const auto here = where("columns()");
+      return std::tuple(view<Index>(here)...);
+    }(std::make_index_sequence<sizeof...(Members)>{});
+  }
 
   /// Returns 1 for each row with a sample, its own or a copy, and 0 for a masked row: u8 [size()]. Throws setup_error
   /// without session_options::on_damage and batch({.pad_last = true}).
-  tensor_view<const std::uint8_t, 1> valid() const { return flags(layout::row_flags::valid); }
+  tensor_view<const std::uint8_t, 1> valid() const { return flags(places::row_flags::valid); }
   /// Returns 1 for each row that is a copy of another one, because its sample is damaged: u8 [size()]. Throws
   /// setup_error where valid() does.
-  tensor_view<const std::uint8_t, 1> replaced() const { return flags(layout::row_flags::replaced); }
+  tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
   /// Returns a copy of a view of this batch in host memory, wherever the batch lies. Blocks until the batch's stream
   /// has done all work queued so far, so it is meant for inspection.
@@ -72,28 +81,49 @@ class batch_of : public batch_lease {
   }
 
  protected:
-  typename layout::delivered where(const char* call) const {
+  typename places::delivered where(const char* call) const {
     this->held(call);
     return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
   }
+  const places& column_places_of_batch() const noexcept { return places_; }
 
  private:
-  tensor_view<const std::uint8_t, 1> flags(typename layout::row_flags which) const {
-    const auto view = layout_.flags_view(which, where("valid()"));
+  template <std::size_t Index>
+  auto view(const typename places::delivered& b) const {
+    constexpr std::array names{member_spelling<Members>.data()...};
+    return places_.template view<Index>(b, names[Index]);
+  }
+  tensor_view<const std::uint8_t, 1> flags(typename places::row_flags which) const {
+    const auto view = places_.flags_view(which, where("valid()"));
     if (!view) throw_no_flags();
     return *view;
   }
 
-  layout layout_{};
+  places places_{};
 };
 
-/// The layout and the type of the batches of a flow whose item is `Item`.
+/// The batch of a session with these columns.
+template <auto... Columns>
+struct batch_type {
+  using type = batch_of<Columns...>;
+};
+
+/// The layout of the batches of a flow whose item is `Item`, and their type.
 template <class Item>
 struct columns_of;
 template <auto... Members>
 struct columns_of<batched<Members...>> {
   using type = columns<Members...>;
   using batch = batch_of<Members...>;
+  using list = column_list<Members...>;
 };
 
 }}}  // namespace millrace::detail
+
+template <auto... Members>
+struct std::tuple_size<millrace::detail::batch_of<Members...>>
+    : std::integral_constant<std::size_t, sizeof...(Members)> {};
+template <std::size_t Index, auto... Members>
+struct std::tuple_element<Index, millrace::detail::batch_of<Members...>> {
+  using type = decltype(std::declval<const millrace::detail::batch_of<Members...>&>().template get<Index>());
+};

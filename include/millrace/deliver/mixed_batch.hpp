@@ -5,6 +5,7 @@
 //     train_step(pixels, label_a, label_b, lambda, b.stream());
 //   }
 //
+// Its session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>.
 // The views lie where the columns lie, on the host or on a device.
 // Errors, threads and lifetime: as batch_of (deliver/batch.hpp).
 #pragma once
@@ -16,17 +17,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A leased batch in which rows of `Pixels` are mixed, and have labels in `Label`.
-template <auto Pixels, auto Label, auto... Members>
+/// A leased batch whose rows are mixed, and have labels in `Label`.
+template <auto Label, auto... Members>
 class mixed_batch : public batch_of<Members...> {
   using plain = batch_of<Members...>;
+  using label = member_type<Label>;
 
  public:
-  using layout = mixed_columns<Pixels, Label, Members...>;
+  static constexpr std::size_t column_count = plain::column_count + 2;
 
   mixed_batch() = default;
   /// Called by the session.
-  mixed_batch(const layout& where, batch_lease&& lease) noexcept : plain(where, std::move(lease)), mixed_(where) {}
+  mixed_batch(const typename plain::places& where, batch_lease&& lease) noexcept
+      : plain(where, std::move(lease)), part_(where.rows()) {}
   mixed_batch(mixed_batch&& other) noexcept = default;
   mixed_batch& operator=(mixed_batch&& other) noexcept = default;
   mixed_batch(const mixed_batch&) = delete;
@@ -38,28 +41,71 @@ class mixed_batch : public batch_of<Members...> {
 
   /// Returns the labels of the rows, [size()]: the same as get<Label>().
   auto label_a() const { return plain::template get<Label>(); }
+  /// Returns the column of a member, or the column of this number: label_b() and lambda() are the last two.
+  template <auto M>
+  auto get() const {
+    if constexpr (!std::integral<decltype(M)>) return plain::template get<M>();
+    else if constexpr (M == plain::column_count) return label_b();
+    else if constexpr (M == plain::column_count + 1) return lambda();
+    else return plain::template get<M>();
+  }
+
   /// Returns the labels of the rows that they are mixed with, [size()]. A row that stays as it is has its own.
-  auto label_b() const { return mixed_.label_b_view(plain::where("label_b()")); }
+  tensor_view<label, 1> label_b() const { return part(&mixed_part<label>::label_b, "label_b()"); }
   /// Returns the weights of label_a, f32 [size()]; label_b weighs the rest. A row that stays as it is has 1.
-  tensor_view<float, 1> lambda() const { return mixed_.lambda_view(plain::where("lambda()")); }
+  tensor_view<float, 1> lambda() const { return part(&mixed_part<label>::lambda, "lambda()"); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {
-    return millrace::mixed_labels<typename layout::label>{.label_a = label_a(), .label_b = label_b(),
-                                                          .lambda = lambda()};
+    return millrace::mixed_labels<label>{.label_a = label_a(), .label_b = label_b(), .lambda = lambda()};
   }
   /// Returns how each row is mixed, [size()], for mr::mix_rows() of further columns or of deferred ones.
-  tensor_view<const row_mix, 1> row_mixes() const { return mixed_.mixes_view(plain::where("row_mixes()")); }
+  tensor_view<const row_mix, 1> row_mixes() const { return part(&mixed_part<label>::mixes, "row_mixes()"); }
   /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }
 
  private:
-  layout mixed_{};
+  /// Returns the view of a column that mixing adds.
+  template <class T>
+  tensor_view<T, 1> part(T* (mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
+    const auto b = plain::where(name);
+    return {.data = (part_.*begin)(b.base + plain::column_places_of_batch().more_at_bytes()),
+            .shape = {b.rows}, .memory = b.memory, .name = name};
+  }
+
+  mixed_part<label> part_{};
+};
+
+/// The label whose partners label_b<Label> names.
+template <class Column>
+inline constexpr bool is_label_b = false;
+template <auto Label>
+inline constexpr bool is_label_b<label_b_column<Label>> = true;
+
+/// The columns of a session over mixed rows end in label_b<Label>, lambda.
+template <auto... Columns>
+  requires(sizeof...(Columns) > 2 && (is_label_b<std::remove_const_t<decltype(Columns)>> || ...))
+struct batch_type<Columns...> {
+  template <std::size_t... Index, auto Label>
+  static auto of(std::index_sequence<Index...>, label_b_column<Label>)
+      -> mixed_batch<Label, std::get<Index>(std::tuple(Columns...))...>;
+
+  using type = decltype(of(std::make_index_sequence<sizeof...(Columns) - 2>{},
+                           std::get<sizeof...(Columns) - 2>(std::tuple(Columns...))));
 };
 
 template <auto Pixels, auto Label, auto... Members>
 struct columns_of<mixed_batched<Pixels, Label, Members...>> {
   using type = mixed_columns<Pixels, Label, Members...>;
-  using batch = mixed_batch<Pixels, Label, Members...>;
+  using batch = mixed_batch<Label, Members...>;
+  using list = column_list<Members..., label_b<Label>, lambda>;
 };
 
 }}}  // namespace millrace::detail
+
+template <auto Label, auto... Members>
+struct std::tuple_size<millrace::detail::mixed_batch<Label, Members...>>
+    : std::integral_constant<std::size_t, sizeof...(Members) + 2> {};
+template <std::size_t Index, auto Label, auto... Members>
+struct std::tuple_element<Index, millrace::detail::mixed_batch<Label, Members...>> {
+  using type = decltype(std::declval<const millrace::detail::mixed_batch<Label, Members...>&>().template get<Index>());
+};

@@ -12,6 +12,8 @@
 
 #include <millrace/flow/stage.hpp>
 
+#include <tuple>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace diagnose {
@@ -32,6 +34,7 @@ enum class mistake {
   item_is_immovable,
   expanding_is_incomplete,
   no_columns,
+  members_are_not_listed,
   batch_before_map,
   column_of_another_type,
   column_is_text,
@@ -148,11 +151,43 @@ struct broken_batch {
   broken_batch step() const;
 };
 
+/// The same for a loop that takes a batch apart into this number of columns.
+template <std::size_t Columns>
+struct broken_batch_of : broken_batch {
+  template <auto...>
+  broken_batch get() const;
+};
+
 /// The result of a `|` with a mistake: accepts every later stage, so that the compiler prints one sentence only.
-struct broken_flow : flow_tag {
+/// `Columns` are those of its batches.
+template <std::size_t Columns>
+struct broken_flow_of : flow_tag {
   using item = broken_batch;
 };
+using broken_flow = broken_flow_of<0>;
+template <class Flow>
+inline constexpr bool is_broken_flow = false;
+template <std::size_t Columns>
+inline constexpr bool is_broken_flow<broken_flow_of<Columns>> = true;
+
+/// The number of columns that a stage adds to a batch.
+template <class Stage>
+inline constexpr std::size_t added_columns = 0;
+template <class Stage>
+  requires requires { Stage::added_columns; }
+inline constexpr std::size_t added_columns<Stage> = Stage::added_columns;
+/// The result of a mistake at this stage.
+template <class Stage>
+using broken_after = broken_flow_of<added_columns<Stage>>;
+
 /// The result of a stage function that was called with a mistake.
 struct broken_stage : stage_tag {};
 
 }}}  // namespace millrace::detail
+
+template <std::size_t Columns>
+struct std::tuple_size<millrace::detail::broken_batch_of<Columns>> : std::integral_constant<std::size_t, Columns> {};
+template <std::size_t Index, std::size_t Columns>
+struct std::tuple_element<Index, millrace::detail::broken_batch_of<Columns>> {
+  using type = millrace::detail::broken_batch;
+};

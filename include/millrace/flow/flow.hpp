@@ -52,9 +52,9 @@ __attribute__((unavailable("millrace: what stands before '|' is not a flow: a fl
 broken_flow operator|(Thing&&, const Stage&);
 
 /// Accepts anything after a mistake, so that the compiler reports the first mistake only.
-template <class Thing>
-constexpr broken_flow operator|(broken_flow broken, const Thing&) {
-  return broken;
+template <std::size_t Columns, class Thing>
+constexpr broken_flow_of<Columns + added_columns<Thing>> operator|(broken_flow_of<Columns>, const Thing&) {
+  return {};
 }
 
 }}}  // namespace millrace::detail

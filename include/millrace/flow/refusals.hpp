@@ -76,124 +76,129 @@ struct refusals : flow_tag {
   template <detail::refused<Item, IsOfSource, mistake::not_a_stage> Stage>
   __attribute__((unavailable("millrace: what follows '|' is not a stage. Put a callable into map(...), an expanding "
                              "type into expand(...).")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_batch> Stage>
   __attribute__((unavailable("millrace: this stage stands behind batch: only mix_rows, prefetch and to_device may "
                              "follow batch. Put it before batch.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_bucket> Stage>
   __attribute__((unavailable("millrace: this stage stands behind bucket: only batch<...> may follow bucket. Put it "
                              "before bucket.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_batch_before> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: mix_rows, prefetch and to_device have no batch before them. Put "
                              "batch<&item::column, ...> before them.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::takes_another_type> Stage, class Arrives = arrives<Item>,
             class Wanted = wanted<typename Stage::template wanted_instead_of<Item>>>
   __attribute__((unavailable("millrace: the stage after '|' takes another type than the flow makes here: got "
                              "arrives<...>, expected wanted<...>. Change its parameter, or the map before it.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::callable_is_mutable> Stage>
   __attribute__((unavailable("millrace: the callable in map() is 'mutable': it runs on many threads at once. Make its "
                              "operator() const.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::takes_a_reference> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: the callable in map() takes its item by a reference that is not const, and "
                              "items arrive as values. Take it by const& or by value.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::arguments_are_swapped> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: the callable in map() takes its arguments in another order: expected (item, "
                              "rng&, scratch&). Put the item first.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::returns_nothing> Stage>
   __attribute__((unavailable("millrace: the callable in map() returns void: expected the next item. Return it.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::item_is_immovable> Stage>
   __attribute__((unavailable("millrace: the item that this stage makes cannot be moved: items travel between threads. "
                              "Give its type a move constructor.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::expanding_is_incomplete> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: the type in expand() is incomplete: expected 'using output = T;', "
                              "'max_outputs(const In&) const' and 'push(In, auto& emit)'. Add what is missing; "
                              "expand(stage, {.max_outputs = n}) needs no max_outputs().")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_columns> Stage>
   __attribute__((unavailable("millrace: batch<> has no columns. Name them, such as batch<&example::label>.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::members_are_not_listed> Stage>
+  __attribute__((unavailable("millrace: batch<T> takes all members of an aggregate with 1 to 16 members, without a base "
+                             "class or an array such as int[3]. Name the columns: batch<&T::member, ...>.")))
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::batch_before_map> Stage, class Arrives = arrives<Item>,
             class Column = column_of<typename Stage::template wanted_instead_of<Item>>>
   __attribute__((unavailable("millrace: batch<...> is given items as the source makes them: got arrives<...>, expected "
                              "column_of<...>. Put map() before batch: map comes first.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_of_another_type> Stage, class Arrives = arrives<Item>,
             class Column = column_of<typename Stage::template wanted_instead_of<Item>>>
   __attribute__((unavailable("millrace: batch<...> names a member of another type than the flow makes here: got "
                              "arrives<...>, expected column_of<...>. Name members of what arrives.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_text> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is text: rows are numbers. Make numbers of it in map(), "
                              "or a ragged<std::uint8_t>.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_enum> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is an enum: rows are numbers. Make an integer of it in "
                              "map(): static_cast<std::int32_t>(value).")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_array> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not columns: expected "
                              "numbers, or a type that is a column by itself. Make such elements in map().")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_a_vector> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is a vector whose elements are not numbers. Make it a "
                              "tensor, or a ragged row of numbers.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_column> Stage>
   __attribute__((unavailable("millrace: a column of batch<...> is not a row of numbers: expected a number, an array, a "
                              "ragged row, or shape() with span() or render(row). Name another member.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_length> Stage>
   __attribute__((unavailable("millrace: bucket<...> names a column without a length: expected a ragged one, or an "
                              "integer that says it. Name such a column.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::mixed_column_is_not_listed> Stage>
   __attribute__((unavailable("millrace: mix_rows<...> names a column that batch<...> does not list. Add it to "
                              "batch<...>.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::rows_are_not_mixable> Stage>
   __attribute__((unavailable("millrace: the first column of mix_rows<...> has no rows that can be mixed: expected u8, "
                              "f16, bf16 or f32 of one to three dimensions, such as pictures. Name such a column.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::label_is_not_a_number> Stage>
   __attribute__((unavailable("millrace: the second column of mix_rows<...> holds no labels: expected a number for each "
                              "row. Name the column of the labels.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::rows_are_mixed_twice> Stage>
   __attribute__((unavailable("millrace: rows are mixed twice: expected one mix_rows, mixup or cutmix. Give mix_rows "
                              "both alphas, to mix by either in turn.")))
-  broken_flow operator|(const Stage&) const;
+  broken_after<Stage> operator|(const Stage&) const;
 };
 
 }  // namespace diagnose

@@ -13,8 +13,8 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Returns the report of all that the session has delivered so far. Takes some milliseconds.
-template <class Flow>
-run_report report_of(const session<Flow>& run) {
+template <auto... Columns>
+run_report report_of(const session<Columns...>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());
   r.origin = detail::run_origin::now();
   if (!r.origin.program.empty()) r.title = r.origin.program;

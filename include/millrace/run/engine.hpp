@@ -20,6 +20,8 @@ class engine_base {
   virtual ~engine_base() = default;
 
   const run_core& core() const noexcept { return core_; }
+  /// Returns the order of the run.
+  const planned_run& order() const noexcept { return *order_; }
   /// Throws the setup_error of a session that was moved from.
   [[noreturn]] static void throw_moved_from();
 
@@ -50,27 +52,16 @@ class engine_base {
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;
+  const planned_run* order_ = nullptr;
 };
 
-template <class Flow>
-class engine final : public engine_base {
-  using source = typename Flow::source_type;
-  using layout = typename columns_of<typename Flow::item>::type;
-
+/// The part of an engine that depends on the columns of its batches only: all that a session uses.
+template <class Batch>
+class batch_engine : public engine_base {
  public:
-  using batch = typename columns_of<typename Flow::item>::batch;
-  using planned = planned_run_of<Flow>;
+  using engine_base::engine_base;
 
-  engine(Flow flow, const session_options& options)
-      : engine(std::move(flow), facts_of(flow), options) {}
-
-  ~engine() override {
-    core_.wait_for_calls();
-    current_.release();
-    core_.shut_down();
-  }
-
-  batch* current() noexcept { return &current_; }
+  Batch* current() noexcept { return &current_; }
   bool begin(std::uint64_t epoch) {
     const run_core::call here(core_);
     return core_.begin(current_, epoch);
@@ -79,12 +70,42 @@ class engine final : public engine_base {
     const run_core::call here(core_);
     return core_.step(current_, epoch);
   }
-  batch next() {
+  Batch next() {
     const run_core::call here(core_);
-    return {builder_.layout(), core_.next_of_any_epoch()};
+    return {*places_, core_.next_of_any_epoch()};
   }
 
-  const planned& planned_order() const noexcept { return *planned_; }
+ protected:
+  /// Sets where the columns are in a slot. `places` outlives the engine's batches.
+  void set_places(const typename Batch::places& places) {
+    places_ = &places;
+    current_ = Batch(places, {});
+  }
+
+  Batch current_;
+
+ private:
+  const typename Batch::places* places_ = nullptr;
+};
+
+template <class Flow, class Batch = typename columns_of<typename Flow::item>::batch>
+class engine final : public batch_engine<Batch> {
+  using base = batch_engine<Batch>;
+  using typename engine_base::flow_parts;
+  using base::core_;
+  using source = typename Flow::source_type;
+  using layout = typename columns_of<typename Flow::item>::type;
+  using planned = planned_run_of<Flow>;
+
+ public:
+  engine(Flow flow, const session_options& options)
+      : engine(std::move(flow), facts_of(flow), options) {}
+
+  ~engine() override {
+    core_.wait_for_calls();
+    base::current_.release();
+    core_.shut_down();
+  }
 
  private:
   std::unique_ptr<planned> plan(const flow_facts& facts) {
@@ -98,20 +119,20 @@ class engine final : public engine_base {
   }
 
   [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
-      : engine_base(options, facts.settings),
+      : base(options, facts.settings),
         source_(std::move(flow.source)),
         planned_(plan(facts)),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, core_.options())),
-        builder_(builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
+        builder_(this->builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {
       const start_steps::step counting(core_.start_of_run(), "finds where reading begins", [this] { return reads(); });
-      read_stage_ = planned_->read(source_, read_options(options.epochs), first);
+      read_stage_ = planned_->read(source_, this->read_options(options.epochs), first);
     }
-    start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);
-    current_ = batch(builder_.layout(), {});
+    this->start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);
+    this->set_places(builder_.layout());
   }
 
   // The parts use the arena and the slots of the core, and the read stage uses the source and the order.
@@ -121,7 +142,6 @@ class engine final : public engine_base {
   const damage_rule damaged_;
   pipeline_builder<layout> builder_;
   std::unique_ptr<read_stage> read_stage_;
-  batch current_;
 };
 
 }}}  // namespace millrace::detail

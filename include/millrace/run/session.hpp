@@ -1,10 +1,16 @@
 // A running flow: constructing it starts the run, a loop over it gets the batches, destroying it stops the run.
 //
 //   mr::session run{std::move(flow), {.epochs = 90}};
-//   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
+//   for (auto& [pixels, label] : run) train_step(pixels, label);         // or auto& b: b.stream(), b.position() ...
+//
+//   class trainer {                                       // the type names the columns, not the flow
+//     mr::session<&example::pixels, &example::label> data_;
+//    public:
+//     explicit trainer(const std::string& shards) : data_(flow_of(shards), {.epochs = 90}) {}
+//   };
 //
 //   for (std::uint64_t e = 0; e < 90; ++e) {             // or epoch by epoch; workers and buffers stay alive
-//     for (auto& b : run.epoch(e)) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
+//     for (auto& [pixels, label] : run.epoch(e)) train_step(pixels, label);
 //     validate();
 //   }
 //
@@ -34,22 +40,45 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 using detail::batch_of;
 
-/// One run of a flow: its threads, its memory and its batches. Movable, not copyable.
-template <class Flow>
+namespace detail {
+
+/// A flow whose batches have these columns.
+template <class Flow, auto... Columns>
+concept flow_with_columns = flow_like<Flow> && ends_in_batch<typename Flow::item> &&
+    same_columns(typename columns_of<typename Flow::item>::list{}, column_list<Columns...>{});
+
+}  // namespace detail
+
+/// One run of a flow whose batches have these columns: its threads, its memory and its batches. Movable, not copyable.
+/// After mix_rows the columns are those of batch<...>, then label_b<...> and lambda.
+template <auto... Columns>
 class session {
  public:
-  using batch = typename detail::columns_of<typename Flow::item>::batch;
+  using batch = typename detail::batch_type<Columns...>::type;
 
   /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
+  template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options = {})
-      : engine_(new detail::engine<Flow>(std::move(flow), options)) {}
+      : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
-  template <std::same_as<Flow> SameFlow>
+  template <detail::flow_with_columns<Columns...> Flow, class... None>
+    requires(sizeof...(None) == 0)   // a pack, so that overload resolution prefers the constructor above
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
-  session(SameFlow);
+  session(Flow, None...);
+  /// Catches another name of an option: the compile error names the right one.
+  template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);
+  /// Rejects a flow with other columns at compile time.
+  template <detail::flow_like Flow>
+    requires(!detail::flow_with_columns<Flow, Columns...>)
+  __attribute__((unavailable("millrace: session<...> names other columns than the batch of this flow. Name the columns "
+                             "of batch<...>, in its order.")))
+  explicit session(Flow, session_options = {});
+  /// Adds no error to that of a flow with one.
+  template <std::size_t Count>
+  explicit session(detail::broken_flow_of<Count>, session_options = {});
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
@@ -106,19 +135,13 @@ class session {
   /// Returns the number of slots that a batch can lie in; b.slot() counts from 0.
   std::size_t slots() const { return running().core().slots(); }
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
-  /// ranks together. Indexed sources only.
-  error_location locate(std::uint64_t epoch, std::uint64_t position) const
-    requires(detail::is_planned<Flow>())
-  {
-    return engine().planned_order().locate(epoch, position);
+  /// ranks together. Throws setup_error if the source has no index.
+  error_location locate(std::uint64_t epoch, std::uint64_t position) const {
+    return running().order().locate(epoch, position);
   }
-  /// Returns the shuffle quality of this rank's samples so far, and the one to expect. A single indexed source only.
-  /// Any thread.
-  auto shuffle_quality() const
-    requires requires(const detail::planned_run_of<Flow>& order) { order.shuffle_quality(); }
-  {
-    return engine().planned_order().shuffle_quality();
-  }
+  /// Returns the shuffle quality of this rank's samples so far, and the one to expect. Any thread. Throws setup_error
+  /// unless the flow has one source, with an index.
+  detail::shuffle_quality_figures shuffle_quality() const { return running().order().shuffle_quality(); }
   /// Returns the counters of the run. Cheap. Any thread.
   detail::run_stats stats() const { return running().core().stats(); }
   /// Returns all that a report needs (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
@@ -138,49 +161,65 @@ class session {
     if (!engine_) detail::engine_base::throw_moved_from();
     return *engine_;
   }
-  detail::engine<Flow>& engine() const { return static_cast<detail::engine<Flow>&>(running()); }
+  detail::batch_engine<batch>& engine() const { return static_cast<detail::batch_engine<batch>&>(running()); }
 
-  std::unique_ptr<detail::engine_base, detail::engine_base::deleter> engine_;   // an engine<Flow>
+  std::unique_ptr<detail::engine_base, detail::engine_base::deleter> engine_;   // a batch_engine<batch>
 };
 
-template <class Flow>
-session(Flow, session_options = {}) -> session<Flow>;
+template <auto... Members, class Source, class... Stages>
+session(detail::flow<detail::batched<Members...>, Source, Stages...>, session_options = {}) -> session<Members...>;
+template <auto... Members, class Source, class... Stages>
+session(detail::flow<detail::batched<Members...>, Source, Stages...>, detail::diagnose::session_by_another_name)
+    -> session<Members...>;
+template <auto Pixels, auto Label, auto... Members, class Source, class... Stages>
+session(detail::flow<detail::mixed_batched<Pixels, Label, Members...>, Source, Stages...>, session_options = {})
+    -> session<Members..., label_b<Label>, lambda>;
 
 namespace detail {
 
 /// Stands in for a session whose flow has an error, so that a loop over it adds no further compile errors.
+template <std::size_t Columns>
 class broken_session {
  public:
-  broken_batch next();
-  broken_batch* begin();
-  broken_batch* end();
+  broken_batch_of<Columns> next();
+  broken_batch_of<Columns>* begin();
+  broken_batch_of<Columns>* end();
   broken_session& epoch(std::uint64_t);
   run_stats stats() const;
 };
 
+/// In place of columns: the number of columns of a flow that already gave a compile error; a flow without batches.
+enum class broken_columns : std::size_t {};
+struct no_batches {};
+
 }  // namespace detail
 
 /// The session of a flow that already gave a compile error.
-template <>
-class session<detail::broken_flow> : public detail::broken_session {
+template <detail::broken_columns Count>
+class session<Count> : public detail::broken_session<static_cast<std::size_t>(Count)> {
  public:
-  session(detail::broken_flow, session_options = {}) {}
+  session(detail::broken_flow_of<static_cast<std::size_t>(Count)>, session_options = {}) {}
 };
+template <std::size_t Count>
+session(detail::broken_flow_of<Count>, session_options = {}) -> session<detail::broken_columns{Count}>;
 
 /// Rejects a flow without batches at compile time.
-template <class Flow>
-  requires(!detail::ends_in_batch<typename Flow::item>)
-class session<Flow> : public detail::broken_session {
+template <>
+class session<detail::no_batches{}> : public detail::broken_session<0> {
  public:
+  template <detail::flow_like Flow>
   __attribute__((unavailable("millrace: a session needs a flow of batches, and this one has no batch. End it in "
                              "batch<&item::column, ...>, prefetch or to_device.")))
   session(Flow, session_options = {});
 };
+template <class Item, class Source, class... Stages>
+  requires(!detail::ends_in_batch<Item>)
+session(detail::flow<Item, Source, Stages...>, session_options = {}) -> session<detail::no_batches{}>;
 
 // Runs the loop over a session as one call, for trainers that are built around a callback.
 //
 //   mr::feed(std::move(flow), {.epochs = 90}, [&](auto& b) {
-//     auto [pixels, labels] = b.columns();
+//     const auto& [pixels, labels] = b;
 //     train_step(pixels, labels, b.stream());
 //   });
 //
@@ -189,7 +228,7 @@ class session<Flow> : public detail::broken_session {
 namespace detail {
 
 template <class Flow>
-concept is_delivered = ends_in_batch<typename Flow::item> || std::same_as<Flow, broken_flow>;
+concept is_delivered = ends_in_batch<typename Flow::item> || is_broken_flow<Flow>;
 
 namespace diagnose {
 

@@ -137,7 +137,7 @@ enum class mix_mistake { none, told, not_mixable, indexed_and_others, items_diff
 
 template <class First, class... Rest>
 constexpr mix_mistake mistake_of_mix() {
-  if constexpr ((std::is_same_v<First, broken_flow> || ... || std::is_same_v<Rest, broken_flow>))
+  if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>))
     return mix_mistake::told;
   else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
   else if constexpr (((mixable<First>::indexed != mixable<Rest>::indexed) || ...))

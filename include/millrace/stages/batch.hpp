@@ -1,7 +1,7 @@
 // batch: makes items the rows of a batch; member pointers name its columns.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
-//             | mr::batch<&example::pixels, &example::label>({.size = 256})
+//             | mr::batch<example>({.size = 256})      // all members; or batch<&example::pixels, &example::label>
 //             | mr::prefetch({.batches = 4})
 //             | mr::to_device({.device = mr::best_device()});
 //
@@ -36,6 +36,10 @@ template <auto... Members>
 struct batched {
   using batch_mark = void;
 };
+
+/// The item type of a flow after mix_rows (stages/mix_rows.hpp).
+template <auto Pixels, auto Label, auto... Members>
+struct mixed_batched;
 
 template <class T>
 inline constexpr bool is_std_array = false;
@@ -86,6 +90,7 @@ constexpr bool drops_last(const batch_options& o) noexcept { return o.drop_last 
 template <auto... Members>
 struct batch_stage : stage_tag {
   using takes_buckets_mark = void;
+  static constexpr std::size_t added_columns = sizeof...(Members);
   batch_options options{};
 
   template <class In>
@@ -96,6 +101,20 @@ struct batch_stage : stage_tag {
   using wanted_instead_of = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
 };
 
+/// Made by batch<Item>() of a type whose members cannot be listed.
+struct unlisted_stage : stage_tag {
+  using takes_buckets_mark = void;
+
+  template <class In>
+  static constexpr diagnose::mistake mistake_on = diagnose::mistake::members_are_not_listed;
+};
+
+template <class Item, std::size_t... Index>
+constexpr batch_stage<member_at<Item, Index>{}...> batch_of_all(const batch_options& options,
+                                                                std::index_sequence<Index...>) {
+  return {{}, options};
+}
+
 }  // namespace detail
 
 /// Returns the stage that makes batches with these columns, each `[options.size, ...]`.
@@ -103,11 +122,33 @@ template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
 }
+/// Returns the stage that makes batches with all members of an aggregate, in the order of their declaration. An Item has
+/// one to 16 members and no base class.
+template <class Item>
+  requires(detail::member_count<Item>() > 0)
+constexpr auto batch(batch_options options) {
+  return detail::batch_of_all<Item>(options, std::make_index_sequence<detail::member_count<Item>()>{});
+}
+/// Returns the stage that makes batches with these columns.
+template <auto... Members>
+constexpr detail::batch_stage<Members...> batch(columns<Members...>, batch_options options) {
+  return {{}, options};
+}
+/// Catches batch<Item>() of a type whose members cannot be listed: the compile error is at the '|'.
+template <class Item>
+  requires(detail::member_count<Item>() == 0)
+constexpr detail::unlisted_stage batch(const batch_options&) {
+  return {};
+}
 /// Catches batch<...>(256): the compile error names the option.
 template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
+template <class Item>
+detail::broken_stage batch(detail::diagnose::batch_of_a_number);
 /// Catches another name of `size`.
 template <auto... Members>
+detail::broken_stage batch(detail::diagnose::batch_by_another_name);
+template <class Item>
 detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().

@@ -98,7 +98,7 @@ class bucketing {
   };
 
   static std::size_t length_of(const T& item) {
-    const auto& column = item.*Column;
+    const auto& column = member_of<Column>(item);
     if constexpr (requires { column.length(); }) return column.length();
     else return static_cast<std::size_t>(column);
   }
@@ -150,6 +150,13 @@ inline void check(const bucket_options& o) {
   if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");
 }
 
+/// Returns the first of these columns that has a length; the first one if none has.
+template <auto First, auto... Rest>
+constexpr auto first_with_length() {
+  if constexpr (says_a_length<member_type<First>> || !(says_a_length<member_type<Rest>> || ...)) return First;
+  else return first_with_length<Rest...>();
+}
+
 /// The item type of a flow after bucket: only batch accepts it.
 template <class Item>
 struct bucketed {
@@ -183,6 +190,12 @@ template <auto Column>
 auto bucket(bucket_options options) {
   detail::check(options);
   return detail::bucket_stage<Column>{{}, std::move(options)};
+}
+/// The same by the first of these columns that has a length.
+template <auto... Members>
+auto bucket(columns<Members...>, bucket_options options) {
+  constexpr auto first = detail::first_with_length<Members...>();
+  return bucket<first>(std::move(options));
 }
 
 }}  // namespace millrace

@@ -106,6 +106,7 @@ template <auto Pixels, auto Label>
 struct mix_rows_stage : stage_tag {
   using batch_mark = void;
   using mixes_rows_mark = void;
+  static constexpr std::size_t added_columns = 2;
   mix_rows_options options{};
 
   template <class In>
@@ -142,6 +143,12 @@ auto mixup(const mixup_options& o = {}) {
                                   .off_epoch = o.off_epoch, .deferred = o.deferred});
 }
 
+/// The same for the rows of the first of these columns, whose labels are the second.
+template <auto Pixels, auto Label, auto... Others>
+auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
+  return mixup<Pixels, Label>(o);
+}
+
 /// Returns the stage that swaps a box between rows of `Pixels`, whose labels are `Label`.
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
@@ -149,6 +156,16 @@ auto cutmix(const cutmix_options& o = {}) {
   return mix_rows<Pixels, Label>({.cutmix_alpha = o.alpha, .probability = o.probability, .cutmix_minmax = o.minmax,
                                   .stride = o.stride, .off_epoch = o.off_epoch, .layout = o.layout,
                                   .deferred = o.deferred});
+}
+/// The same for the rows of the first of these columns, whose labels are the second.
+template <auto Pixels, auto Label, auto... Others>
+auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
+  return cutmix<Pixels, Label>(o);
+}
+/// The same by mixup, cutmix, or both in turn.
+template <auto Pixels, auto Label, auto... Others>
+auto mix_rows(columns<Pixels, Label, Others...>, const mix_rows_options& options) {
+  return mix_rows<Pixels, Label>(options);
 }
 
 }}  // namespace millrace

@@ -235,7 +235,7 @@ TEST_CASE("a device that breaks down in the middle is the error of a batch, and 
 
 TEST_CASE("a session that outlives the runtime is taken down in silence") {
   fake_cuda::reset();
-  std::optional<mr::session<decltype(flow(0, {.device = mr::host_device()}))>> run;
+  std::optional<decltype(mr::session(flow(0, {.device = mr::host_device()})))> run;
   run.emplace(flow(400, {.device = mr::cuda_device(0)}), quiet(2));
   auto b = run->next();
   fake_cuda::unload();

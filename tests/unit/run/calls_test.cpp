@@ -30,7 +30,7 @@ auto flow(int count = 100) {
   return mr::from(numbers(count)) | mr::map([](int n) { return row{n}; }) |
          mr::batch<&row::n>({.size = 10, .keys = true});
 }
-using run_of_rows = mr::session<decltype(flow())>;
+using run_of_rows = decltype(mr::session(flow()));
 
 std::string refusal_of(const std::function<void()>& act) {
   try {
@@ -122,7 +122,7 @@ TEST_CASE("a session that is destroyed while another thread waits in next() ends
                    while (n >= 10 && !open) std::this_thread::yield();
                    return row{n};
                  }) | mr::batch<&row::n>({.size = 10}) | mr::prefetch({.batches = 1});
-    std::optional<mr::session<decltype(gated)>> run(std::in_place, std::move(gated), quiet(1));
+    std::optional<decltype(mr::session(gated))> run(std::in_place, std::move(gated), quiet(1));
     std::thread other([&] {
       CHECK(run->next().size() == 10);
       static_cast<void>(run->next());   // returns, with a batch or without
@@ -145,7 +145,7 @@ TEST_CASE("the destructor of a session waits for a callable that another thread 
                  while (!open) std::this_thread::yield();
                  return row{n};
                }) | mr::batch<&row::n>({.size = 10});
-  std::optional<mr::session<decltype(gated)>> run(std::in_place, std::move(gated), quiet(0));
+  std::optional<decltype(mr::session(gated))> run(std::in_place, std::move(gated), quiet(0));
   std::thread other([&, &session = *run] {
     while (!inside && session.next()) continue;   // the last call is that of the callable
   });

@@ -8,6 +8,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/item/bytes.hpp>
+#include <millrace/item/column/member.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 
@@ -180,48 +181,6 @@ concept renders_together = requires(std::span<const T* const> items,
   { T::together } -> std::convertible_to<std::size_t>;
   T::render_together(items, rows, s);
 };
-
-template <class M>
-struct member_pointer;
-template <class T, class Owner>
-struct member_pointer<T Owner::*> {
-  using type = T;
-  using owner = Owner;
-};
-template <auto M>
-using member_type = typename member_pointer<decltype(M)>::type;
-template <auto M>
-using member_owner = typename member_pointer<decltype(M)>::owner;
-
-template <auto A, auto B>
-constexpr bool same_member() {
-  if constexpr (std::same_as<decltype(A), decltype(B)>) return A == B;
-  else return false;
-}
-
-/// Returns "example::pixels", taken from the compiler's name of this function; leaves out an anonymous namespace.
-template <auto M>
-constexpr auto spell_member() {
-  constexpr std::string_view whole = __PRETTY_FUNCTION__;
-  constexpr std::size_t start = whole.find("M = ") + 4;
-  constexpr std::size_t end = whole.find_first_of("];", start);
-  constexpr std::string_view full = whole.substr(start, end - start);
-  constexpr std::string_view spelt = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
-  constexpr std::string_view unnamed[] = {"{anonymous}::", "(anonymous namespace)::"};   // g++, clang++
-  constexpr std::string_view name = spelt.substr(spelt.starts_with(unnamed[0])   ? unnamed[0].size()
-                                                 : spelt.starts_with(unnamed[1]) ? unnamed[1].size() : 0);
-  std::array<char, name.size() + 1> text{};
-  for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
-  return text;
-}
-template <auto M>
-inline constexpr auto member_spelling = spell_member<M>();
-
-/// Returns the name for error messages: "the column example::pixels".
-template <auto M>
-std::string named_column() {
-  return std::string("the column ") + member_spelling<M>.data();
-}
 
 /// Returns the shape of a row of the column. Throws data_error, which names the column, if it has none.
 template <auto M>

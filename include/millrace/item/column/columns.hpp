@@ -17,23 +17,16 @@
 // A type that gains even more if several columns of a row are made at once has `using group` and `join(group&,
 // std::span<element>) const` instead. A group has clear() and render(scratch&), and lies in the scratch. All items of
 // up to `together` rows join it, from all columns with this group. Then it makes all these rows.
-// The first item of a run fixes the shapes. Errors: data_error for another shape later; it names both shapes.
-//
-// In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
-// possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
-// slot is contiguous. Rows of two varying sides are ragged columns too.
+// The first item of a run fixes the shapes. column_places.hpp describes the slot. Errors: data_error for another shape later; it names both shapes.
 #pragma once
 
-#include <millrace/item/column/batch_extent.hpp>
 #include <millrace/item/column/column_groups.hpp>
-#include <millrace/item/column/column_place.hpp>
+#include <millrace/item/column/column_places.hpp>
 #include <millrace/item/column/column_traits.hpp>
 #include <millrace/item/tensor/column_texts.hpp>
-#include <millrace/item/tensor/tensor_view.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -41,20 +34,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The columns of a batch, named by member pointers. Computes their offsets in a slot and writes their rows.
 template <auto... Members>
-class columns {
+class columns : public column_places<member_type<Members>...> {
+  using places = column_places<member_type<Members>...>;
+  using places::places_, places::rows_, places::bytes_, places::flags_at_bytes_, places::more_at_bytes_,
+      places::ragged_at_bytes_, places::add_bytes, places::no_flags;
+
  public:
+  using typename places::delivered;
   using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
-  static constexpr std::size_t count = sizeof...(Members);
 
   /// The preferred claim: the largest number of rows that a column renders at once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
   /// The name of rendering in reports: the one that a column defines, else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
-
-  /// The number of ragged columns.
-  static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<member_type<Members>> ? 1 : 0));
-  static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.
   /// `more_bytes`: for what a derived class keeps in a slot. Throws data_error if a ragged column of it has no
@@ -65,16 +58,11 @@ class columns {
     (fix<Members>(first), ...);
     flags_at_bytes_ = flags ? add_bytes(2 * rows) : no_flags;
     more_at_bytes_ = add_bytes(more_bytes);
-    if constexpr (ragged > 0) {
+    if constexpr (places::ragged > 0) {
       ragged_at_bytes_ = bytes_;
       (fix_ragged<Members>(), ...);
     }
   }
-
-  /// Returns the number of rows of a full batch.
-  std::size_t rows() const noexcept { return rows_; }
-  /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
-  std::size_t batch_bytes() const noexcept { return bytes_; }
 
   /// Throws data_error if the shape of a column, or its ragged_options, differ from those of the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
@@ -117,63 +105,13 @@ class columns {
     return e;
   }
 
-  /// The facts about a delivered batch that views need.
-  struct delivered {
-    std::byte* base = nullptr;
-    std::size_t rows = 0;
-    batch_extent extent{};
-    memory_kind memory = memory_kind::host;
-  };
-  /// Returns the view of column M: `[rows, ...]`, or a padded_view or sized_view if it is ragged.
+  /// Returns the view of column M, as column_places::view().
   template <auto M>
   auto view(const delivered& b) const noexcept {
-    using traits = detail::column_traits<member_type<M>>;
-    const auto& place = std::get<index_of<M>()>(places_);
-    tensor_view<typename traits::element, traits::rank + 1> v;
-    v.shape[0] = b.rows;
-    for (std::size_t d = 0; d < traits::rank; ++d) v.shape[d + 1] = place.shape[d];
-    v.memory = b.memory;
-    v.name = member_spelling<M>.data();
-    if constexpr (is_ragged<M>) {
-      std::size_t at_bytes = ragged_at_bytes_;
-      static_cast<void>((pass_column<M, Members>(b, at_bytes) || ...));
-      if (place.is_fixed()) at_bytes = place.offset_bytes;
-      v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
-      const std::uint32_t padded_to = b.extent.padded_to[ragged_index<M>()];
-      auto* const lengths = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes);
-      if constexpr (is_sized<M>) {
-        v.shape[1] = padded_to >> 16;
-        v.shape[2] = padded_to & 0xffff;
-        sized_view<typename traits::element, traits::rank + 1> both{.values = v};
-        both.sizes = tensor_view<std::int32_t, 2>{
-            .data = lengths, .shape = {b.rows, 2}, .memory = b.memory, .name = v.name};
-        return both;
-      } else {
-        v.shape[1] = padded_to;
-        padded_view<typename traits::element, traits::rank + 1> both{.values = v};
-        both.lengths = tensor_view<std::int32_t, 1>{
-            .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
-        return both;
-      }
-    } else {
-      v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);
-      return v;
-    }
+    return places::template view<index_of<M>()>(b, member_spelling<M>.data());
   }
   /// Returns the views of all columns as a tuple, in the order of Members.
   auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
-
-  /// The two halves of flags().
-  enum class row_flags : std::uint8_t { valid, replaced };
-  /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
-  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags which, const delivered& b) const noexcept {
-    if (flags_at_bytes_ == no_flags) return std::nullopt;
-    const std::size_t at_bytes = flags_at_bytes_ + (which == row_flags::valid ? 0 : rows_);
-    return tensor_view<const std::uint8_t, 1>{.data = reinterpret_cast<const std::uint8_t*>(b.base + at_bytes),
-                                              .shape = {b.rows},
-                                              .memory = b.memory,
-                                              .name = which == row_flags::valid ? "valid()" : "replaced()"};
-  }
 
   /// Whether M is one of the columns.
   template <auto M>
@@ -186,22 +124,11 @@ class columns {
     return text;
   }
 
- protected:
-  /// Returns the bytes of a slot that begin at the next column.
-  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return aligned_column_bytes(bytes); }
-  /// Returns where a derived class's part of a slot begins.
-  std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
-
  private:
   template <auto M>
   static constexpr bool is_ragged = varying_item<member_type<M>>;
   template <auto M>
   static constexpr bool is_sized = sized_item<member_type<M>>;
-
-  template <auto M>
-  using place_of = column_place<member_type<M>>;
-
-  std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
 
   template <auto M>
   static constexpr std::size_t index_of() {
@@ -214,11 +141,11 @@ class columns {
   void fix(const item& first) {
     using traits = detail::column_traits<member_type<M>>;
     auto& place = std::get<index_of<M>()>(places_);
-    place.shape = column_shape<M>(first.*M);
+    place.shape = column_shape<M>(member_of<M>(first));
     place.row_elements = 1;
     for (const std::size_t extent : place.shape) place.row_elements *= extent;
     if constexpr (is_ragged<M>) {
-      place.options = (first.*M).options();
+      place.options = member_of<M>(first).options();
       if (place.shape[0] == 0)
         throw data_error(named_column<M>() +
                              " is ragged, and the first sample of the run says nothing of its rows",
@@ -232,32 +159,17 @@ class columns {
   // ---- ragged columns ----
 
   template <auto M>
-  static constexpr std::size_t ragged_index() {
-    std::size_t i = 0;
-    static_cast<void>(((same_member<M, Members>() || (i += is_ragged<Members>, false)) || ...));
-    return i;
-  }
-  template <auto M>
   void fix_ragged() {
     if constexpr (is_ragged<M>) {
       auto& place = std::get<index_of<M>()>(places_);
       if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest()));
     }
   }
-  /// Returns true at M; adds the bytes of every ragged column before it to `at_bytes`.
-  template <auto M, auto Passed>
-  bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
-    if constexpr (is_ragged<Passed> && !same_member<M, Passed>()) {
-      const auto& place = std::get<index_of<Passed>()>(places_);
-      if (!place.is_fixed()) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
-    }
-    return same_member<M, Passed>();
-  }
   template <auto M>
   void write_sizes(std::span<const item* const> items, std::byte* base, std::size_t first) const noexcept {
     auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>()>(places_).lengths_at_bytes) + 2 * first;
     for (const item* one : items) {
-      const std::array<std::int32_t, 2> size = (one->*M).size();
+      const std::array<std::int32_t, 2> size = member_of<M>(*one).size();
       to = std::copy(size.begin(), size.end(), to);
     }
   }
@@ -274,7 +186,7 @@ class columns {
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
     if constexpr (is_ragged<M>)
-      e.padded_to[ragged_index<M>()] = std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
+      e.padded_to[places::template ragged_index<index_of<M>()>()] = std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
   }
 
   template <auto M>
@@ -307,9 +219,9 @@ class columns {
   template <auto M>
   void check(const item& one) const {
     const auto& place = std::get<index_of<M>()>(places_);
-    const auto shape = column_shape<M>(one.*M);
+    const auto shape = column_shape<M>(member_of<M>(one));
     if constexpr (is_ragged<M>)
-      if (const auto& o = (one.*M).options(); !(o == place.options))
+      if (const auto& o = member_of<M>(one).options(); !(o == place.options))
         throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
                              place.options.describe() + " in the first sample of the run",
                          std::string("Give all samples the same ") + (is_sized<M> ? "" : "ragged_") + "options");
@@ -326,21 +238,22 @@ class columns {
       if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
       if constexpr (is_sized<M>) write_sizes<M>(items, base, first);
     } else if constexpr (is_ragged<M>) {
-      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
+      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(member_of<M>(*items[i]), base, first + i);
     } else if constexpr (renders_together<type>) {
       std::array<const type*, type::together> members;
       std::array<std::span<element>, type::together> rows;
       for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
         const std::size_t size = std::min<std::size_t>(type::together, items.size() - begin);
         for (std::size_t j = 0; j < size; ++j) {
-          members[j] = &(items[begin + j]->*M);
+          members[j] = &member_of<M>(*items[begin + j]);
           rows[j] = row<M>(base, first + begin + j);
         }
         if (size == 1) traits::render(*members[0], rows[0], s);
         else type::render_together(std::span(members).first(size), std::span(rows).first(size), s);
       }
     } else {
-      for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row<M>(base, first + i), s);
+      for (std::size_t i = 0; i < items.size(); ++i)
+        traits::render(member_of<M>(*items[i]), row<M>(base, first + i), s);
     }
   }
 
@@ -364,7 +277,7 @@ class columns {
   void join(Group& group, const item& one, std::byte* base, std::size_t number) const {
     using type = member_type<M>;
     if constexpr (std::same_as<typename group_of<type>::type, Group>)
-      group_of<type>::join(one.*M, group, row<M>(base, number));
+      group_of<type>::join(member_of<M>(one), group, row<M>(base, number));
   }
 
   template <auto M>
@@ -376,12 +289,6 @@ class columns {
                          .dtype = dtype_name<typename traits::element>()});
   }
 
-  std::tuple<place_of<Members>...> places_{};
-  std::size_t rows_ = 0;
-  std::size_t bytes_ = 0;
-  static constexpr std::size_t no_flags = ~std::size_t{0};
-  std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
-  std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
 };
 
 }}}  // namespace millrace::detail

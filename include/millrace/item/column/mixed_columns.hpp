@@ -24,13 +24,28 @@ concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typ
 template <class T>
 concept mixable_label = tensor_element<T>;
 
+/// Where the columns that mixing adds are, from the begin of their part of a slot.
+template <mixable_label Label>
+struct mixed_part {
+  std::size_t lambda_at_bytes = 0, mixes_at_bytes = 0, bytes = 0;
+
+  mixed_part() = default;
+  explicit mixed_part(std::size_t rows) noexcept
+      : lambda_at_bytes(aligned_column_bytes(rows * sizeof(Label))),
+        mixes_at_bytes(lambda_at_bytes + aligned_column_bytes(rows * sizeof(float))),
+        bytes(mixes_at_bytes + rows * sizeof(row_mix)) {}
+
+  Label* label_b(std::byte* base) const noexcept { return reinterpret_cast<Label*>(base); }
+  float* lambda(std::byte* base) const noexcept { return reinterpret_cast<float*>(base + lambda_at_bytes); }
+  row_mix* mixes(std::byte* base) const noexcept { return reinterpret_cast<row_mix*>(base + mixes_at_bytes); }
+};
+
 /// The columns of a batch in which rows of `Pixels` are mixed, and have labels in `Label`.
 template <auto Pixels, auto Label, auto... Members>
 class mixed_columns : public columns<Members...> {
   using plain = columns<Members...>;
 
  public:
-  using typename plain::delivered;
   using typename plain::item;
   using pixel = typename column_traits<member_type<Pixels>>::element;
   using label = member_type<Label>;
@@ -42,9 +57,8 @@ class mixed_columns : public columns<Members...> {
 
   /// As columns::fix_shapes().
   void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
-    lambda_at_bytes_ = plain::aligned(rows * sizeof(label));
-    mixes_at_bytes_ = lambda_at_bytes_ + plain::aligned(rows * sizeof(float));
-    plain::fix_shapes(first, rows, flags, mixes_at_bytes_ + rows * sizeof(row_mix));
+    part_ = mixed_part<label>(rows);
+    plain::fix_shapes(first, rows, flags, part_.bytes);
   }
 
   /// Returns the elements of a row's pixels, and the shape of the row.
@@ -83,17 +97,6 @@ class mixed_columns : public columns<Members...> {
     start_row(base, row);
   }
 
-  /// Returns the labels of the partners, the weights of the rows' own labels, and how each row is mixed: `[rows]` each.
-  tensor_view<label, 1> label_b_view(const delivered& b) const noexcept {
-    return {.data = label_b(b.base), .shape = {b.rows}, .memory = b.memory, .name = "label_b()"};
-  }
-  tensor_view<float, 1> lambda_view(const delivered& b) const noexcept {
-    return {.data = lambda(b.base), .shape = {b.rows}, .memory = b.memory, .name = "lambda()"};
-  }
-  tensor_view<const row_mix, 1> mixes_view(const delivered& b) const noexcept {
-    return {.data = mixes(b.base), .shape = {b.rows}, .memory = b.memory, .name = "row_mixes()"};
-  }
-
   /// As columns::describe().
   std::string describe() const {
     const std::string rows = to_string(std::array{plain::rows()});
@@ -105,17 +108,11 @@ class mixed_columns : public columns<Members...> {
   label label_a(std::byte* base, std::size_t row) const noexcept {
     return plain::template row<Label>(base, row)[0];
   }
-  label* label_b(std::byte* base) const noexcept {
-    return reinterpret_cast<label*>(base + plain::more_at_bytes());
-  }
-  float* lambda(std::byte* base) const noexcept {
-    return reinterpret_cast<float*>(base + plain::more_at_bytes() + lambda_at_bytes_);
-  }
-  row_mix* mixes(std::byte* base) const noexcept {
-    return reinterpret_cast<row_mix*>(base + plain::more_at_bytes() + mixes_at_bytes_);
-  }
+  label* label_b(std::byte* base) const noexcept { return part_.label_b(base + plain::more_at_bytes()); }
+  float* lambda(std::byte* base) const noexcept { return part_.lambda(base + plain::more_at_bytes()); }
+  row_mix* mixes(std::byte* base) const noexcept { return part_.mixes(base + plain::more_at_bytes()); }
 
-  std::size_t lambda_at_bytes_ = 0, mixes_at_bytes_ = 0;   // from the begin of this class's part
+  mixed_part<label> part_{};
 };
 
 }}}  // namespace millrace::detail

@@ -65,20 +65,22 @@ class indexed_run final : public planned_run {
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
-  error_location locate(std::uint64_t epoch, std::uint64_t at) const;
+  error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
   /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
-  shuffle_quality_figures shuffle_quality() const
-    requires source_type::observes
-  {
-    std::call_once(forecast_once_, [&] {
-      const shuffle_forecast ahead(plan_, world_);
-      expected_share_ = ahead.share();
-      ideal_share_ = ahead.ideal_share();
-    });
-    shuffle_quality_figures f = source_.shuffle_quality();
-    f.expected_share = expected_share_;
-    f.ideal_share = ideal_share_;
-    return f;
+  shuffle_quality_figures shuffle_quality() const override {
+    if constexpr (!source_type::observes) {
+      return planned_run::shuffle_quality();
+    } else {
+      std::call_once(forecast_once_, [&] {
+        const shuffle_forecast ahead(plan_, world_);
+        expected_share_ = ahead.share();
+        ideal_share_ = ahead.ideal_share();
+      });
+      shuffle_quality_figures f = source_.shuffle_quality();
+      f.expected_share = expected_share_;
+      f.ideal_share = ideal_share_;
+      return f;
+    }
   }
   /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
   /// if the run was resumed, and on all ranks but 0: a run gets the advice once.

@@ -12,6 +12,7 @@
 #include <millrace/measure/meters/run_stats.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/batch_numbers.hpp>
+#include <millrace/order/shuffle_quality.hpp>
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
 
@@ -46,6 +47,16 @@ class planned_run {
   virtual std::vector<notice> notices() const { return {}; }
   /// Returns advice about a poor shuffle, which takes a while; empty if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
+  /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
+  /// Throws setup_error if the order is not computed from an index.
+  virtual error_location locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
+    throw setup_error("locate() needs a source with an index: this session streams its samples",
+                      "Use the origin that an error or the quarantine list reports");
+  }
+  /// Returns the observed and the expected shuffle quality. Throws setup_error if the order does not observe it.
+  virtual shuffle_quality_figures shuffle_quality() const {
+    throw setup_error("shuffle_quality() needs one source with an index", "Use one source with an index");
+  }
   /// Sets what the order knows about the samples of the first `s.batches` batches.
   virtual void add_to(run_stats&) const {}
   /// Adds the events found while the run was planned; called once, at the start.

@@ -42,9 +42,8 @@ EXAMPLE 1
 struct row {
   std::int32_t label;
 };
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
 
-void example(const mr::session<flow>& run) {
+void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 
@@ -64,9 +63,8 @@ EXAMPLE
 struct row {
   std::int32_t label;
 };
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
 
-void example(const mr::session<flow>& run) {
+void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 
@@ -77,9 +75,8 @@ EXAMPLE
 struct row {
   std::int32_t label;
 };
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
 
-void example(const mr::session<flow>& run) {
+void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 
@@ -128,9 +125,8 @@ EXAMPLE 1
 struct row {
   std::int32_t label;
 };
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
 
-void example(const mr::session<flow>& run) {
+void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 

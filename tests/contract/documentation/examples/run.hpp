@@ -62,7 +62,7 @@ void one_loop() {
   auto flow = new_flow();
 EXAMPLE 1
 }
-void loops(mr::session<decltype(new_flow())>& run) {
+void loops(decltype(mr::session(new_flow()))& run) {
 EXAMPLE 2
 }
 

@@ -25,9 +25,8 @@ EXAMPLE
 struct row {
   std::int32_t label;
 };
-using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
 
-void example(const mr::session<flow>& run) {
+void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 

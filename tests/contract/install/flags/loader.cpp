@@ -45,7 +45,7 @@ class loader final : public loader_interface {
   }
 
  private:
-  using session = mr::session<decltype(flow_of(""))>;
+  using session = decltype(mr::session(flow_of("")));
   session run_;
   session::batch batch_{};
 };

@@ -19,6 +19,7 @@ struct only_counts {
   std::uint64_t size_bytes() const { return 1; }
   std::uint64_t choice() const { return 0; }
   std::uint64_t id_of(const mr::detail::located_sample& s) const { return s.id(); }
+  mr::error_location location_of(const mr::detail::located_sample&) const { return {}; }
   std::string choice_text() const { return {}; }
 };
 using only_planned = mr::detail::indexed_run<only_counts>;

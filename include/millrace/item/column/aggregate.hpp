@@ -1,0 +1,194 @@
+// Lists the members of an aggregate, as batch<Item> needs them.
+//
+//   struct example { mr::picture pixels; std::int32_t label; };
+//   static_assert(mr::detail::member_count<example>() == 2);
+//   mr::detail::member_of<mr::detail::member_at<example, 1>{}>(one) = 7;    // one.label
+//
+// An aggregate has one to 16 members, none of them an array of the language, and no base classes.
+// Names of members and positions of member pointers are those of a constant that is declared and never defined: its
+// addresses are constant expressions.
+// Errors: none; member_count() is 0 for any other type. Threads: pure.
+// Source of the technique: Boost.PFR documents it.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Member `Index` of an aggregate, in the order of declaration. A value of it names a column, like a member pointer.
+template <class Item, std::size_t Index>
+struct member_at {};
+
+/// Converts to any member of an Item, but not to an Item or to its base classes.
+template <class Item, std::size_t>
+struct any_member {
+  template <class Member>
+    requires(!std::is_base_of_v<Member, Item>)
+  operator Member() const;
+};
+
+/// Converts to a base class of an Item only.
+template <class Item>
+struct any_base {
+  template <class Base>
+    requires(std::is_base_of_v<Base, Item> && !std::is_same_v<Base, Item>)
+  operator Base() const;
+};
+
+inline constexpr std::size_t max_members = 16;
+
+/// Whether braces with any members, then an empty pair of braces, then more of any members initialize an Item.
+template <class Item, std::size_t... Before, std::size_t... After>
+constexpr bool takes_empty(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires { Item{any_member<Item, Before>{}..., {}, any_member<Item, After>{}...}; };
+}
+template <class Item, std::size_t... Index>
+constexpr bool takes_members(std::index_sequence<Index...>) {
+  return requires { Item{any_member<Item, Index>{}...}; };
+}
+
+/// Returns the number of initializers that an Item takes: its members, and each element of arrays of the language.
+template <class Item>
+constexpr std::size_t initializer_count() {
+  std::size_t count = 0;
+  [&count]<std::size_t... Size>(std::index_sequence<Size...>) {
+    ((takes_members<Item>(std::make_index_sequence<Size>{}) ? static_cast<void>(count = Size) : void()), ...);
+  }(std::make_index_sequence<max_members + 2>{});
+  return count;
+}
+
+/// Returns whether initializer `Index` of `Count` begins an array: an empty pair of braces then stands for several.
+template <class Item, std::size_t Count, std::size_t Index>
+constexpr bool begins_array() {
+  const auto takes = []<std::size_t... After>(std::index_sequence<After...>) {
+    return (takes_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<After>{}) || ...);
+  };
+  if (takes_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<Count - Index - 1>{})) return false;
+  return takes(std::make_index_sequence<Count - Index - 1>{});
+}
+
+/// Returns the number of members of an aggregate; 0 if it has more than 16, an array of the language or a base class, or
+/// Item is no aggregate.
+template <class Item>
+constexpr std::size_t member_count() {
+  if constexpr (std::is_aggregate_v<Item> && !std::is_array_v<Item> && !requires { Item{any_base<Item>{}}; }) {
+    constexpr std::size_t count = initializer_count<Item>();
+    if constexpr (count <= max_members) {
+      constexpr bool has_array = []<std::size_t... Index>(std::index_sequence<Index...>) {
+        return (begins_array<Item, count, Index>() || ...);
+      }(std::make_index_sequence<count>{});
+      if (!has_array) return count;
+    }
+  }
+  return 0;
+}
+
+/// Returns pointers to all members, as a tuple.
+template <class Item>
+constexpr auto member_addresses(Item& item) {
+  constexpr std::size_t count = member_count<std::remove_const_t<Item>>();
+  const auto at = [](auto&... member) { return std::tuple(std::addressof(member)...); };
+  if constexpr (count == 1) {
+    auto& [a] = item;
+    return at(a);
+  } else if constexpr (count == 2) {
+    auto& [a, b] = item;
+    return at(a, b);
+  } else if constexpr (count == 3) {
+    auto& [a, b, c] = item;
+    return at(a, b, c);
+  } else if constexpr (count == 4) {
+    auto& [a, b, c, d] = item;
+    return at(a, b, c, d);
+  } else if constexpr (count == 5) {
+    auto& [a, b, c, d, e] = item;
+    return at(a, b, c, d, e);
+  } else if constexpr (count == 6) {
+    auto& [a, b, c, d, e, f] = item;
+    return at(a, b, c, d, e, f);
+  } else if constexpr (count == 7) {
+    auto& [a, b, c, d, e, f, g] = item;
+    return at(a, b, c, d, e, f, g);
+  } else if constexpr (count == 8) {
+    auto& [a, b, c, d, e, f, g, h] = item;
+    return at(a, b, c, d, e, f, g, h);
+  } else if constexpr (count == 9) {
+    auto& [a, b, c, d, e, f, g, h, i] = item;
+    return at(a, b, c, d, e, f, g, h, i);
+  } else if constexpr (count == 10) {
+    auto& [a, b, c, d, e, f, g, h, i, j] = item;
+    return at(a, b, c, d, e, f, g, h, i, j);
+  } else if constexpr (count == 11) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k);
+  } else if constexpr (count == 12) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k, l);
+  } else if constexpr (count == 13) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  } else if constexpr (count == 14) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
+  } else if constexpr (count == 15) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = item;
+    return at(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  }
+}
+
+template <class Item>
+struct item_constant {
+  Item value;
+};
+template <class Item>
+extern const item_constant<Item> unmade;   // has addresses, and no definition
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+
+/// An address as a template argument: clang++ 14 accepts that of a member inside a class only.
+template <class T>
+struct address_constant {
+  const T* address;
+};
+
+/// Returns the address of a member in `unmade`.
+template <class Item, std::size_t Index>
+constexpr auto address_of_member() {
+  return std::get<Index>(member_addresses(unmade<Item>.value));
+}
+
+/// Returns the address as a constant, whose text the compiler spells with the member's name.
+template <class Item, std::size_t Index>
+constexpr auto name_of_member() {
+  constexpr auto* address = address_of_member<Item, Index>();
+  return address_constant<std::remove_const_t<std::remove_pointer_t<decltype(address)>>>{address};
+}
+
+/// Returns whether member `Index` of an aggregate is the one that the pointer M names.
+template <class Item, std::size_t Index, auto M>
+constexpr bool is_member() {
+  constexpr auto* named = &(unmade<Item>.value.*M);
+  constexpr auto* listed = address_of_member<Item, Index>();
+  if constexpr (std::same_as<decltype(named), decltype(listed)>) return named == listed;
+  else return false;
+}
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+
+}}}  // namespace millrace::detail

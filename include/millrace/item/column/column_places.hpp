@@ -1,0 +1,132 @@
+// Where the columns of a batch are in its slot, and the views of a delivered batch.
+//
+//   mr::detail::column_places<mr::picture, std::int32_t> places;        // columns<...> fills it from the first item
+//   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
+//
+// In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
+// possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
+// slot is contiguous. Rows of two varying sides are ragged columns too.
+// Units: bytes from the front of a slot. Errors: none. Threads: a value; one thread closes a slot.
+#pragma once
+
+#include <millrace/item/column/batch_extent.hpp>
+#include <millrace/item/column/column_place.hpp>
+#include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The places of columns with members of these types.
+template <class... Types>
+class column_places {
+ public:
+  static constexpr std::size_t count = sizeof...(Types);
+  template <std::size_t Index>
+  using type = std::tuple_element_t<Index, std::tuple<Types...>>;
+
+  /// The number of ragged columns.
+  static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<Types> ? 1 : 0));
+  static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
+
+  /// Returns the number of rows of a full batch.
+  std::size_t rows() const noexcept { return rows_; }
+  /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
+  std::size_t batch_bytes() const noexcept { return bytes_; }
+  /// Returns where a derived class's part of a slot begins.
+  std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
+
+  /// The facts about a delivered batch that views need.
+  struct delivered {
+    std::byte* base = nullptr;
+    std::size_t rows = 0;
+    batch_extent extent{};
+    memory_kind memory = memory_kind::host;
+  };
+  /// Returns the view of a column: `[rows, ...]`, or a padded_view or sized_view if it is ragged.
+  template <std::size_t Index>
+  auto view(const delivered& b, const char* name) const noexcept {
+    using traits = column_traits<type<Index>>;
+    const auto& place = std::get<Index>(places_);
+    tensor_view<typename traits::element, traits::rank + 1> v;
+    v.shape[0] = b.rows;
+    for (std::size_t d = 0; d < traits::rank; ++d) v.shape[d + 1] = place.shape[d];
+    v.memory = b.memory;
+    v.name = name;
+    if constexpr (varying_item<type<Index>>) {
+      std::size_t at_bytes = ragged_at_bytes_;
+      [&]<std::size_t... Before>(std::index_sequence<Before...>) {
+        (pass_column<Before>(b, at_bytes), ...);
+      }(std::make_index_sequence<Index>{});
+      if (place.is_fixed()) at_bytes = place.offset_bytes;
+      v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
+      const std::uint32_t padded_to = b.extent.padded_to[ragged_index<Index>()];
+      auto* const lengths = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes);
+      if constexpr (sized_item<type<Index>>) {
+        v.shape[1] = padded_to >> 16;
+        v.shape[2] = padded_to & 0xffff;
+        sized_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.sizes = tensor_view<std::int32_t, 2>{
+            .data = lengths, .shape = {b.rows, 2}, .memory = b.memory, .name = v.name};
+        return both;
+      } else {
+        v.shape[1] = padded_to;
+        padded_view<typename traits::element, traits::rank + 1> both{.values = v};
+        both.lengths = tensor_view<std::int32_t, 1>{
+            .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
+        return both;
+      }
+    } else {
+      v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);
+      return v;
+    }
+  }
+
+  /// The two halves of flags().
+  enum class row_flags : std::uint8_t { valid, replaced };
+  /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
+  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags which, const delivered& b) const noexcept {
+    if (flags_at_bytes_ == no_flags) return std::nullopt;
+    const std::size_t at_bytes = flags_at_bytes_ + (which == row_flags::valid ? 0 : rows_);
+    return tensor_view<const std::uint8_t, 1>{.data = reinterpret_cast<const std::uint8_t*>(b.base + at_bytes),
+                                              .shape = {b.rows},
+                                              .memory = b.memory,
+                                              .name = which == row_flags::valid ? "valid()" : "replaced()"};
+  }
+
+ protected:
+  /// Returns the bytes of a slot that begin at the next column.
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return aligned_column_bytes(bytes); }
+  std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
+
+  template <std::size_t Index>
+  static constexpr std::size_t ragged_index() {
+    std::size_t number = 0, index = 0;
+    ((number += index++ < Index && varying_item<Types> ? 1 : 0), ...);
+    return number;
+  }
+
+  std::tuple<column_place<Types>...> places_{};
+  std::size_t rows_ = 0;
+  std::size_t bytes_ = 0;
+  static constexpr std::size_t no_flags = ~std::size_t{0};
+  std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
+  std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, after those of fixed shape
+
+ private:
+  /// Adds the bytes of a ragged column to `at_bytes`.
+  template <std::size_t Index>
+  void pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
+    if constexpr (varying_item<type<Index>>) {
+      const auto& place = std::get<Index>(places_);
+      if (!place.is_fixed()) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Index>()]);
+    }
+  }
+};
+
+}}}  // namespace millrace::detail
