@@ -69,7 +69,10 @@ float train_after(Network& net, const std::vector<their_sample>& samples, const 
             | mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows})
             | mr::to_device({.device = s.device, .stream = net.stream()});
   mr::session run{std::move(flow), {.epochs = s.epochs, .announce = false}};
-  for (auto& b : run) net.step(b.template get<&prepared::pixels>(), b.template get<&prepared::label>(), b.stream());
+  for (auto& b : run) {
+    auto& [pixels, label] = b;
+    net.step(pixels, label, b.stream());
+  }
   return net.read_loss();
 }
 

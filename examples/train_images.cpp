@@ -45,18 +45,19 @@ int train_on(auto training, const training_settings& s, const training_start& st
     run.begin_epoch(epoch);
     for (auto& b : training.epoch(epoch)) {
       run.saw(b);
-      auto labels = b.template get<&example::label>();
+      auto columns = b.columns();
+      auto& labels = std::get<1>(columns);
       if (s.rotate_labels) std::rotate(labels.span().begin(), labels.span().end() - 1, labels.span().end());
       learner::mixed_labels others;
       if constexpr (requires { b.lambda(); }) others = {b.label_b(), b.lambda()};
-      start.net->backward(b.template get<&example::pixels>(), labels, run.sums(b), others);
+      start.net->backward(std::get<0>(columns), labels, run.sums(b), others);
       if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
       start.net->update(run.next_rate(b), b.stream());
       if (!run.updated(b, training.stats().wait_ns)) break;
     }
     if (!run.trained()) break;
     for (auto& b : validation.epoch(epoch - start.first_epoch))
-      start.net->evaluate(b.template get<&example::pixels>(), b.template get<&example::label>(), b.stream());
+      start.net->evaluate(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
     run.validated(start.net->take_outcome({}));   // both sessions deliver to the default stream
   }
   return run.finish(training);

@@ -71,11 +71,11 @@ struct outcome {
 template <class Flow>
 outcome train(const settings& s, Flow flow, int threads, std::size_t vocabulary) {
   language_model model({.vocabulary = vocabulary});
-  mr::session run{std::move(flow), {.epoch_batches = s.steps, .threads = threads, .announce = false}};
+  mr::session<&mr::packed::ids> run{std::move(flow), {.epoch_batches = s.steps, .threads = threads, .announce = false}};
   outcome o;
   const auto started = std::chrono::steady_clock::now();
   for (auto& b : run) {
-    const double loss = model.learn(b.template get<&mr::packed::ids>().span(), s.length, s.every, b.step());
+    const double loss = model.learn(b.get<&mr::packed::ids>().span(), s.length, s.every, b.step());
     if (b.step() >= s.steps - s.steps / 10) o.loss += loss / static_cast<double>(s.steps / 10);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;

@@ -166,3 +166,20 @@ void train() {
   mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
+
+// case: batch_of_unlisted_members
+// error: batch<T> takes all members of an aggregate with 1 to 16 members
+struct with_array {
+  int number[3];
+};
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+#if MISTAKE
+            | mr::batch<with_array>({.size = 4});   // wrong here
+#else
+            | mr::batch<example>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& [number] : run) static_cast<void>(number);
+}

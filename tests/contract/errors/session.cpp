@@ -66,3 +66,26 @@ void train() {
 #endif
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
+
+// case: session_of_other_columns
+// error: session<\.\.\.> names other columns than the batch of this flow
+void train() {
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<example>({.size = 4});
+#if MISTAKE
+  mr::session<&example::number, &example::number> run{std::move(flow)};   // wrong here
+#else
+  mr::session<&example::number> run{std::move(flow)};
+#endif
+}
+
+// case: loop_with_columns_after_a_mistake
+// error: the callable in map\(\) returns void
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers) | mr::map([](int) {}) | mr::batch<example>({.size = 4});   // wrong here
+#else
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<example>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& [number] : run) static_cast<void>(number);
+}

@@ -82,7 +82,8 @@ def problem_with_recipes(passes, text):
         includes = re.findall(r"^#include <.*?>", "\n".join(recipes), re.MULTILINE)
         (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(sorted(set(includes))) + "\n")
         for number, recipe in enumerate(recipes, 1):
-            (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(recipe)
+            own = re.sub(r'^#include ".*"$', "", recipe, flags=re.MULTILINE)   # the recipe before it
+            (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(own)
         built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", source], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:

@@ -82,13 +82,14 @@ namespace ctrl_c {
 namespace own_file {
 #include "recipe_21.hpp"
 #include "recipe_22.hpp"
-}
-namespace loose_files {
 #include "recipe_23.hpp"
 }
-namespace behind_a_c_header {
+namespace loose_files {
 #include "recipe_24.hpp"
+}
+namespace behind_a_c_header {
 #include "recipe_25.hpp"
+#include "recipe_26.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
@@ -119,7 +120,7 @@ int main() {
   (void)some_samples::balanced({}, 1);
   (void)entry_points::flow_with_entries();
   damaged_samples::train(model);
-  own_file::for_each_batch("", 1, [](const own_file::rows&) {});
+  own_file::train(model, "");
   behind_a_c_header::loader_close(behind_a_c_header::loader_open("", 1, ""));
   return ctrl_c::train(model, "");
 }

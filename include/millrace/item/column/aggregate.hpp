@@ -23,6 +23,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+
 /// Member `Index` of an aggregate, in the order of declaration. A value of it names a column, like a member pointer.
 template <class Item, std::size_t Index>
 struct member_at {};
@@ -154,11 +160,6 @@ struct item_constant {
 template <class Item>
 extern const item_constant<Item> unmade;   // has addresses, and no definition
 
-#ifdef __clang__
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wundefined-var-template"
-#endif
-
 /// An address as a template argument: clang++ 14 accepts that of a member inside a class only.
 template <class T>
 struct address_constant {
@@ -167,20 +168,20 @@ struct address_constant {
 
 /// Returns the address of a member in `unmade`.
 template <class Item, std::size_t Index>
-constexpr auto address_of_member() {
+consteval auto address_of_member() {
   return std::get<Index>(member_addresses(unmade<Item>.value));
 }
 
 /// Returns the address as a constant, whose text the compiler spells with the member's name.
 template <class Item, std::size_t Index>
-constexpr auto name_of_member() {
+consteval auto name_of_member() {
   constexpr auto* address = address_of_member<Item, Index>();
   return address_constant<std::remove_const_t<std::remove_pointer_t<decltype(address)>>>{address};
 }
 
 /// Returns whether member `Index` of an aggregate is the one that the pointer M names.
 template <class Item, std::size_t Index, auto M>
-constexpr bool is_member() {
+consteval bool is_member() {
   constexpr auto* named = &(unmade<Item>.value.*M);
   constexpr auto* listed = address_of_member<Item, Index>();
   if constexpr (std::same_as<decltype(named), decltype(listed)>) return named == listed;

@@ -59,7 +59,7 @@ constexpr const member_type<M>& member_of(const member_owner<M>& item) noexcept 
 
 /// Returns whether A and B name the same member.
 template <auto A, auto B>
-constexpr bool same_member() {
+consteval bool same_member() {
   using a = std::remove_const_t<decltype(A)>;
   using b = std::remove_const_t<decltype(B)>;
   if constexpr (!names_member<A> || !names_member<B>) {
@@ -82,7 +82,7 @@ constexpr bool same_member() {
 
 /// Returns the position of M among these members, or M itself if it is a number; their number if M is none of them.
 template <auto M, auto... Members>
-constexpr std::size_t index_of_member() {
+consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {
     return static_cast<std::size_t>(M) < sizeof...(Members) ? static_cast<std::size_t>(M) : sizeof...(Members);
   } else {
