@@ -134,8 +134,8 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::members_are_not_listed> Stage>
-  __attribute__((unavailable("millrace: batch<T> takes all members of an aggregate with 1 to 16 members, without a base "
-                             "class or an array such as int[3]. Name the columns: batch<&T::member, ...>.")))
+  __attribute__((unavailable("millrace: batch<T> takes all members of an aggregate with 1 to 16 members, without a "
+                             "base class or an array such as int[3]. Name the columns: batch<&T::member, ...>.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::batch_before_map> Stage, class Arrives = arrives<Item>,

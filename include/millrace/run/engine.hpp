@@ -91,7 +91,6 @@ class batch_engine : public engine_base {
 template <class Flow, class Batch = typename columns_of<typename Flow::item>::batch>
 class engine final : public batch_engine<Batch> {
   using base = batch_engine<Batch>;
-  using typename engine_base::flow_parts;
   using base::core_;
   using source = typename Flow::source_type;
   using layout = typename columns_of<typename Flow::item>::type;
@@ -124,7 +123,7 @@ class engine final : public batch_engine<Batch> {
         planned_(plan(facts)),
         names_(names_for(facts)),
         damaged_(damage_rule_for(facts, core_.options())),
-        builder_(this->builder_options(flow_parts{.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
+        builder_(this->builder_options({.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {

@@ -122,8 +122,8 @@ template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
 }
-/// Returns the stage that makes batches with all members of an aggregate, in the order of their declaration. An Item has
-/// one to 16 members and no base class.
+/// Returns the stage that makes batches with all members of an aggregate, in the order of their declaration. An Item
+/// has one to 16 members and no base class.
 template <class Item>
   requires(detail::member_count<Item>() > 0)
 constexpr auto batch(batch_options options) {

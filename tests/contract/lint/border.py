@@ -38,6 +38,7 @@ UMBRELLA = {
     "item/tensor/ragged.hpp": "ragged",
     "item/tensor/tensor.hpp": "tensor image",
     "item/tensor/tensor_view.hpp": "tensor_view",
+    "item/column/member.hpp": "columns label_b lambda",
     "run/session.hpp": "session feed",
     "run/session_options.hpp": "session_options automatic endless single_process world world_from_launcher",
     "sources/from.hpp": "from",
@@ -55,7 +56,7 @@ UMBRELLA = {
     "train/status_line.hpp": "status_line",
     "train/tensorboard.hpp": "tensorboard",
 }
-MAX_UMBRELLA_NAMES = 49   # a further one needs a better reason than that it is useful
+MAX_UMBRELLA_NAMES = 52   # a further one needs a better reason than that it is useful
 # What those words take, return and throw; and the words of the other umbrellas and of headers that a user includes.
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",

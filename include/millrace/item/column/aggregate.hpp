@@ -81,8 +81,8 @@ constexpr bool begins_array() {
   return takes(std::make_index_sequence<Count - Index - 1>{});
 }
 
-/// Returns the number of members of an aggregate; 0 if it has more than 16, an array of the language or a base class, or
-/// Item is no aggregate.
+/// Returns the number of members of an aggregate; 0 if it has more than 16, an array of the language or a base class,
+/// or Item is no aggregate.
 template <class Item>
 constexpr std::size_t member_count() {
   if constexpr (std::is_aggregate_v<Item> && !std::is_array_v<Item> && !requires { Item{any_base<Item>{}}; }) {

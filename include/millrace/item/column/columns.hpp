@@ -17,7 +17,8 @@
 // A type that gains even more if several columns of a row are made at once has `using group` and `join(group&,
 // std::span<element>) const` instead. A group has clear() and render(scratch&), and lies in the scratch. All items of
 // up to `together` rows join it, from all columns with this group. Then it makes all these rows.
-// The first item of a run fixes the shapes. column_places.hpp describes the slot. Errors: data_error for another shape later; it names both shapes.
+// The first item of a run fixes the shapes. column_places.hpp describes the slot.
+// Errors: data_error for another shape later; it names both shapes.
 #pragma once
 
 #include <millrace/item/column/column_groups.hpp>
@@ -186,7 +187,8 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
     if constexpr (is_ragged<M>)
-      e.padded_to[places::template ragged_index<index_of<M>()>()] = std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
+      e.padded_to[places::template ragged_index<index_of<M>()>()] =
+          std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
   }
 
   template <auto M>
