@@ -136,10 +136,13 @@ TEST_CASE("a number and a pointer name the same member, and no other") {
 }
 
 TEST_CASE("a member has the same name by its number and by a pointer") {
-  CHECK(spelling<member_at<outer::pair_of_numbers, 1>{}>() == "outer::pair_of_numbers::second");
-  CHECK(spelling<&outer::pair_of_numbers::second>() == "outer::pair_of_numbers::second");
-  CHECK(spelling<member_at<hidden, 0>{}>() == "hidden::only");
-  CHECK(spelling<&hidden::only>() == "hidden::only");
-  CHECK(spelling<member_at<sixteen, 15>{}>() == "sixteen::p");
-  CHECK(spelling<member_at<mixed_members, 1>{}>() == "mixed_members::b");
+  CHECK(spelling<member_at<outer::pair_of_numbers, 1>{}>() == spelling<&outer::pair_of_numbers::second>());
+  CHECK(spelling<member_at<hidden, 0>{}>() == spelling<&hidden::only>());
+  CHECK(spelling<member_at<sixteen, 15>{}>() == spelling<&sixteen::p>());
+  CHECK(spelling<member_at<mixed_members, 1>{}>() == spelling<&mixed_members::b>());
+  // Other files may be compiled together with this one, in a namespace for each.
+  CHECK(spelling<&outer::pair_of_numbers::second>().ends_with("outer::pair_of_numbers::second"));
+  CHECK(spelling<member_at<hidden, 0>{}>().ends_with("hidden::only"));
+  CHECK(mr::detail::without_anonymous("(anonymous namespace)::hidden::only") == "hidden::only");
+  CHECK(mr::detail::without_anonymous("{anonymous}::hidden::only") == "hidden::only");
 }
