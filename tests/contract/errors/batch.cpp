@@ -40,7 +40,7 @@ void train() {
 
 // case: batch_of_a_member_without_ampersand
 // error: invalid use of non-static data member
-// lines: 30
+// lines: 36
 // errors: 5
 void train() {
 #if MISTAKE

@@ -19,17 +19,3 @@ auto source() { return mr::indexed_shards("a-{0..9}.tar", {.seed = 7}); }   // w
 namespace mr = millrace;
 
 mr::picture of(const mr::record& r) { return mr::png(r["png"]).resize(8, 8); }   // wrong here
-
-// case: ragged_without_its_header
-// error: (wrong number of|too few) template arguments
-// shows: millrace: #include <millrace/item/tensor/ragged.hpp>
-// errors: 2
-#if !MISTAKE
-#include <millrace/item/tensor/ragged.hpp>
-#endif
-
-namespace mr = millrace;
-
-struct example {
-  mr::ragged<int> words;   // wrong here
-};
