@@ -26,7 +26,7 @@ enum class notice_kind : std::uint8_t {
   order,                ///< the order is less random or less even than the options suggest
   setting,              ///< an option does less than it says
   progress,             ///< a step before the first batch takes long
-  stall,                ///< no batch for session_options::stalls.after_ns
+  stall,                ///< no batch for session_options::stalls.after
   missing_end_marker,   ///< a tar without an end marker: it may have been cut between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the rest of a shard was lost

@@ -10,6 +10,7 @@
 #include <millrace/measure/meters/run_stats.hpp>
 #include <millrace/order/world.hpp>
 
+#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,7 +35,7 @@ namespace detail {
 struct stall_watch {
   /// Least time that is a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
   /// Empty: 10 s, and the time between two calls is the trainer's own business.
-  std::optional<std::uint64_t> after_ns{};
+  std::optional<std::chrono::nanoseconds> after{};
 };
 
 class tuning_rule;   // tune/autotuner.hpp

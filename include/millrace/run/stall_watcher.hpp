@@ -1,6 +1,6 @@
 // Watches whether batches still arrive, and reports what each stage waits for when none does. It never ends anything.
 //
-//   mr::detail::stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); },
+//   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return who_waits(); },
 //                                    notices);
 //
 // Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the

@@ -8,13 +8,13 @@
 //
 // A call never waits for a sink: push, offer and message cost a lock and a move. Rows that the sinks are too slow for
 // are dropped and counted.
-// Order: rows that arrive within `hold_ns` of each other are written by step, whichever thread sent them first. A row
+// Order: rows that arrive within `hold` of each other are written by step, whichever thread sent them first. A row
 // that comes later still is written at once and counted as late, because losing a late validation result is worse.
 // Text that is not UTF-8 is cleaned before all sinks: each invalid byte becomes U+FFFD.
 // Errors: an error of a sink is reported on stderr once per sink and counted; training goes on. The constructor throws
 // setup_error for a queue of 0 rows.
 // Threads: any thread may call.
-// Lifetime: close() and the destructor write what is left, for at most `drain_ns`. A sink that hangs longer keeps its
+// Lifetime: close() and the destructor write what is left, for at most `drain`. A sink that hangs longer keeps its
 // thread, and the rows that it never took count as dropped.
 #pragma once
 
@@ -36,8 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct log_options {
   std::size_t queue_rows = 1024;                     ///< limit of the rows that wait
   std::size_t queue_bytes = std::size_t{64} << 20;   ///< limit of the memory of these rows
-  std::int64_t hold_ns = 200'000'000;                ///< how long a row waits for rows of earlier steps
-  std::int64_t drain_ns = 5'000'000'000;             ///< limit of the time of close() and of flush()
+  std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
+  std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< limit of the time of close() and of flush()
   time_source now = detail::system_instant;
 };
 
@@ -61,7 +61,7 @@ class log_state {
 
   bool put(row& r, bool may_drop);
 
-  /// Waits until all accepted rows are written, for at most drain_ns. `then_close`: also until the sinks are closed.
+  /// Waits until all accepted rows are written, for at most `drain`. `then_close`: also until the sinks are closed.
   /// Returns false if the time ran out.
   bool drain(bool then_close);
 
@@ -147,9 +147,9 @@ class log {
   /// Queues a line of text; it is written after the rows that were sent before it. Returns what push() returns.
   bool message(std::string text);
 
-  /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain_ns`.
+  /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain`.
   bool flush() { return state_->drain(false); }
-  /// Writes what is left and closes the sinks. Returns false if that takes longer than `drain_ns`. Never throws.
+  /// Writes what is left and closes the sinks. Returns false if that takes longer than `drain`. Never throws.
   bool close() noexcept;
 
   /// Returns the counts of rows so far.

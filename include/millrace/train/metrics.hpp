@@ -77,7 +77,7 @@ class metrics {
   /// Does the same, with the epoch of the call before.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
-  /// Writes what was summed since the last row, if anything. Waits for the GPU, and up to the log's drain_ns for space
+  /// Writes what was summed since the last row, if anything. Waits for the GPU, and up to the log's `drain` for space
   /// in its queue.
   void finish(log& out);
   /// Does the same for a row at `at`.

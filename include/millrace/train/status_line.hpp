@@ -7,14 +7,15 @@
 // the count is that of one interval and would look like a total.
 // On a terminal the line is redrawn in place, at most ten times a second. If the terminal is too narrow, whole cells
 // are left out, the last ones first; epoch, rates, `data_wait` and the step stay longest. Elsewhere (a pipe, a batch
-// system's file) a line comes every `plain_ns`. The last state stays on screen. Names are dimmed unless NO_COLOR is
-// set.
+// system's file) a line comes every `plain_interval`. The last state stays on screen. Names are dimmed unless NO_COLOR
+// is set.
 // Errors: io_error. Threads: the log's writer thread.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
 
 #include <millrace/train/sink.hpp>
 
+#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -28,7 +29,7 @@ struct status_line_options {
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
   std::size_t columns = 0;                  ///< width of the line; 0: asks the terminal before each redraw
-  std::int64_t plain_ns = 10'000'000'000;   ///< least time between lines elsewhere
+  std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< least time between lines elsewhere
 };
 
 /// A sink that shows the latest values in one line.

@@ -231,7 +231,7 @@ TEST_CASE("metrics: while the step's stream is held, no call waits, and each row
   {
     const contract::stream s;
     const guarded<float> values(powers(12), 0);
-    mr::log out(mr::log_options{.hold_ns = 0}, kept_rows(rows));
+    mr::log out(mr::log_options{.hold = {}}, kept_rows(rows));
     mr::metrics m({.every = 3, .device = mr::cuda_metric_sums({.slots = 2})});
     auto loss = m.mean("loss");
     {

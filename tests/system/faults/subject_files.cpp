@@ -24,7 +24,7 @@ std::string text_of(const std::filesystem::path& path) {
 /// A clock that stands still, so that files can be compared.
 mr::instant noon() { return {.steady_ns = 1'000'000'000, .unix_ns = 1'700'000'000'000'000'000}; }
 
-mr::log_options standing_still() { return {.hold_ns = 0, .now = noon}; }
+mr::log_options standing_still() { return {.hold = {}, .now = noon}; }
 
 mr::row row_of(std::uint64_t step) {
   return {.step = step, .epoch = 0, .values = {{"loss", 1.0 / static_cast<double>(step + 1)}, {"rate", 0.1}}};
@@ -60,7 +60,7 @@ void status_line(const places& at, delivered& to) {
       ::close(file);
     }
   } const at_end{file};
-  mr::log out(standing_still(), mr::status_line({.file = file, .columns = 80, .plain_ns = 0}));
+  mr::log out(standing_still(), mr::status_line({.file = file, .columns = 80, .plain_interval = {}}));
   for (std::uint64_t step = 0; step < 20; ++step) {
     out.push(row_of(step));
     out.flush();

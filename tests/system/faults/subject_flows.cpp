@@ -120,7 +120,7 @@ void render(const places& at, delivered& to) {
 /// Epoch by epoch, with keys, a watch for stalls and a batch that is kept.
 void delivery(const places& at, delivered& to) {
   auto options = quietly(3);
-  options.stalls = {.after_ns = 60'000'000'000};
+  options.stalls = {.after = std::chrono::minutes(1)};
   mr::session run{mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::map(prepare) |
                       mr::batch<&example::digest, &example::label>({.size = 8, .keys = true}) |
                       mr::prefetch({.batches = 3}),

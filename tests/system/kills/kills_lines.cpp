@@ -18,7 +18,7 @@ namespace {
 /// A clock that stands still, so that records can be compared.
 mr::instant noon() { return {.steady_ns = 1'000'000'000, .unix_ns = 1'700'000'000'000'000'000}; }
 
-mr::log_options at_once() { return {.hold_ns = 0, .now = noon}; }
+mr::log_options at_once() { return {.hold = {}, .now = noon}; }
 
 void write_quarantine(const records& wanted) {
   mr::quarantine_list list(wanted.folder + "/q.jsonl");

@@ -36,14 +36,15 @@ mr::remote_options options() {
                        .memory_bytes = static_cast<std::size_t>(std::stoull(variable("WEB_MEMORY", "4194304"))),
                        .ca_file = variable("WEB_CA", ""),
                        .http2 = !variable("WEB_HTTP2", "").empty(),
-                       .connect_seconds = 30,
-                       .stall_seconds = std::stod(variable("WEB_STALL", "2")),
+                       .connect_limit = std::chrono::seconds(30),
+                       .stall_limit = std::chrono::duration<double>(std::stod(variable("WEB_STALL", "2"))),
                        .stall_bytes_per_second = 10'000,
                        .retry = {.attempts = 12,
-                                 .seconds = std::stod(variable("WEB_BUDGET", "300")),
-                                 .first_pause_seconds = 0.01,
-                                 .longest_pause_seconds = 0.1},
-                       .hedge = {.share = std::stod(variable("WEB_HEDGE", "0.05")), .least_seconds = 0.15}};
+                                 .limit = std::chrono::duration<double>(std::stod(variable("WEB_BUDGET", "300"))),
+                                 .first_pause = std::chrono::milliseconds(10),
+                                 .longest_pause = std::chrono::milliseconds(100)},
+                       .hedge = {.share = std::stod(variable("WEB_HEDGE", "0.05")),
+                                 .least_wait = std::chrono::milliseconds(150)}};
   o.cache = {.folder = variable("WEB_CACHE", ""),
              .bytes = std::stoull(variable("WEB_CACHE_BYTES", "1000000000000")),
              .keep_free_share = 0};

@@ -177,7 +177,7 @@ TEST_CASE("a session whose first sample is late reports the step and the file to
       at->name = "m:s-1.tar";
       std::vector<mr::notice> stalls;
       auto options = quiet(threads);
-      options.stalls = {.after_ns = 20 * millisecond};
+      options.stalls = {.after = std::chrono::milliseconds(20)};
       options.notice = [&](const mr::notice& n) {
         if (n.kind != mr::notice_kind::stall) return;
         stalls.push_back(n);
@@ -206,7 +206,7 @@ TEST_CASE("a resumed session that counts samples reports it") {
   options.epoch_batches = 10;
   options.world = {.rank = 0, .size = 3};   // ranks have lanes, whose samples are counted
   options.epochs = 2;
-  options.stalls = {.after_ns = 20 * millisecond};
+  options.stalls = {.after = std::chrono::milliseconds(20)};
   {
     mr::session run{flow(std::make_shared<gate>()), options};
     mr::position at;
@@ -227,13 +227,13 @@ TEST_CASE("a resumed session that counts samples reports it") {
   CHECK_MESSAGE(first.find("m:s-") != std::string::npos, first);
 }
 
-TEST_CASE("stalls are watched from the start by default, and not with after_ns = 0") {
+TEST_CASE("stalls are watched from the start by default, and not with after = 0") {
   mr::session run{mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 4}),
                   quiet(1)};
-  CHECK_FALSE(mr::session_options{}.stalls.after_ns.has_value());
+  CHECK_FALSE(mr::session_options{}.stalls.after.has_value());
   CHECK(run.next().size() == 4);
   auto off = quiet(1);
-  off.stalls = {.after_ns = 0};
+  off.stalls = {.after = std::chrono::seconds(0)};
   mr::session silent{mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 4}),
                      off};
   CHECK(silent.next().size() == 4);

@@ -31,7 +31,7 @@ struct column {
 /// A log and what it wrote.
 struct logged {
   std::shared_ptr<remembering_sink::shared> memory = std::make_shared<remembering_sink::shared>();
-  millrace::log out{millrace::log_options{.hold_ns = 0}, remembering_sink{memory}};
+  millrace::log out{millrace::log_options{.hold = {}}, remembering_sink{memory}};
 
   const std::vector<millrace::row>& rows() {
     out.close();

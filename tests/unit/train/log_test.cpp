@@ -72,10 +72,10 @@ TEST_CASE("rows that wait together are written by step, messages stay where they
   CHECK(out.counts().late == 0);
 }
 
-TEST_CASE("a row is held no longer than hold_ns, and then takes those of lower steps with it") {
+TEST_CASE("a row is held no longer than `hold`, and then takes those of lower steps with it") {
   const auto memory = new_memory();
   fake_clock clock;
-  mr::log out({.hold_ns = 1'000, .now = clock}, remembering_sink{memory});
+  mr::log out({.hold = std::chrono::microseconds(1), .now = clock}, remembering_sink{memory});
   out.push({.step = 20});
   clock.advance(999);
   out.push({.step = 10});
@@ -100,7 +100,7 @@ TEST_CASE("a row that comes too late for its place is written all the same, and 
 
 TEST_CASE("with a sink that hangs, push drops the lowest steps, offer refuses, and neither waits") {
   const auto memory = new_memory();
-  mr::log out({.queue_rows = 4, .hold_ns = 0}, remembering_sink{memory});
+  mr::log out({.queue_rows = 4, .hold = {}}, remembering_sink{memory});
   mr::row extra{.step = 100, .values = {{"loss", 1}}};
   {
     const std::lock_guard hang(memory->gate);
@@ -122,7 +122,7 @@ TEST_CASE("with a sink that hangs, push drops the lowest steps, offer refuses, a
 
 TEST_CASE("the queue is bounded in bytes too") {
   const auto memory = new_memory();
-  mr::log out({.queue_bytes = 10'000, .hold_ns = 0}, remembering_sink{memory});
+  mr::log out({.queue_bytes = 10'000, .hold = {}}, remembering_sink{memory});
   CHECK_FALSE(out.push({.step = 1, .message = std::string(20'000, 'x')}));
   const std::lock_guard hang(memory->gate);
   out.push({.step = 0});
@@ -151,7 +151,7 @@ TEST_CASE("closing gives up on a sink that hangs, within its bound") {
   const auto memory = new_memory();
   {
     const std::lock_guard hang(memory->gate);
-    mr::log out({.hold_ns = 0, .drain_ns = 20'000'000}, remembering_sink{memory});
+    mr::log out({.hold = {}, .drain = std::chrono::milliseconds(20)}, remembering_sink{memory});
     out.push({.step = 0});
     wait_for_entry(*memory, 1);
     out.push({.step = 1});

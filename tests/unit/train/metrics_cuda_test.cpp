@@ -81,7 +81,7 @@ TEST_CASE("a full log: the row keeps its place and its step, and comes when ther
     const a_stream s;
     const column<float> value({3});
     const auto memory = std::make_shared<remembering_sink::shared>();
-    mr::log out({.queue_rows = 1, .hold_ns = 0}, remembering_sink{memory});
+    mr::log out({.queue_rows = 1, .hold = {}}, remembering_sink{memory});
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.slots = 2})});
     auto loss = m.mean("loss");
     std::uint64_t step = 0;

@@ -62,7 +62,7 @@ TEST_CASE("a row comes every so many steps, with the sums of exactly these steps
 
 TEST_CASE("a full log puts the row off, and the mean stays exact over the longer window") {
   const auto memory = std::make_shared<remembering_sink::shared>();
-  mr::log out({.queue_rows = 1, .hold_ns = 0}, remembering_sink{memory});
+  mr::log out({.queue_rows = 1, .hold = {}}, remembering_sink{memory});
   mr::metrics m({.every = 2});
   auto loss = m.mean("loss");
   std::uint64_t step = 0;

@@ -43,7 +43,7 @@ mr::row row_of(std::uint64_t step, double loss) { return {.step = step, .epoch =
 
 TEST_CASE("without a terminal there are plain lines, the first at once, then at a lower rate, and the last state") {
   screen s(false);
-  mr::status_line line({.file = s.file, .plain_ns = 1'000 * ms});
+  mr::status_line line({.file = s.file, .plain_interval = std::chrono::seconds(1)});
   for (int i = 0; i < 25; ++i) {
     line.write(row_of(static_cast<std::uint64_t>(i), 0.5));
     line.tick({.steady_ns = i * 100 * ms});

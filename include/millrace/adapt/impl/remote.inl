@@ -27,10 +27,10 @@ MILLRACE_INLINE void check_options(const remote_options& o) {
   expect(o.part_bytes >= (std::size_t{64} << 10) && o.part_bytes <= (std::size_t{1} << 30),
          "part_bytes is out of range (expected: 64 KiB to 1 GiB)");
   expect(o.memory_bytes >= o.part_bytes, "memory_bytes is less than part_bytes");
-  expect(o.connect_seconds > 0 && o.stall_seconds > 0, "a time limit is not above 0 s");
-  expect(o.retry.attempts >= 1 && o.retry.seconds >= 0 && o.retry.first_pause_seconds >= 0 &&
-             o.retry.longest_pause_seconds >= 0, "retry has a value below its least");
-  expect(o.hedge.share >= 0 && o.hedge.share <= 0.5 && o.hedge.least_seconds >= 0,
+  expect(o.connect_limit.count() > 0 && o.stall_limit.count() > 0, "a time limit is not above 0 s");
+  expect(o.retry.attempts >= 1 && o.retry.limit.count() >= 0 && o.retry.first_pause.count() >= 0 &&
+             o.retry.longest_pause.count() >= 0, "retry has a value below its least");
+  expect(o.hedge.share >= 0 && o.hedge.share <= 0.5 && o.hedge.least_wait.count() >= 0,
          "hedge is out of range (expected: a share of 0 to 0.5)");
 }
 

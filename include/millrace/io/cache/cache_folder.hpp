@@ -56,7 +56,7 @@ class cache_turn {
 class cache_folder {
  public:
   cache_folder(const cache_options& o, const cache_layout& layout, cache_counts& counts)
-      : layout_(layout), wait_ns_(static_cast<std::uint64_t>(o.wait_seconds * 1e9)), counts_(counts),
+      : layout_(layout), wait_ns_(static_cast<std::uint64_t>(o.wait_limit.count())), counts_(counts),
         ledger_(o, counts) {}
 
   const cache_layout& layout() const noexcept { return layout_; }

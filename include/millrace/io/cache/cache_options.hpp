@@ -9,6 +9,7 @@
 
 #include <millrace/base/format.hpp>
 
+#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -21,7 +22,8 @@ struct cache_options {
   std::string folder{};   ///< a folder on a local disk; the cache makes its own subfolder there. Empty: no cache
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();   ///< limit of all that the cache has on the disk
   double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
-  double wait_seconds = 30;        ///< how long a read waits for another process that fetches the same bytes
+  /// How long a read waits for another process that fetches the same bytes.
+  std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned ahead_files = 2;        ///< files that are fetched at a time before they are read; 0: none
   std::uint64_t ahead_bytes = 16'000'000'000;   ///< bytes fetched before they are read; at most half of `bytes`
   std::function<void(const std::string&)> tell{};   ///< receives each notice, on any thread; none: a line on stderr

@@ -12,8 +12,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
                                              std::function<std::string()> who_waits, notice_outlet& notices)
-    : after_ns_(watch.after_ns.value_or(10'000'000'000)),
-      steps_(watch.after_ns.has_value()),
+    : after_ns_(static_cast<std::uint64_t>(watch.after.value_or(std::chrono::seconds(10)).count())),
+      steps_(watch.after.has_value()),
       trainer_(&trainer),
       who_waits_(std::move(who_waits)),
       notices_(&notices),

@@ -46,7 +46,7 @@ MILLRACE_INLINE bool log_state::drain(bool then_close) {
   if (then_close) closing_ = true;
   ++draining_;
   wake_writer_.notify_one();
-  const bool done = progress_.wait_for(lock, std::chrono::nanoseconds(options_.drain_ns), [&] {
+  const bool done = progress_.wait_for(lock, options_.drain, [&] {
     return finished_ || (!then_close && waiting_.empty() && !writing_);
   });
   --draining_;
@@ -97,8 +97,8 @@ MILLRACE_INLINE void log_state::drop_first() {
 
 MILLRACE_INLINE bool log_state::ready(std::unique_lock<std::mutex>&) const {
   if (waiting_.empty()) return false;
-  if (closing_ || draining_ > 0 || options_.hold_ns <= 0) return true;
-  const std::int64_t aged_ns = options_.now().steady_ns - options_.hold_ns;
+  if (closing_ || draining_ > 0 || options_.hold.count() <= 0) return true;
+  const std::int64_t aged_ns = options_.now().steady_ns - options_.hold.count();
   return std::any_of(waiting_.begin(), waiting_.end(), [&](const entry& e) { return e.arrived_ns <= aged_ns; });
 }
 

@@ -43,8 +43,8 @@ MILLRACE_INLINE void status_line::write(const row& r) {
 }
 
 MILLRACE_INLINE void status_line::tick(instant now) {
-  if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < (terminal_ ? redraw_ns : options_.plain_ns)))
-    return;
+  const std::int64_t pause_ns = terminal_ ? redraw_ns : options_.plain_interval.count();
+  if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < pause_ns)) return;
   drawn_ns_ = now.steady_ns;
   drawn_once_ = true;
   draw();

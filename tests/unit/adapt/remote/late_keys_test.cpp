@@ -95,7 +95,7 @@ TEST_CASE("a read waits for headers that are there late, at its first request an
                                        return token(++late_looks < 2 ? 1 : 2);
                                      },
                                      .tell = [&](const std::string& line) { notices.push_back(line); },
-                                     .retry = {.seconds = 120}});
+                                     .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
   CHECK(looks == 3);
   CHECK(server.refusals == 0);
@@ -117,7 +117,7 @@ TEST_CASE("headers that a server accepted are looked for as long as requests are
                                        return header_list{{"X-Token", ++looks < 3 ? "1" : "2"}};
                                      },
                                      .tell = [&](const std::string& line) { notices.push_back(line); },
-                                     .retry = {.seconds = 120}});
+                                     .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
   server.wanted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");

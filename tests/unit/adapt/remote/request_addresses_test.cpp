@@ -24,7 +24,7 @@ TEST_CASE("headers of web servers may expire, and are asked for again after a re
   std::string token = "one";
   mr::detail::request_addresses addresses({.headers = {{"X-A", "b"}}, .current_headers = [&] {
     return std::vector<std::pair<std::string, std::string>>{{"Authorization", "Bearer " + token}};
-  }, .retry = {.seconds = 0}});
+  }, .retry = {.limit = {}}});
   const auto first = addresses.address("https://h/a");
   CHECK(first.headers == mr::detail::header_list{{"X-A", "b"}, {"Authorization", "Bearer one"}});
   token = "two";
@@ -46,7 +46,7 @@ TEST_CASE("headers that a web server accepted once are looked for as long as req
   mr::detail::request_addresses addresses(
       {.current_headers = [] { return std::vector<std::pair<std::string, std::string>>{{"X-Token", "a"}}; },
        .tell = [&](const std::string& line) { notice = line; },
-       .retry = {.seconds = 120}});
+       .retry = {.limit = std::chrono::minutes(2)}});
   const auto sent = addresses.address("https://h/a");
   addresses.accepted("https://h/a", sent);
   CHECK(addresses.heal("https://h/a", sent, {.status = 401}).what == kind::later);
@@ -75,7 +75,8 @@ TEST_CASE("a server's words are shown if they are text") {
 TEST_CASE("options out of their range are refused, and nothing is connected before a name is opened") {
   for (const mr::remote_options& wrong :
        {mr::remote_options{.requests = 0}, mr::remote_options{.part_bytes = 1},
-        mr::remote_options{.part_bytes = 1 << 20, .memory_bytes = 1 << 19}, mr::remote_options{.connect_seconds = 0},
+        mr::remote_options{.part_bytes = 1 << 20, .memory_bytes = 1 << 19},
+        mr::remote_options{.connect_limit = {}}, mr::remote_options{.stall_limit = std::chrono::seconds(-1)},
         mr::remote_options{.retry = {.attempts = 0}}, mr::remote_options{.hedge = {.share = 0.9}}})
     CHECK_THROWS_AS(mr::remote(wrong), mr::setup_error);
   const auto place = mr::remote();

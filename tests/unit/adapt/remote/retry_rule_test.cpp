@@ -11,7 +11,10 @@ constexpr std::int64_t second_ns = 1'000'000'000;
 }  // namespace
 
 TEST_CASE("pauses double up to a bound, are drawn from 0 on, and are no shorter than the server asks for") {
-  const mr::remote_retries rule{.attempts = 100, .seconds = 1e6, .first_pause_seconds = 1, .longest_pause_seconds = 5};
+  const mr::remote_retries rule{.attempts = 100,
+                                .limit = std::chrono::seconds(1'000'000),
+                                .first_pause = std::chrono::seconds(1),
+                                .longest_pause = std::chrono::seconds(5)};
   mr::detail::retry_state state(0);
   for (const double bound : {1.0, 2.0, 4.0, 5.0, 5.0}) {
     mr::detail::retry_state same = state;
@@ -22,7 +25,7 @@ TEST_CASE("pauses double up to a bound, are drawn from 0 on, and are no shorter 
 }
 
 TEST_CASE("attempts end by their number, and by the time since the last progress") {
-  const mr::remote_retries rule{.attempts = 3, .seconds = 10, .first_pause_seconds = 0};
+  const mr::remote_retries rule{.attempts = 3, .limit = std::chrono::seconds(10), .first_pause = {}};
   mr::detail::retry_state state(0);
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
@@ -35,7 +38,7 @@ TEST_CASE("attempts end by their number, and by the time since the last progress
 }
 
 TEST_CASE("progress begins the count again, and no request goes on for ever") {
-  const mr::remote_retries rule{.attempts = 3, .seconds = 10, .first_pause_seconds = 0};
+  const mr::remote_retries rule{.attempts = 3, .limit = std::chrono::seconds(10), .first_pause = {}};
   mr::detail::retry_state state(0);
   int attempts = 0;
   for (std::int64_t now_ns = 0; attempts < 1000; now_ns += 9 * second_ns, ++attempts) {
@@ -51,7 +54,7 @@ TEST_CASE("progress begins the count again, and no request goes on for ever") {
 }
 
 TEST_CASE("a few late requests are hedged, and none where many are late") {
-  mr::detail::hedge_rule rule({.share = 0.05, .least_seconds = 0.5});
+  mr::detail::hedge_rule rule({.share = 0.05, .least_wait = std::chrono::milliseconds(500)});
   CHECK(rule.late_seconds() == 0.5);
   CHECK(rule.take(1, 10));
   CHECK_FALSE(rule.take(1, 10));   // one for the start; more come with requests that went well

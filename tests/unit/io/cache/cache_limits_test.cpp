@@ -117,7 +117,7 @@ TEST_CASE("parts of dead processes go; one that is being written is waited for, 
   write_part();
   const int live = ::open(part.c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(::flock(live, LOCK_EX) == 0);
-  p.options.wait_seconds = 0.05;
+  p.options.wait_limit = std::chrono::milliseconds(50);
   const auto hasty = p.cache();
   CHECK(p.kept() == std::vector<std::string>{part});
   CHECK(read_whole(*hasty, "far://a") == p.text("far://a"));
@@ -128,7 +128,7 @@ TEST_CASE("parts of dead processes go; one that is being written is waited for, 
     sleep_ms(100);
     ::close(live);
   });
-  p.options.wait_seconds = 60;
+  p.options.wait_limit = std::chrono::minutes(1);
   const auto patient = p.cache();
   CHECK(read_whole(*patient, "far://a") == p.text("far://a"));
   dies.join();

@@ -72,7 +72,7 @@ bool is_fetched(const cached_place& p) {
 
 TEST_CASE("four processes fetch each block once") {
   cached_place p;
-  p.options.wait_seconds = 300;
+  p.options.wait_limit = std::chrono::minutes(5);
   p.below->delay_ms = 10;   // so that all four have begun before one is done
   std::vector<std::string> names, backwards;
   std::uint64_t all = 0;
@@ -100,7 +100,7 @@ TEST_CASE("four processes fetch each block once") {
 
 TEST_CASE("the death of the process that fetches is noticed at once") {
   cached_place p;
-  p.options.wait_seconds = 300;
+  p.options.wait_limit = std::chrono::minutes(5);
   p.below->add("far://a", 4'000);
   p.below->delay_ms = 600'000;
   const reading_process first(p, {"far://a"});
@@ -119,7 +119,7 @@ TEST_CASE("the death of the process that fetches is noticed at once") {
 
 TEST_CASE("a process that stands still while it fetches keeps the others waiting up to the limit") {
   cached_place p;
-  p.options.wait_seconds = 0.1;
+  p.options.wait_limit = std::chrono::milliseconds(100);
   p.below->add("far://a", 4'000);
   p.below->add("far://b", 4'000);
   p.below->delay_ms = 600'000;

@@ -183,8 +183,8 @@ TEST_CASE("folders that cannot be used, and options that make no sense") {
             .find("the cache has the local file system below it") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .keep_free_share = 1.5}); }).find("expected 0 to 1") !=
         std::string::npos);
-  CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .wait_seconds = -1}); }).find("wait_seconds is -1") !=
-        std::string::npos);
+  CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .wait_limit = std::chrono::nanoseconds(-1)}); })
+            .find("wait_limit is -1 ns") != std::string::npos);
 }
 
 TEST_CASE("mr::cached is a storage, and its figures are a sentence") {

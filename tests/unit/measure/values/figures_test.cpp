@@ -280,7 +280,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   std::vector<std::string> told;
   mr::session_options watch;
   // Long after the workers have begun, on a crowded machine too, and long before they are done.
-  watch.stalls = {.after_ns = 600'000'000};
+  watch.stalls = {.after = std::chrono::milliseconds(600)};
   watch.notice = [&](const mr::notice& n) {
     if (n.kind != mr::notice_kind::stall) return;
     const std::lock_guard lock(mutex);
@@ -302,7 +302,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   CHECK(of_work[0].find(" at sample ") != std::string::npos);
   CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
   told.clear();
-  watch.stalls.after_ns = 150'000'000;
+  watch.stalls.after = std::chrono::milliseconds(150);
   auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
   std::uint64_t batches = 0;
   for (std::uint64_t e = 0; e < 2; ++e) {

@@ -10,7 +10,7 @@
 // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the metadata of an EC2 instance, for one second. A named profile
 // comes before the environment. Keys that expire are renewed five minutes before.
 // A refusal of keys is transient: files of keys are often replaced some seconds late, or written in steps. New look-ups
-// follow after 1, 2, 4, 8, 16, 16, ... s, and end after remote_retries::seconds. Keys that the store never accepted end
+// follow after 1, 2, 4, 8, 16, 16, ... s, and end after remote_retries::limit. Keys that the store never accepted end
 // after 7 s, and at once if they are from the environment.
 // Errors: setup_error at the first request if there are no keys. Threads: values; the callables are called by any
 // thread, one at a time.
@@ -18,9 +18,8 @@
 
 #include <millrace/base/version.hpp>
 
-#include <cstdint>
+#include <condition_variable>   // std::chrono's time points; <chrono> adds a calendar
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -30,8 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct s3_credentials {
   std::string access_key_id{}, secret_access_key{};
   std::string session_token{};   ///< of keys that expire
-  /// When they expire, in seconds since 1970.
-  std::int64_t expires_seconds = std::numeric_limits<std::int64_t>::max();
+  std::optional<std::chrono::system_clock::time_point> expires{};   ///< empty: never
 };
 
 /// Options of s3:// names.

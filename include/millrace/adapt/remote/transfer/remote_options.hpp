@@ -2,7 +2,7 @@
 //
 //   mr::remote({.requests = 128, .s3 = {.region = "eu-west-1"}});
 //   mr::remote({.cache = {.folder = "/scratch/mr", .bytes = 500'000'000'000}});
-//   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.seconds = 600}});
+//   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.limit = std::chrono::minutes(10)}});
 //
 // The defaults suit shards of 100 MB to some GB in a store of the same region.
 // Errors: mr::remote() throws setup_error for a value out of its range. Threads and lifetime: values.
@@ -11,6 +11,7 @@
 #include <millrace/adapt/remote/store/s3_options.hpp>
 #include <millrace/io/cache/cache_options.hpp>
 
+#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,16 +23,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How often a request is sent again, and after which pauses.
 struct remote_retries {
-  int attempts = 10;                   ///< without progress
-  double seconds = 180;                ///< without progress, or with refused keys; then the read fails
-  double first_pause_seconds = 0.2;    ///< the pause before the second attempt is between 0 and this
-  double longest_pause_seconds = 20;   ///< the bound of later pauses, which doubles each time, goes up to this
+  int attempts = 10;                                 ///< without progress
+  std::chrono::duration<double> limit{180};          ///< without progress, or with refused keys; then the read fails
+  std::chrono::duration<double> first_pause{0.2};    ///< the pause before the second attempt is between 0 and this
+  std::chrono::duration<double> longest_pause{20};   ///< the bound of later pauses, which doubles each time
 };
 
 /// When a request that is late gets a second one beside it, on a new connection; the first answer counts.
 struct remote_hedging {
-  double share = 0.05;         ///< at most this share of all requests; 0: none
-  double least_seconds = 1;    ///< one that waits for its first byte for less than this is not late
+  double share = 0.05;                           ///< at most this share of all requests; 0: none
+  std::chrono::duration<double> least_wait{1};   ///< one that waits for its first byte for less is not late
 };
 
 /// Options of remote().
@@ -47,8 +48,8 @@ struct remote_options {
   std::function<void(const std::string&)> tell{};
   std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
   bool http2 = false;   ///< shares connections; slower for large objects, as each connection has one limit of speed
-  double connect_seconds = 10;                            ///< for a connection to stand
-  double stall_seconds = 20;                              ///< an attempt slower than the next for so long is ended
+  std::chrono::duration<double> connect_limit{10};        ///< for a connection to stand
+  std::chrono::duration<double> stall_limit{20};          ///< an attempt slower than the next for so long is ended
   std::uint64_t stall_bytes_per_second = 1'000;
   std::uint64_t bytes_per_second = 0, requests_per_second = 0;   ///< limits for all together; 0: none
   remote_retries retry{};

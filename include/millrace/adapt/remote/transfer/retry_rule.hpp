@@ -6,7 +6,7 @@
 //
 // The pause is drawn evenly between 0 and a bound that doubles with each attempt. So clients that failed together do
 // not come back together. A server's own Retry-After is the least. An attempt that brought a good part of the bytes
-// does not count as failed. A request without progress ends after `attempts` attempts, or after `seconds`. Any request
+// does not count as failed. A request without progress ends after `attempts` attempts, or after `limit`. Any request
 // ends after `max_attempts`.
 // Errors: none. Threads: values. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
 #pragma once
@@ -47,10 +47,10 @@ class retry_state {
     ++failed_;
     ++attempts_;
     if (failed_ >= rule.attempts || attempts_ >= max_attempts) return std::nullopt;
-    const double doubled = rule.first_pause_seconds * static_cast<double>(1ULL << std::min(failed_ - 1, 30));
-    const double bound = std::min(rule.longest_pause_seconds, doubled);
+    const double doubled = rule.first_pause.count() * static_cast<double>(1ULL << std::min(failed_ - 1, 30));
+    const double bound = std::min(rule.longest_pause.count(), doubled);
     const std::int64_t pause = std::max(static_cast<std::int64_t>(1e9 * bound * drawn), least_ns);
-    if (static_cast<double>(now_ns + pause - progress_ns_) > 1e9 * rule.seconds) return std::nullopt;
+    if (static_cast<double>(now_ns + pause - progress_ns_) > 1e9 * rule.limit.count()) return std::nullopt;
     return pause;
   }
 
@@ -65,7 +65,7 @@ class retry_state {
 };
 
 /// Decides when a request that is late gets a second one beside it.
-/// Late is three times the time in which 95 of 100 had their first byte, and at least `least_seconds`. Only a few are
+/// Late is three times the time in which 95 of 100 had their first byte, and at least `least_wait`. Only a few are
 /// hedged, and none where many are late: the server has trouble then, and more requests make more of it.
 class hedge_rule {
  public:
@@ -79,7 +79,7 @@ class hedge_rule {
   }
 
   /// Returns the seconds after which a request is late.
-  double late_seconds() const noexcept { return std::max(rule_.least_seconds, limit_); }
+  double late_seconds() const noexcept { return std::max(rule_.least_wait.count(), limit_); }
 
   /// Returns whether a late request may be hedged, and counts it if so.
   bool take(std::size_t late, std::size_t running) noexcept {

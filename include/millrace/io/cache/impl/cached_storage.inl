@@ -199,9 +199,9 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
   if (!(o.keep_free_share >= 0 && o.keep_free_share <= 1))
     throw setup_error("keep_free_share is " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
                       "0.05 keeps the twentieth part of the file system free");
-  if (!(o.wait_seconds >= 0 && o.wait_seconds <= 1e6))
-    throw setup_error("wait_seconds is " + std::to_string(o.wait_seconds) + ", expected 0 to 1,000,000",
-                      "30 is enough for 8 MiB over most networks");
+  if (o.wait_limit.count() < 0)
+    throw setup_error("wait_limit is " + std::to_string(o.wait_limit.count()) + " ns, expected at least 0",
+                      "30 s are enough for 8 MiB over most networks");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 

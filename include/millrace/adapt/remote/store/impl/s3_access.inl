@@ -24,9 +24,13 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
 MILLRACE_INLINE found_keys keys_of_user(const s3_credentials& given, const char* option) {
   if (given.access_key_id.empty() || given.secret_access_key.empty())
     throw setup_error(std::string(option) + " returned no keys", "Return a key id and its secret", {.stage = "remote"});
-  return {.keys = {.access_key_id = given.access_key_id, .secret_access_key = given.secret_access_key,
-                   .session_token = given.session_token, .expires_seconds = given.expires_seconds},
-          .origin = option};
+  found_keys found{.keys = {.access_key_id = given.access_key_id, .secret_access_key = given.secret_access_key,
+                            .session_token = given.session_token},
+                   .origin = option};
+  if (given.expires)
+    found.keys.expires_seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(given.expires->time_since_epoch()).count();
+  return found;
 }
 
 MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, const object_url& object,

@@ -19,7 +19,7 @@ MILLRACE_INLINE fetch_attempt::fetch_attempt(std::shared_ptr<fetch_job> of, cons
 
 MILLRACE_INLINE bool fetch_attempt::is_stalled(const remote_options& o, std::int64_t now_ns) noexcept {
   const double seconds = 1e-9 * static_cast<double>(now_ns - mark_ns_);
-  if (seconds < o.stall_seconds) return false;
+  if (seconds < o.stall_limit.count()) return false;
   const auto bytes = static_cast<double>(received_bytes_ - marked_bytes_);
   mark_ns_ = now_ns;
   marked_bytes_ = received_bytes_;
@@ -41,7 +41,8 @@ MILLRACE_INLINE fetch_problem fetch_attempt::problem(CURLcode code, const remote
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PROXY: return {not_connected, words};
     case CURLE_OPERATION_TIMEDOUT:
-      return {not_connected, "no connection within " + std::to_string(static_cast<long>(o.connect_seconds)) + " s"};
+      return {not_connected,
+              "no connection within " + std::to_string(static_cast<long>(o.connect_limit.count())) + " s"};
     default: break;
   }
   return {broken_off, "the connection broke off after " + std::to_string(received_bytes_) + " bytes" +
@@ -64,7 +65,7 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   handle_.set(CURLOPT_PROTOCOLS_STR, "http,https");
   handle_.set(CURLOPT_HTTPHEADER, headers_.get());
   handle_.set(CURLOPT_NOSIGNAL, 1L);
-  handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_seconds));
+  handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
   handle_.set(CURLOPT_HTTP_VERSION,
               static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
   // libcurl reads into a buffer of each request. Those of many small ones would not stay in the cache.

@@ -14,7 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE fetch_problem stalled_problem(const remote_options& o) {
   char text[120];
   std::snprintf(text, sizeof text, "the server sent less than %llu bytes a second for %.3g s",
-                static_cast<unsigned long long>(o.stall_bytes_per_second), o.stall_seconds);
+                static_cast<unsigned long long>(o.stall_bytes_per_second), o.stall_limit.count());
   return {failure_kind::stalled, text};
 }
 

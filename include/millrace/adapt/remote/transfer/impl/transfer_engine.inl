@@ -316,7 +316,7 @@ MILLRACE_INLINE void transfer_engine::end_stalled(CURL* handle) {
 }
 
 MILLRACE_INLINE std::int64_t transfer_engine::look_every_ns() const noexcept {
-  const double shortest = std::min(options_.stall_seconds, options_.hedge.least_seconds);
+  const double shortest = std::min(options_.stall_limit, options_.hedge.least_wait).count();
   return static_cast<std::int64_t>(1e9 * std::clamp(shortest / 8, 0.01, 0.25));
 }
 
