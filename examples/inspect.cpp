@@ -280,7 +280,7 @@ void inspect(command_line& args) {
   const auto mcus = args.number("--mcus", std::size_t{4});
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const mr::shard_reader_options reading{
-      .max_expansion = args.number("--max-expansion", mr::shard_reader_options{}.max_expansion)};
+      .limits = {.max_expansion = args.number("--max-expansion", mr::shard_limits{}.max_expansion)}};
   const auto patterns = args.rest();
   if (!cache.empty() && patterns.empty()) return list_cache(cache);
   if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");

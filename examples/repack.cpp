@@ -174,7 +174,7 @@ settings read_settings(command_line& args) {
   s.picture.short_side = args.number("--short-side", s.picture.short_side);
   s.picture.quality = args.number("--quality", s.picture.quality);
   s.picture.restarts = read_restarts(args);
-  s.reading.max_expansion = args.number("--max-expansion", s.reading.max_expansion);
+  s.reading.limits.max_expansion = args.number("--max-expansion", s.reading.limits.max_expansion);
   s.codes = args.flag("--codes");
   s.keep_damaged = args.flag("--keep-damaged");
   s.threads = args.number("--threads", mr::usable_cores());

@@ -37,7 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct webp_options {
   std::optional<rgb_color> background{};      ///< composites pixels over this color by their alpha; empty: drops alpha
   bool apply_orientation = false;             ///< turns and mirrors the picture as its EXIF tag says
-  std::uint64_t max_pixels = 178'956'970;     ///< largest width * height; Pillow's limit for an error
+  picture_limits limits{};                    ///< max_pixels: what the picture may need
 };
 
 namespace detail { namespace webp_files {
@@ -213,7 +213,7 @@ inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_we
 /// Throws data_error if the bytes are no WebP of one picture, or if it exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
   return detail::webp_files::read_over(std::move(data), {.apply_orientation = options.apply_orientation,
-                                                         .max_pixels = options.max_pixels}, options.background);
+                                                         .limits = options.limits}, options.background);
 }
 
 }}  // namespace millrace

@@ -38,9 +38,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct indexed_shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
   std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
-  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< a larger sample is an error
-  std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more fields is an error
+  shard_limits limits{};                                     ///< what a shard may contain
   std::string index_folder{};                                ///< folder of the index files; empty: beside each shard
   /// Where the shards are. Indexes beside them are read; others are made, and kept only with index_folder.
   millrace::storage storage{};

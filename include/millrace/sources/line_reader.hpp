@@ -1,6 +1,7 @@
 // Reads the lines of one text file, plain or compressed, in order.
 //
-//   mr::line_reader file(std::make_unique<mr::file_source>("corpus-0000.txt.gz"), pool, {.max_line_bytes = 1 << 20});
+//   mr::line_reader file(std::make_unique<mr::file_source>("corpus-0000.txt.gz"), pool,
+//                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
 // A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped.
@@ -16,6 +17,7 @@
 // Threads: one at a time. Lifetime: the pool outlives the reader.
 #pragma once
 
+#include <millrace/base/limits.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/io/tar/read/shard_stream.hpp>
 #include <millrace/item/line.hpp>
@@ -31,10 +33,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of line_reader.
 struct line_reader_options {
-  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< longest line allowed, in bytes; a longer one is an error
+  line_limits limits{};                                 ///< what a file may contain
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
   bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
-  std::uint64_t max_expansion = 1'100;   ///< a compressed file that grows more, and over 64 MiB, is an error
 };
 
 /// Reads the lines of one file.

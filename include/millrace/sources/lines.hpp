@@ -24,10 +24,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of lines().
 struct lines_options {
   std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
-  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< longest line allowed, in bytes; a longer one is an error
+  line_limits limits{};                                 ///< what a file may contain
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
   bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
-  std::uint64_t max_expansion = 1'100;   ///< a compressed file that grows more, and over 64 MiB, is an error
   millrace::storage storage{};   ///< where the files are
 };
 

@@ -33,10 +33,7 @@ struct shards_options {
   std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
   /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
   required_fields having{};
-  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< a larger sample is an error
-  std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more fields is an error
-  std::uint64_t max_expansion = 1'100;   ///< a compressed shard that grows more, and over 64 MiB, is an error
+  shard_limits limits{};   ///< what a shard may contain
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
   millrace::storage storage{};   ///< where the shards are, and the files beside them
 };

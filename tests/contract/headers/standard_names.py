@@ -25,7 +25,8 @@ bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero en
 bitset: bitset
 cctype: isdigit tolower
 charconv: chars_format errc from_chars to_chars
-chrono: chrono::duration chrono::milliseconds chrono::nanoseconds
+chrono: chrono::duration chrono::duration_cast chrono::milliseconds chrono::nanoseconds chrono::seconds
+chrono: chrono::system_clock
 cmath: abs ceil fabs floor fma fmod frexp isfinite nearbyint sqrt trunc
 concepts: constructible_from convertible_to derived_from floating_point integral invocable same_as signed_integral
 condition_variable: condition_variable

@@ -86,6 +86,7 @@ OPT_IN = {
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
     "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
+    "base/limits.hpp": "shard_limits line_limits picture_limits",
     "image/labels/label_map.hpp": "label_map labels label_options",
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
     "image/plan/random_crop.hpp": "crop_box random_crop_options picture_size",

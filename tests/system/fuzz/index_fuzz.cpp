@@ -222,7 +222,8 @@ void read_zeros_by(mr::detail::shard_index& index, const file_bytes& file) {
   slow::span_source source(zeros);
   slow::span_source entries(file);
   mr::detail::indexed_reader reader(source, index, pool,
-                                    {.fields = {}, .max_member_bytes = 4096, .bytes_per_read = 4096}, &entries);
+                                    {.fields = {}, .limits = {.max_member_bytes = 4096}, .bytes_per_read = 4096},
+                                    &entries);
   std::vector<std::uint32_t> numbers(std::min<std::uint32_t>(index.samples(), 16));
   std::iota(numbers.begin(), numbers.end(), 0U);
   std::vector<mr::record> records(numbers.size());

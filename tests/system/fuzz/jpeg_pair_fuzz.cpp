@@ -73,6 +73,7 @@ struct workbench {
 class pair_check {
  public:
   static constexpr std::uint64_t max_pixels = 65'536;
+  static constexpr mr::picture_limits limits{.max_pixels = max_pixels, .max_scans = 10, .max_memory_bytes = 8 << 20};
 
   pair_check(const fuzz_input& in, check_choice choice, workbench& bench)
       : mode_(in.knob[fuzz_input::mode]), choice_(choice), bench_(bench) {
@@ -226,7 +227,7 @@ class pair_check {
     const bool exact = (mode_ & 32) != 0;
     const mr::jpeg_options either{.quality = exact ? mr::picture_quality::exact : mr::picture_quality::fast,
                                   .apply_orientation = (mode_ & 64) != 0, .accept_damaged = (mode_ & 128) != 0,
-                                  .max_scans = 10, .max_pixels = max_pixels, .max_memory_bytes = 8 << 20};
+                                  .limits = limits};
     how_ = (mode_ & 16) != 0 ? slow::planned : slow::planner_for(either);
     const bool same_bits = how_ == slow::planner_for(either);
     mr::jpeg_options turbo = either;
@@ -308,9 +309,7 @@ class pair_check {
     mr::image made;
     std::string error;
     try {
-      made = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .max_scans = 10,
-                                                  .max_pixels = max_pixels, .max_memory_bytes = 8 << 20})
-                 .pixels(bench_.own);
+      made = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .limits = limits}).pixels(bench_.own);
     } catch (const mr::data_error& e) {
       error = e.message();
     }

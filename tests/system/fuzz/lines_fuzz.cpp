@@ -75,7 +75,7 @@ lines_read split(std::string_view text, const mr::line_reader_options& o) {
       begin += 3;
     }
     // The reader reports a line that is both as too long: it looks for ends before it looks at bytes.
-    if (one.size() > o.max_line_bytes) all.bad.push_back({"long", number});
+    if (one.size() > o.limits.max_line_bytes) all.bad.push_back({"long", number});
     else if (o.check_utf8 && !is_utf8(one)) all.bad.push_back({"utf8", number});
     else if (one.empty() && o.skip_empty) ++all.empty;
     else all.lines.push_back({std::string(one), number, begin});
@@ -128,7 +128,7 @@ void slow::write_seeds(const seed_folder& seeds) {
 
 void slow::check(std::span<const std::byte> input, draw choose) {
   const unsigned longest = take_knob(input), knob = take_knob(input);
-  const mr::line_reader_options o{.max_line_bytes = longest, .skip_empty = (knob & 1) != 0,
+  const mr::line_reader_options o{.limits = {.max_line_bytes = longest}, .skip_empty = (knob & 1) != 0,
                                   .check_utf8 = (knob & 2) == 0};
   std::string text(text_of(input));
   if (looks_compressed(text) || mr::detail::foreign_to_lines(text)) return;

@@ -122,7 +122,7 @@ void check_picture(std::span<const std::byte> file, const decoded& rgb, unsigned
   static mr::scratch s;
   const mr::bytes field = mr::bytes::borrowed(file, "png");
   try {
-    const mr::picture p = mr::png(field, {.max_pixels = max_pixels});
+    const mr::picture p = mr::png(field, {.limits = {.max_pixels = max_pixels}});
     slow::expect(p.width() == rgb.header.width && p.height() == rgb.header.height, "a picture of another size");
     const png_region r = region_of(knob + 1, rgb.header);
     const mr::crop_box box{.left = r.left, .top = r.top, .width = r.right - r.left, .height = r.bottom - r.top};

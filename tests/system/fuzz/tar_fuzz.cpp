@@ -274,7 +274,7 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   if (choose.one_in(4)) compare_with_libarchive(input, ours);
   if (has_link_with_payload(input)) return;
   if (choose.one_in(8)) {
-    const mr::shard_reader_options options{.fields = {}, .max_member_bytes = max_payload};
+    const mr::shard_reader_options options{.fields = {}, .limits = {.max_member_bytes = max_payload}};
     const tar_test::outcome whole = tar_test::read_source(std::make_unique<span_source>(input), options);
     compare_samples(whole, ours);
     tar_test::memory_source source(std::string(text_of(input)), {.in_parts = choose.one_in(2)});

@@ -174,7 +174,7 @@ TEST_CASE("a WebP that is cut, damaged, animated or none at all is an error that
   CHECK(problem_of(extended(simple, 2, 40, 30, {})).find("animation") != std::string::npos);
   CHECK(problem_of({}).find("a WebP begins with RIFF") != std::string::npos);
   CHECK(problem_of(std::vector<std::byte>(100)).find("a WebP begins with RIFF") != std::string::npos);
-  CHECK_THROWS_AS(static_cast<void>(mr::webp(slow::view(simple), {.max_pixels = 1199})), mr::data_error);
+  CHECK_THROWS_AS(static_cast<void>(mr::webp(slow::view(simple), {.limits = {.max_pixels = 1199}})), mr::data_error);
   CHECK_THROWS_AS(static_cast<void>(mr::any_picture(slow::view(simple))), mr::data_error);
   mr::rng d({.seed = 6});
   for (int round = 0; round < 300; ++round) {

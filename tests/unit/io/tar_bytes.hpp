@@ -265,7 +265,7 @@ inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::s
     if (index.state() == mr::detail::shard_index::shard_state::compressed) return std::nullopt;
     result.counters = index.facts().counters;
     mr::detail::indexed_reader reader(source, index, shared_pool(),
-                              {.fields = options.fields, .max_member_bytes = options.max_member_bytes});
+                              {.fields = options.fields, .limits = options.limits});
     std::vector<std::uint32_t> numbers;
     for (std::uint32_t i = 0; i < index.samples(); ++i) numbers.push_back(i);
     std::vector<mr::record> records(numbers.size());

@@ -49,7 +49,7 @@ struct result {
 
 result run_over(const std::vector<std::string>& names, const mr::session_options& o, std::size_t window = 0) {
   result all;
-  const auto lines = [&] { return mr::lines(names, {.seed = 3, .max_line_bytes = 1'000}); };
+  const auto lines = [&] { return mr::lines(names, {.seed = 3, .limits = {.max_line_bytes = 1'000}}); };
   const auto read = [&](auto flow) {
     mr::session run{std::move(flow) | mr::map(number_of) | mr::batch<&numbered::number>({.size = 10}), o};
     for (auto& b : run)

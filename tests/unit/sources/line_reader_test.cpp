@@ -135,7 +135,7 @@ TEST_CASE("what is no UTF-8 is named with file, line, column and offset, between
 }
 
 TEST_CASE("a line that is too long is an error before it is held") {
-  const mr::line_reader_options eight{.max_line_bytes = 8};
+  const mr::line_reader_options eight{.limits = {.max_line_bytes = 8}};
   CHECK(read_lines("12345678\r\n12345678", eight).texts == texts{"12345678", "12345678"});
   CHECK(read_lines("\xef\xbb\xbf" "12345678\n", eight).texts == texts{"12345678"});
   const lines_read long_line = read_lines("a\n123456789\nb\n", eight);
@@ -152,7 +152,7 @@ TEST_CASE("a line that is too long is an error before it is held") {
 }
 
 TEST_CASE("each bad line is one error at its place, and all other lines come") {
-  const mr::line_reader_options eight{.max_line_bytes = 8};
+  const mr::line_reader_options eight{.limits = {.max_line_bytes = 8}};
   const lines_read both = read_lines("good\n\xff and too long\nfine\n", eight);
   CHECK(both.texts == texts{"good", "fine"});
   CHECK(both.errors.size() == 1);
@@ -183,7 +183,7 @@ TEST_CASE("each bad line is one error at its place, and all other lines come") {
       }
       file += text + (random() % 2 ? "\n" : "\r\n");
     }
-    const lines_read read = read_lines(file, {.max_line_bytes = limit});
+    const lines_read read = read_lines(file, {.limits = {.max_line_bytes = limit}});
     CHECK((read.texts == good));
     CHECK((read.numbers == numbers));
     CHECK((read.offsets == offsets));

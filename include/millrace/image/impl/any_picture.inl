@@ -17,10 +17,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& options) {
   if (options.also && options.also->takes(data)) return options.also->read(std::move(data), options.jpeg);
-  if (detail::is_pnm(data)) return pnm(std::move(data), {.max_pixels = options.jpeg.max_pixels});
+  if (detail::is_pnm(data)) return pnm(std::move(data), {.limits = options.jpeg.limits});
   if (detail::is_png(data))
     return png(std::move(data), {.apply_orientation = options.jpeg.apply_orientation,
-                                 .max_pixels = options.jpeg.max_pixels});
+                                 .limits = options.jpeg.limits});
   const std::string_view text = data.text();
   if (text.size() >= 3 && text.starts_with("\xff\xd8")) return jpeg(std::move(data), options.jpeg);
   error_location at{.stage = "picture"};

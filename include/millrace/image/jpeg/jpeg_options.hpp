@@ -8,9 +8,8 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/limits.hpp>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -41,9 +40,7 @@ struct jpeg_options {
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
   bool apply_orientation = false;                         ///< turns and mirrors the picture as its EXIF tag says
   bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
-  int max_scans = 100;                                    ///< most scans of a progressive JPEG
-  std::uint64_t max_pixels = 178'956'970;                 ///< largest width * height; Pillow's limit for an error
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< most memory that libjpeg may use for one picture
+  picture_limits limits{};                                ///< what the picture may need
 };
 
 }}  // namespace millrace

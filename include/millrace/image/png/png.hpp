@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct png_options {
   std::optional<rgb_color> background{};    ///< composites pixels over this color by their alpha; empty: drops alpha
   bool apply_orientation = false;           ///< turns and mirrors the picture as its eXIf chunk says
-  std::uint64_t max_pixels = 178'956'970;   ///< largest width * height; Pillow's limit for an error
+  picture_limits limits{};                  ///< max_pixels: what the picture may need
 };
 
 namespace detail {

@@ -10,6 +10,7 @@
 // Source: ISO/IEC 15948, 5 and 11.2.
 #pragma once
 
+#include <millrace/base/limits.hpp>
 #include <millrace/image/png/inflate.hpp>
 
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
 
 struct png_limits {
-  std::uint64_t max_pixels = 178'956'970;   ///< largest width * height; Pillow's limit for an error
+  std::uint64_t max_pixels = picture_limits{}.max_pixels;
   bool check_sums = true;                   ///< CRC and Adler-32; false is for tests that change bytes at random
 };
 

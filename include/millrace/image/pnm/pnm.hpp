@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of pnm().
 struct pnm_options {
-  std::uint64_t max_pixels = 178'956'970;   ///< largest width * height; Pillow's limit for an error
+  picture_limits limits{};   ///< max_pixels: what the picture may need
 };
 
 namespace detail {

@@ -90,7 +90,7 @@ class picture_renderer {
     // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
             .eighths = static_cast<int>(job.eighths), .entries = job.data->entries(),
-            .max_scans = job.options->max_scans, .max_memory_bytes = job.options->max_memory_bytes};
+            .max_scans = job.options->limits.max_scans, .max_memory_bytes = job.options->limits.max_memory_bytes};
   }
 
   void start(const picture_job& job) {
@@ -152,7 +152,8 @@ class picture_renderer {
 
   void by_libjpeg(const picture_job& job) {
     start(job);
-    libjpeg_.open(*job.data, {.max_scans = job.options->max_scans, .max_memory_bytes = job.options->max_memory_bytes,
+    const picture_limits& most = job.options->limits;
+    libjpeg_.open(*job.data, {.max_scans = most.max_scans, .max_memory_bytes = most.max_memory_bytes,
                               .accept_damaged = job.options->accept_damaged}, job.eighths);
     if (libjpeg_.stored_width() != job.header->width || libjpeg_.stored_height() != job.header->height ||
         libjpeg_.components() != job.header->components) {

@@ -15,8 +15,7 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
                                                              const indexed_shards_options& o)
     : data_(std::make_shared<shard_data>(
           std::move(names),
-          shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes,
-                                        .max_sample_bytes = o.max_sample_bytes, .max_fields = o.max_fields},
+          shard_data_options{.reader = {.fields = o.fields, .limits = o.limits},
                              .files = {.cache_folder = o.index_folder, .storage = o.storage},
                              .set_index = o.set_index,
                              .progress_file = o.show_progress ? STDERR_FILENO : -1,

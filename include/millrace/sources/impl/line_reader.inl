@@ -18,7 +18,7 @@ MILLRACE_INLINE line_reader::line_reader(std::unique_ptr<byte_source> source, bl
       pool_(&pool),
       stream_(std::make_unique<detail::shard_stream>(
           *source_, pool, detail::shard_stream::content{.stage = stage, .may_be_empty = true,
-                                                     .max_expansion = options.max_expansion})) {}
+                                                     .max_expansion = options.limits.max_expansion})) {}
 
 MILLRACE_INLINE std::optional<line> line_reader::next() {
   line_failed_ = false;
@@ -79,7 +79,7 @@ MILLRACE_INLINE void line_reader::read_block() {
 MILLRACE_INLINE bool line_reader::find_line_end() {
   while (rest_.find('\n') == std::string_view::npos) {
     // The 8 spare bytes: a byte order mark and an end of line do not count as text.
-    if (pending_.size() + rest_.size() > options_.max_line_bytes + 8) {
+    if (pending_.size() + rest_.size() > options_.limits.max_line_bytes + 8) {
       skip_line();
       return false;
     }
@@ -150,7 +150,7 @@ MILLRACE_INLINE void line_reader::add_line(std::size_t begin, std::size_t end) {
     return;
   }
   lines_.push_back({begin, end - begin, number_});
-  if (end - begin > options_.max_line_bytes) fail_last(too_long(number_, end - begin, offset_bytes_ + begin));
+  if (end - begin > options_.limits.max_line_bytes) fail_last(too_long(number_, end - begin, offset_bytes_ + begin));
 }
 
 MILLRACE_INLINE void line_reader::make_block() {
@@ -235,7 +235,7 @@ MILLRACE_INLINE data_error line_reader::no_utf8(const span_of_line& bad, std::st
 MILLRACE_INLINE data_error line_reader::too_long(std::uint64_t number, std::uint64_t size,
                                                  std::uint64_t offset_bytes) const {
   return {subject(number) + " is too long: got " + std::to_string(size) + " bytes, expected at most " +
-              std::to_string(options_.max_line_bytes),
+              std::to_string(options_.limits.max_line_bytes),
           "Raise max_line_bytes if that is right; else this is not a file of lines", where(number, offset_bytes)};
 }
 

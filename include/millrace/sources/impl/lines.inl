@@ -23,8 +23,7 @@ MILLRACE_INLINE bool names_a_text(std::string_view name) noexcept {
 
 MILLRACE_INLINE lines_source::lines_source(std::vector<std::string> names, const lines_options& o)
     : files_(std::move(names), o.storage),
-      options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8,
-               .max_expansion = o.max_expansion},
+      options_{.limits = o.limits, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
       pool_(std::make_shared<block_pool>()),
       reads_(std::make_shared<read_meter>()) {}
 

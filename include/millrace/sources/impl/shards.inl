@@ -12,9 +12,8 @@ namespace detail {
 
 MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& options)
     : files_(std::move(names), options.storage),
-      reader_options_{.fields = options.fields, .having = options.having, .max_member_bytes = options.max_member_bytes,
-                      .max_sample_bytes = options.max_sample_bytes, .max_fields = options.max_fields,
-                      .max_expansion = options.max_expansion, .strict = options.strict},
+      reader_options_{.fields = options.fields, .having = options.having, .limits = options.limits,
+                      .strict = options.strict},
       without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
       pool_(std::make_shared<block_pool>()),
       reads_(std::make_shared<read_meter>()) {}

@@ -147,7 +147,7 @@ TEST_CASE("errors of a PNG name it, and damage below the crop is not seen") {
   CHECK(message_of([&] { static_cast<void>(p.pixels()); }).starts_with("the PNG is cut short: it ends after "));
   const mr::image upper = p.crop({.width = 40, .height = 20}).pixels();
   CHECK(slow::same(upper, slow::crop(by_libpng(file), {.width = 40, .height = 20})));
-  CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(file), {.max_pixels = 1'599})); }) ==
+  CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(file), {.limits = {.max_pixels = 1'599}})); }) ==
         "the PNG's header says 40 x 40 pixels, more than max_pixels = 1599");
   const auto wide = slow::make_png(slow::random_samples({.width = 65'536, .height = 1, .color = 0, .depth = 1}, 1));
   CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(wide))); }) ==

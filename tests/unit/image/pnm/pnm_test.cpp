@@ -113,6 +113,6 @@ TEST_CASE("damaged PNM files are errors that say what is wrong") {
                              "P5 18446744073709551619 2 255\n"})
     CHECK(problem_of(file_of(header, {1, 2, 3, 4, 5, 6}, false)).find("without width, height") != std::string::npos);
   CHECK(problem_of(file_of("P2 3 2 255\n", {}, false)).find("other bytes than P5 or P6") != std::string::npos);
-  CHECK_THROWS_AS(static_cast<void>(mr::pnm(slow::view(good), {.max_pixels = 5})), mr::data_error);
+  CHECK_THROWS_AS(static_cast<void>(mr::pnm(slow::view(good), {.limits = {.max_pixels = 5}})), mr::data_error);
   CHECK_THROWS_AS(static_cast<void>(mr::any_picture(mr::bytes())), mr::data_error);
 }

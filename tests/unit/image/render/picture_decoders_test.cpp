@@ -123,7 +123,7 @@ TEST_CASE("of damage that is not left out nobody can tell whether the built-in d
     const mr::rng plan({.seed = i});
     const auto quality = d.chance(0.7) ? mr::picture_quality::exact : mr::picture_quality::fast;
     for (const bool accepts : {false, true}) {
-      const mr::jpeg_options either{.quality = quality, .accept_damaged = accepts, .max_pixels = 100'000};
+      const mr::jpeg_options either{.quality = quality, .accept_damaged = accepts, .limits = {.max_pixels = 100'000}};
       mr::jpeg_options turbo = either;
       turbo.decoder = picture_decoder::libjpeg;
       const auto before = left_out();

@@ -81,7 +81,7 @@ TEST_CASE("several pictures of the same JPEG are what each is alone, damaged fil
           .decoder = d.chance(0.1)   ? mr::picture_decoder::libjpeg
                      : d.chance(0.5) ? mr::picture_decoder::built_in
                                      : mr::picture_decoder::automatic,
-          .max_pixels = 100'000};
+          .limits = {.max_pixels = 100'000}};
       try {
         const mr::picture whole = mr::jpeg(slow::view(files[d.below(files.size())]), options);
         auto p = slow::planned(whole, mr::rng({.seed = d.bits()}));

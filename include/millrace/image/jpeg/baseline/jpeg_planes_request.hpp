@@ -10,6 +10,7 @@
 // smaller picture. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
+#include <millrace/base/limits.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/baseline/scan_header.hpp>
@@ -34,8 +35,8 @@ struct jpeg_planes_request {
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
   int eighths = 8;   ///< of 8, the size to decode at: 1, 2, 4 or 8; others are refused
   std::span<const std::byte> entries{};   ///< those that jpeg_entries() gives for these bytes, or none
-  int max_scans = 100;                                    ///< of a progressive JPEG; others are refused
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< for a progressive JPEG, as libjpeg would count it
+  int max_scans = picture_limits{}.max_scans;   ///< of a progressive JPEG; others are refused
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for one, as libjpeg would count it
 };
 
 /// The planes, or why they were refused.

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/limits.hpp>
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
 #include <algorithm>
@@ -33,9 +34,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The limits of a decoder for one picture.
 struct jpeg_limits {
-  int max_scans = 100;                                    ///< scans of a progressive JPEG; each covers the picture
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< libjpeg's buffers: a progressive JPEG's coefficients
-  bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
+  int max_scans = picture_limits{}.max_scans;
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< of a progressive JPEG's coefficients
+  bool accept_damaged = false;   ///< uses what can be decoded of a damaged file; counts it
 };
 
 /// The event counts of a decoder since it was made.

@@ -28,9 +28,9 @@ MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file)
 
 MILLRACE_INLINE void picture::start_plan() {
   const std::uint64_t pixels = std::uint64_t{file_.header.width} * file_.header.height;
-  if (pixels > file_.options.max_pixels)
+  if (pixels > file_.options.limits.max_pixels)
     throw data_error("the header of the picture says " + size_text(file_.header.width, file_.header.height) +
-                         ", more than max_pixels = " + std::to_string(file_.options.max_pixels),
+                         ", more than max_pixels = " + std::to_string(file_.options.limits.max_pixels),
                      "Raise max_pixels if such pictures are meant to be there", where());
   columns_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.width));
   rows_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.height));

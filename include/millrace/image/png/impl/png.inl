@@ -26,7 +26,7 @@ class rows final : public row_decoder {
     const auto background = background_of(job.format_options);
     options_ = png_pixel_options{.layout = with_alpha ? png_layout::rgba : png_layout::rgbx,
                                  .composite = background.has_value(), .background = background.value_or(rgb_color{})};
-    decoder_.open(*job.data, {.max_pixels = job.options->max_pixels});
+    decoder_.open(*job.data, {.max_pixels = job.options->limits.max_pixels});
   }
 
   void start(const plane_box& box) override {
@@ -51,13 +51,13 @@ MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options)
   const std::string_view format_name = sniff_format(data);
   if (!format_name.empty() && format_name != "a PNG")
     throw_bad_png(other_format_message(data, "a PNG"), hint_on_format(data).advice);
-  const png_header found = read_png_header(data, {.max_pixels = options.max_pixels});
+  const png_header found = read_png_header(data, {.max_pixels = options.limits.max_pixels});
   constexpr std::size_t longest = 65'535;
   if (found.width > longest || found.height > longest)
     throw_bad_png("the PNG has " + std::to_string(found.width) + " x " + std::to_string(found.height) +
                       " pixels, expected at most " + std::to_string(longest) + " a side",
                   "Cut the picture into tiles before packing");
-  picture_file file{.format = &format, .header = {}, .options = {.max_pixels = options.max_pixels},
+  picture_file file{.format = &format, .header = {}, .options = {.limits = options.limits},
                     .format_options = number_of(options.background)};
   file.header.width = found.width;
   file.header.height = found.height;

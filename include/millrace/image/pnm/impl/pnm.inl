@@ -101,7 +101,7 @@ MILLRACE_INLINE bool is_pnm(std::span<const std::byte> file) noexcept {
 MILLRACE_INLINE picture pnm(bytes data, const pnm_options& options) {
   const detail::pnm_header found = detail::pnm_files::read_header(data);
   detail::picture_file file{.format = &detail::pnm_files::format, .header = {},
-                            .options = {.max_pixels = options.max_pixels}};
+                            .options = {.limits = options.limits}};
   file.header.width = found.width;
   file.header.height = found.height;
   file.header.components = static_cast<int>(found.channels);

@@ -20,6 +20,7 @@
 // Lifetime: source, index and pool outlive the reader; records may outlive all of them.
 #pragma once
 
+#include <millrace/base/limits.hpp>
 #include <millrace/io/index/format/shard_index.hpp>
 
 #include <cstddef>
@@ -37,9 +38,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of indexed_reader.
 struct indexed_reader_options {
   std::vector<std::string> fields{};                         ///< wanted fields, as in shard_reader_options
-  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< a larger sample is an error before it is read
-  std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more wanted fields is an error
+  shard_limits limits{};                                     ///< more is an error before it is read
   std::size_t bytes_per_read = std::size_t{1} << 20;         ///< a larger sample is read separately
   std::size_t largest_gap_bytes = std::size_t{32} << 10;     ///< a larger gap is skipped, not read
   bool checksums = true;                                     ///< checks and learns checksums

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/limits.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/format/member_name.hpp>
 #include <millrace/io/tar/format/required_fields.hpp>
@@ -50,14 +51,7 @@ struct shard_reader_options {
   std::vector<std::string> fields{};
   /// The fields that a sample must have, wanted or not. Other samples are counted and not delivered. Default: none.
   required_fields having{};
-  /// A larger member is an error before any memory is taken for it. In bytes, default 1 GiB.
-  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
-  /// A larger sample is an error. In bytes of its wanted fields and their names, default 4 GiB.
-  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;
-  /// A sample with more wanted fields is an error. Default 16,384.
-  std::uint64_t max_fields = std::uint64_t{1} << 14;
-  /// A compressed shard that grows to more than so many times its size, and to more than 64 MiB, is an error.
-  std::uint64_t max_expansion = 1'100;
+  shard_limits limits{};   ///< what a shard may contain
   /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
   bool strict = false;
   /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
@@ -142,7 +136,7 @@ class shard_reader {
   required_fields having_;
   std::uint64_t present_ = 0;   // bits of having_ that the open sample has
   std::atomic<bool>* missing_marker_told_;
-  std::uint64_t max_member_bytes_, max_sample_bytes_, max_fields_;
+  shard_limits limits_;
   std::uint64_t sample_bytes_ = 0;   // of the open sample
   std::uint64_t samples_before_;
   std::string last_key_;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/limits.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/read/archive.hpp>
 #include <millrace/io/tar/read/gzip_inflater.hpp>
@@ -39,13 +40,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
-  static constexpr std::uint64_t default_max_expansion = 1'100;   // gzip reaches 1,032
 
   /// The kind of content: the stage for messages, whether an empty source is allowed, and how far it may expand.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
-    std::uint64_t max_expansion = default_max_expansion;
+    std::uint64_t max_expansion = shard_limits{}.max_expansion;
   };
 
   shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}

@@ -44,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_reader_options {
   std::uint64_t start_bytes = 0;   ///< where to begin: a member's first header block in a plain shard
   bool strict = false;             ///< makes a shard without an end marker an error
-  std::uint64_t max_expansion = shard_stream::default_max_expansion;   ///< as in shard_stream::content
+  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< as in shard_stream::content
 };
 
 /// The members of one archive.

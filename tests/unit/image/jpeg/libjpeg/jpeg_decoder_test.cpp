@@ -114,7 +114,8 @@ TEST_CASE("flipped bits never do more than give an error or other pixels") {
       for (std::uint64_t k = d.below(4) + 1; k > 0; --k)
         broken[d.below(broken.size())] ^= static_cast<std::byte>(1U << d.below(8));
       const mr::jpeg_options o{.quality = d.chance(0.5) ? mr::picture_quality::exact : mr::picture_quality::fast,
-                               .apply_orientation = true, .accept_damaged = d.chance(0.5), .max_pixels = 1'000'000};
+                               .apply_orientation = true, .accept_damaged = d.chance(0.5),
+                               .limits = {.max_pixels = 1'000'000}};
       outcome(broken, o, s).empty() ? ++pixels : ++errors;
     }
   }
@@ -129,9 +130,9 @@ TEST_CASE("pixel bombs are refused by their header") {
     CHECK(outcome(patched(file, 65'500, 65'500), {}, s) ==
           "the header of the picture says 65500 x 65500 pixels, more than max_pixels = 178956970");
     CHECK(outcome(patched(file, 20'000, 20'000), {}, s).find("20000 x 20000") != std::string::npos);
-    CHECK(outcome(file, {.max_pixels = 255}, s) ==
+    CHECK(outcome(file, {.limits = {.max_pixels = 255}}, s) ==
           "the header of the picture says 16 x 16 pixels, more than max_pixels = 255");
-    CHECK(outcome(file, {.max_pixels = 256}, s).empty());
+    CHECK(outcome(file, {.limits = {.max_pixels = 256}}, s).empty());
     // Below the limit, but with nothing behind the header: the first missing byte ends it.
     CHECK(outcome(patched(file, 13'000, 13'000), {}, s) != "");
     CHECK(outcome(patched(file, 65'535, 1), {}, s) != "");   // more than libjpeg takes
@@ -145,12 +146,13 @@ TEST_CASE("scans and memory of progressive files are bounded") {
   CHECK(outcome(with_scans(file, 80), {.accept_damaged = true}, s).empty());
   const double seconds = least_cpu_seconds([&] {
     CHECK(outcome(with_scans(file, 1'000), {.accept_damaged = true}, s) == "the JPEG has more than 100 scans");
-    CHECK(outcome(with_scans(file, 0), {.max_scans = 2}, s) == "the JPEG has more than 2 scans");
-    CHECK(outcome(file, {.max_scans = 5}, s) == "the JPEG has more than 5 scans");   // it has 6
-    CHECK(outcome(file, {.max_scans = 6}, s).empty());
+    CHECK(outcome(with_scans(file, 0), {.limits = {.max_scans = 2}}, s) == "the JPEG has more than 2 scans");
+    CHECK(outcome(file, {.limits = {.max_scans = 5}}, s) == "the JPEG has more than 5 scans");   // it has 6
+    CHECK(outcome(file, {.limits = {.max_scans = 6}}, s).empty());
     const auto big =
         mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
-    CHECK(outcome(big, {.max_memory_bytes = 100'000}, s).find("needs more than 100000 bytes") != std::string::npos);
+    CHECK(outcome(big, {.limits = {.max_memory_bytes = 100'000}}, s).find("needs more than 100000 bytes") !=
+          std::string::npos);
     CHECK(outcome(big, {}, s).empty());
     CHECK(outcome(patched(big, 13'000, 13'000), {}, s).find("needs more than 536870912 bytes") != std::string::npos);
   });

@@ -107,7 +107,7 @@ TEST_CASE("a shard of which one byte in a header is anything else gives what sha
     tar[at] = random.below(3) ? last[random.below(sizeof last)] : static_cast<char>(random.below(256));
     if (random.below(4)) put_checksum(tar, header);
     plain += is_plain(tar);
-    const outcome o = read_tar(tar, {.max_member_bytes = 1U << 20});
+    const outcome o = read_tar(tar, {.limits = {.max_member_bytes = 1U << 20}});
     if (o.error != "" && o.error != "data") FAIL("byte " << at << ": " << o.error);
   }
   CHECK(plain > 500);

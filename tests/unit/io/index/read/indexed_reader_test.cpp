@@ -187,7 +187,7 @@ TEST_CASE("the first failure in the order of the list is the one that is told") 
   const std::string tar = mixed_shard(50);
   memory_source source(tar);
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
-  mr::detail::indexed_reader reader(source, index, shared_pool(), {.max_member_bytes = 60'000});
+  mr::detail::indexed_reader reader(source, index, shared_pool(), {.limits = {.max_member_bytes = 60'000}});
   std::vector<mr::record> records(5);
   const std::vector<std::uint32_t> numbers{40, 7, 10, 3, 0};   // 10 and 3 are too large
   REQUIRE(reader.read(numbers, records) == 2);

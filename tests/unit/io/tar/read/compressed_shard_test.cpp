@@ -228,10 +228,10 @@ TEST_CASE("max_expansion limits a complete shard: a part of it may expand more")
       const std::string packed = through(
           tool + " -c", file("a.bin", zeros_first ? zeros : noise) + file("b.bin", zeros_first ? noise : zeros) +
                             end_marker());
-      const outcome good = read_bytes(packed, {.max_expansion = 20});
+      const outcome good = read_bytes(packed, {.limits = {.max_expansion = 20}});
       CHECK_MESSAGE(good.error.empty(), good.message);
       CHECK(good.samples.size() == 2);
-      const outcome limited = read_bytes(packed, {.max_expansion = 12});
+      const outcome limited = read_bytes(packed, {.limits = {.max_expansion = 12}});
       CHECK(limited.error == "data");
       CHECK_MESSAGE(limited.message.find("grows to more than 12 times its size (max_expansion)") != std::string::npos,
                     limited.message);

@@ -127,7 +127,7 @@ TEST_CASE("a member that claims more than the shard has takes no memory") {
                          claim{(std::uint64_t{1} << 30) + 1, std::uint64_t{1} << 30, "expected: at most 1073741824"},
                          claim{std::uint64_t{1} << 30, std::uint64_t{1} << 30, "go beyond the end of the file"}}) {
     CAPTURE(c.size_bytes);
-    const mr::shard_reader_options options{.max_member_bytes = c.max_member_bytes};
+    const mr::shard_reader_options options{.limits = {.max_member_bytes = c.max_member_bytes}};
     const measured plain = hostile::read_all(hostile::claiming(c.size_bytes), options);
     CHECK_MESSAGE(plain.says(c.error), plain.error);
     CHECK(plain.peak < 4 * mib);
@@ -139,7 +139,8 @@ TEST_CASE("a member that claims more than the shard has takes no memory") {
       CHECK(packed.peak < 4 * mib);
     }
   }
-  const mr::shard_reader_options no_limits{.max_member_bytes = hostile::any, .max_sample_bytes = hostile::any};
+  const mr::shard_reader_options no_limits{
+      .limits = {.max_member_bytes = hostile::any, .max_sample_bytes = hostile::any}};
   for (const std::uint64_t size : {std::uint64_t{1} << 60, std::uint64_t{1} << 50, std::uint64_t{1} << 40}) {
     const measured all = hostile::read_all(hostile::claiming(size), no_limits);
     CHECK_MESSAGE(all.says("beyond the end of the file"), all.error);
@@ -155,19 +156,19 @@ TEST_CASE("a sample of too many bytes or fields is an error that names the optio
   std::string tar;
   for (int i = 0; i < 5; ++i) tar += file("a.f" + std::to_string(i), std::string(1000, 'x'));
   tar += tar_test::end_marker();
-  CHECK(hostile::read_all(tar, {.max_sample_bytes = 5'010}).error.empty());
-  CHECK(hostile::read_all(tar, {.max_sample_bytes = 5'009}).says("Raise max_sample_bytes"));
-  CHECK(hostile::read_all(tar, {.max_fields = 5}).error.empty());
-  CHECK(hostile::read_all(tar, {.max_fields = 4}).says("Raise max_fields"));
+  CHECK(hostile::read_all(tar, {.limits = {.max_sample_bytes = 5'010}}).error.empty());
+  CHECK(hostile::read_all(tar, {.limits = {.max_sample_bytes = 5'009}}).says("Raise max_sample_bytes"));
+  CHECK(hostile::read_all(tar, {.limits = {.max_fields = 5}}).error.empty());
+  CHECK(hostile::read_all(tar, {.limits = {.max_fields = 4}}).says("Raise max_fields"));
   tar_test::memory_source source(tar);
   mr::detail::shard_index index = mr::detail::scan_shard(source, tar_test::shared_pool());
   const auto by_index = [&](mr::detail::indexed_reader_options options) {
     mr::detail::indexed_reader reader(source, index, tar_test::shared_pool(), std::move(options));
     return measure([&] { (void)reader.read_one(0); });
   };
-  CHECK(by_index({.max_sample_bytes = 5'010, .max_fields = 5}).error.empty());
-  CHECK(by_index({.max_sample_bytes = 5'009}).says("Raise max_sample_bytes"));
-  CHECK(by_index({.max_fields = 4}).says("Raise max_fields"));
+  CHECK(by_index({.limits = {.max_sample_bytes = 5'010, .max_fields = 5}}).error.empty());
+  CHECK(by_index({.limits = {.max_sample_bytes = 5'009}}).says("Raise max_sample_bytes"));
+  CHECK(by_index({.limits = {.max_fields = 4}}).says("Raise max_fields"));
   std::string many;
   for (int i = 0; i <= 16'384; ++i) many += file("a." + std::to_string(i), "");
   CHECK(hostile::read_all(many + tar_test::end_marker()).says("expected: at most 16384"));
@@ -223,7 +224,7 @@ TEST_CASE("a decompression bomb ends at max_expansion, in shards and in files of
     CHECK_MESSAGE(m.says("Raise max_expansion") == beyond, m.error);
     CHECK(m.peak < 4 * mib);
     if (!beyond) continue;
-    CHECK(hostile::read_all(packed, {.fields = {"cls"}, .max_expansion = 1'000'000}).error.empty());
+    CHECK(hostile::read_all(packed, {.fields = {"cls"}, .limits = {.max_expansion = 1'000'000}}).error.empty());
     mr::block_pool pool;
     const std::string lines = tar_test::through(tool + " -c", std::string(80 * mib, '\n'));
     const auto read = [&](mr::line_reader_options options) {
@@ -236,7 +237,8 @@ TEST_CASE("a decompression bomb ends at max_expansion, in shards and in files of
     CHECK(read({.skip_empty = true}).says("Raise max_expansion"));
     const std::string long_line = tar_test::through(tool + " -c", "a line\n" + std::string(80 * mib, ' '));
     const measured one_line = measure([&] {
-      mr::line_reader reader(std::make_unique<tar_test::memory_source>(long_line), pool, {.max_line_bytes = 1 << 20});
+      mr::line_reader reader(std::make_unique<tar_test::memory_source>(long_line), pool,
+                             {.limits = {.max_line_bytes = 1 << 20}});
       while (reader.next()) {
       }
     });
@@ -244,7 +246,7 @@ TEST_CASE("a decompression bomb ends at max_expansion, in shards and in files of
     CHECK_MESSAGE(one_line.says("Raise max_expansion"), one_line.error);   // what is behind the line shows it
     CHECK(one_line.peak < 64 * mib);
   }
-  CHECK(hostile::read_all(zeros, {.max_expansion = 0}).says("max_expansion is 0"));
+  CHECK(hostile::read_all(zeros, {.limits = {.max_expansion = 0}}).says("max_expansion is 0"));
 }
 
 TEST_CASE("an index that counts or points too far is damaged, and takes no memory") {

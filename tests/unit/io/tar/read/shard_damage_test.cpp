@@ -314,7 +314,7 @@ TEST_CASE("random damage of any kind ends in samples or in a data_error, in boun
           if (header + 512 <= tar.size()) put_checksum(tar, header);   // so that the change gets past the checksum
       }
     }
-    const outcome o = read_tar(tar, {.max_member_bytes = 1U << 20});
+    const outcome o = read_tar(tar, {.limits = {.max_member_bytes = 1U << 20}});
     refused += o.error == "data";
     if (o.error != "" && o.error != "data") FAIL("shard " << i << ": " << o.error << ": " << o.message);
   }

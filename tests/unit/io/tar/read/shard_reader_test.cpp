@@ -341,7 +341,7 @@ TEST_CASE("shards without samples have none, and say what they have") {
 
 TEST_CASE("a member larger than the limit is an error before memory is taken") {
   const std::string tar = file("a.txt", "12345678") + file("b.txt", "123456789") + end_marker();
-  const outcome o = read_tar(tar, {.max_member_bytes = 8});
+  const outcome o = read_tar(tar, {.limits = {.max_member_bytes = 8}});
   CHECK(o.samples == samples{"a: txt=12345678"});
   CHECK(o.error == "data");
   CHECK(o.message.starts_with("the member 'b.txt' has 9 bytes (expected: at most 8)"));
@@ -357,7 +357,7 @@ TEST_CASE("a sample that has a field twice or is too large fails alone: the samp
   const std::string tar = file("a.cls", "1") + file("b.jpg", "x") + file("b.JPG", "y") + file("b.cls", "2") +
                           file("c.cls", "3") + file("d.jpg", std::string(9, 'z')) + file("d.cls", "4") +
                           file("e.cls", "5") + end_marker();
-  mr::shard_reader reader(std::make_unique<memory_source>(tar), shared_pool(), {.max_member_bytes = 8});
+  mr::shard_reader reader(std::make_unique<memory_source>(tar), shared_pool(), {.limits = {.max_member_bytes = 8}});
   std::vector<std::string> samples, errors;
   for (bool more = true; more;) {
     try {

@@ -128,8 +128,8 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     const indexed_member member = index_->member(m);
     // shard_reader reads a bad sample again, and throws the proper error.
     sample_bytes += member.size_bytes + member.field.size();
-    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != added_ &&
-           sample_bytes <= options_.max_sample_bytes && ++fields <= options_.max_fields;
+    fits = member.in_one_piece && member.size_bytes <= options_.limits.max_member_bytes && field.seen_in != added_ &&
+           sample_bytes <= options_.limits.max_sample_bytes && ++fields <= options_.limits.max_fields;
     field.seen_in = added_;
     if (fits) add_part(m, member);
     tail_bytes_ += member.field.size() + sizeof(field_entry);
@@ -360,8 +360,7 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
 
 MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& of) {
   return {std::make_unique<borrowed_byte_source>(*source_, of.end_bytes), *pool_,
-          {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes,
-           .max_sample_bytes = options_.max_sample_bytes, .max_fields = options_.max_fields, .strict = of.strict},
+          {.fields = options_.fields, .limits = options_.limits, .strict = of.strict},
           {.offset_bytes = of.offset_bytes, .samples_before = of.number,
            .last_key = of.number == 0 ? std::string() : std::string(index_->sample(of.number - 1).key)}};
 }

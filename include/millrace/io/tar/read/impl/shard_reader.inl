@@ -32,14 +32,12 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
     : tar_(std::make_unique<detail::tar_reader>(
           std::move(source), pool,
           detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict,
-                                     .max_expansion = options.max_expansion})),
+                                     .max_expansion = options.limits.max_expansion})),
       builder_(pool),
       wanted_(options.fields),
       having_(std::move(options.having)),
       missing_marker_told_(options.missing_marker_told),
-      max_member_bytes_(options.max_member_bytes),
-      max_sample_bytes_(options.max_sample_bytes),
-      max_fields_(options.max_fields),
+      limits_(options.limits),
       samples_before_(start.samples_before),
       last_key_(std::move(start.last_key)) {}
 
@@ -195,13 +193,14 @@ MILLRACE_INLINE void shard_reader::check_limits() const {
   };
   const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' has "; };
   const std::uint64_t size_bytes = waiting_->size_bytes;
-  if (size_bytes > max_member_bytes_)
+  if (size_bytes > limits_.max_member_bytes)
     refuse("the member '" + printable(waiting_->name) + "' has " + std::to_string(size_bytes) + " bytes",
-           max_member_bytes_, "max_member_bytes");
+           limits_.max_member_bytes, "max_member_bytes");
   const std::uint64_t more = size_bytes + field_.size();
-  if (more < size_bytes || sample_bytes_ > max_sample_bytes_ || more > max_sample_bytes_ - sample_bytes_)
-    refuse(sample() + std::to_string(sample_bytes_ + more) + " bytes or more", max_sample_bytes_, "max_sample_bytes");
-  if (builder_.field_count() >= max_fields_) refuse(sample() + "more fields", max_fields_, "max_fields");
+  if (more < size_bytes || sample_bytes_ > limits_.max_sample_bytes || more > limits_.max_sample_bytes - sample_bytes_)
+    refuse(sample() + std::to_string(sample_bytes_ + more) + " bytes or more", limits_.max_sample_bytes,
+           "max_sample_bytes");
+  if (builder_.field_count() >= limits_.max_fields) refuse(sample() + "more fields", limits_.max_fields, "max_fields");
 }
 
 MILLRACE_INLINE void shard_reader::count_passed_over(const detail::member_name& name) noexcept {
