@@ -61,7 +61,7 @@ struct cost {
 };
 
 cost empty_stage_cost(std::size_t batch, double seconds) {
-  mr::session run{empty_flow(batch), {.epochs = mr::endless, .threads = 1, .announce = false}};
+  mr::session run{empty_flow(batch), {.epochs = mr::endless, .threads = 1, .notice = mr::quiet}};
   const double start = bench::now().wall_s;
   std::map<int, bench::thread_times> threads;
   bench::clocks before;
@@ -119,7 +119,7 @@ void measure_full_ring(bench::harness& run) {
   std::printf("\na full ring while the trainer sleeps (CPU ms per second, whole process)\n");
   std::vector<double> costs;
   for (int i = 0; i < (run.quick() ? 2 : 5); ++i) {
-    mr::session session{empty_flow(256), {.epochs = mr::endless, .announce = false}};
+    mr::session session{empty_flow(256), {.epochs = mr::endless, .notice = mr::quiet}};
     int batches = 0;
     for (auto& b : session)
       if (b && ++batches == 100) break;
@@ -193,7 +193,7 @@ void leave_at(Flow flow, steady::duration after, bool sleeps, leaving& into, del
   using namespace std::chrono_literals;
   std::optional<decltype(mr::session(std::declval<Flow>()))> run;
   const auto start = steady::now();
-  run.emplace(std::move(flow), mr::session_options{.epochs = mr::endless, .threads = 2, .announce = false});
+  run.emplace(std::move(flow), mr::session_options{.epochs = mr::endless, .threads = 2, .notice = mr::quiet});
   if (sleeps) std::this_thread::sleep_for(after);
   else
     for (auto& b : *run)
@@ -299,7 +299,7 @@ void measure_start(bench::harness& run) {
   std::vector<double> ms;
   for (int i = 0; i < (run.quick() ? 20 : 100); ++i) {
     const double before = bench::now().wall_s;
-    mr::session session{empty_flow(256), {.epochs = mr::endless, .announce = false}};
+    mr::session session{empty_flow(256), {.epochs = mr::endless, .notice = mr::quiet}};
     for (auto& b : session)
       if (b) break;
     ms.push_back(1e3 * (bench::now().wall_s - before));

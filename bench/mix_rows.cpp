@@ -69,7 +69,7 @@ void measure_pairs(bench::harness& run, const char* type, const bench::goal& tar
 
 template <class Flow>
 double microseconds_a_picture(Flow flow) {
-  mr::session run{std::move(flow), {.threads = 0, .announce = false}};
+  mr::session run{std::move(flow), {.threads = 0, .notice = mr::quiet}};
   run.next();
   const double before = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   std::size_t rows = 0;

@@ -153,7 +153,7 @@ waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
                 return example{mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
               }) |
               mr::batch<&example::payload, &example::label>({.size = 192});
-  mr::session run{std::move(flow), {.epochs = epochs, .announce = false}};
+  mr::session run{std::move(flow), {.epochs = epochs, .notice = mr::quiet}};
   waits found;
   const timespec step{0, step_us * 1'000};
   double asked_s = bench::now().wall_s;

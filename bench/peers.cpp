@@ -129,7 +129,7 @@ void measure(const settings& s, Source source, Prepare prepare) {
   const bench::clocks start = bench::now();
   mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(prepare) |
                       mr::batch<&Example::pixels, &Example::label>({.size = s.batch}),
-                  {.epochs = mr::endless, .threads = s.workers, .announce = false}};
+                  {.epochs = mr::endless, .threads = s.workers, .notice = mr::quiet}};
   double mean = 0, first_s = 0;
   std::set<std::int32_t> labels;
   std::uint64_t sum = 0;

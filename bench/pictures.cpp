@@ -236,7 +236,7 @@ double imagenet_us(const bench::photo_set& set, std::uint64_t epochs) {
   mr::session run{mr::shards(set.names, {.seed = 1}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = 64}) |
                       mr::mixup<&example::pixels, &example::label>({.alpha = 0.8}),
-                  {.epochs = epochs, .threads = 0, .announce = false}};
+                  {.epochs = epochs, .threads = 0, .notice = mr::quiet}};
   double least = 1e9;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     const double begin = bench::now().cpu_s;   // I/O threads too

@@ -82,7 +82,7 @@ outcome run_pipeline(const task& t) {
                    .threads = static_cast<int>(t.workers),
                    // Full from the warm-up on, so that as much is read as is rendered while the clock runs.
                    .read_ahead_bytes = std::size_t{24} << 20,
-                   .announce = false}};
+                   .notice = mr::quiet}};
   const auto sum_of = [&](std::uint64_t epochs) {
     checksum sum;
     for (std::uint64_t i = 0; i < epochs * (t.set.samples / t.batch); ++i) {
@@ -286,7 +286,7 @@ double cpu_with(const task& t, bool checksums, mr::damage policy = mr::damage::f
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(t.workers),
                    .read_ahead_bytes = std::size_t{24} << 20,
-                   .announce = false,
+                   .notice = mr::quiet,
                    .on_damage = {.policy = policy}}};
   const std::uint64_t batches = t.set.samples / t.batch;
   for (std::uint64_t i = 0; i < t.warm_epochs * batches; ++i) static_cast<void>(run.next());   // all are known by then

@@ -27,7 +27,7 @@ auto flow_of(const bench::preset_load& load, std::size_t rows, std::size_t prefe
          mr::prefetch({.batches = prefetch}) | mr::to_device({.device = device});
 }
 mr::session_options options_of(unsigned workers) {
-  return {.epochs = mr::endless, .threads = static_cast<int>(workers), .announce = false};
+  return {.epochs = mr::endless, .threads = static_cast<int>(workers), .notice = mr::quiet};
 }
 
 // ---- overlap ----

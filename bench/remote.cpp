@@ -107,7 +107,7 @@ template <class Source>
 photo_run run_photos(Source source, double step_s, int batches) {
   mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = batch}),
-                  {.epochs = mr::endless, .announce = false}};
+                  {.epochs = mr::endless, .notice = mr::quiet}};
   const auto step = [step_s] {
     if (step_s > 0) mr::detail::posix_files::sleep_ns(static_cast<std::int64_t>(1e9 * step_s));
   };
@@ -196,7 +196,7 @@ double read_records(const std::vector<std::string>& urls) {
   mr::session run{mr::shards(urls, {.storage = mr::remote()}) | mr::map([](const mr::record& r) {
                     return size_of_record{r["jpg"].size() + r["cls"].size()};
                   }) | mr::batch<&size_of_record::bytes>({.size = 64, .drop_last = false}),
-                  {.epochs = passes, .announce = false}};
+                  {.epochs = passes, .notice = mr::quiet}};
   std::uint64_t bytes = 0;
   for (const auto& b : run)
     for (const std::uint64_t one : b.template get<&size_of_record::bytes>().host()) bytes += one;

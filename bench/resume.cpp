@@ -38,7 +38,7 @@ start_times start(const bench::tar_set& set, std::size_t window, const std::stri
   const bench::clocks before = bench::now();
   auto flow = flow_over(set, window);
   t.source_ms = 1e3 * (bench::now() - before).wall_s;
-  mr::session run{std::move(flow), {.epochs = 2, .announce = false, .resume = from}};
+  mr::session run{std::move(flow), {.epochs = 2, .notice = mr::quiet, .resume = from}};
   t.ticket_ms = 1e3 * (bench::now() - before).wall_s;
   const auto first = run.next();
   const bench::clocks spent = bench::now() - before;
@@ -52,7 +52,7 @@ void measure(bench::harness& run, const bench::tar_set& set, std::size_t window)
   // A position in the middle of the epoch is made from one at its beginning.
   std::string from;
   {
-    mr::session begin{flow_over(set, window), {.epochs = 2, .announce = false}};
+    mr::session begin{flow_over(set, window), {.epochs = 2, .notice = mr::quiet}};
     mr::position middle = begin.next().position();
     middle.next_position = set.samples / 2 / 192 * 192;
     from = mr::to_text(middle);
@@ -96,7 +96,7 @@ struct epoch_reads {
 epoch_reads read_epoch(const bench::tar_set& set, const std::string& keys) {
   epoch_reads seen;
   const bench::clocks before = bench::now();
-  mr::session run{flow_over(set, 8192, keys), {.epochs = 1, .announce = false}};
+  mr::session run{flow_over(set, 8192, keys), {.epochs = 1, .notice = mr::quiet}};
   for (auto batch = run.next(); batch; batch = run.next()) {
     if (seen.samples == 0) seen.batch_ms = 1e3 * (bench::now() - before).wall_s;
     seen.samples += static_cast<double>(batch.size());

@@ -67,7 +67,7 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
                   {.epochs = mr::endless,
                    .threads = 1,
                    .read_ahead_bytes = std::size_t{24} << 20,   // full from the warm-up on, as in pipeline.cpp
-                   .announce = false,
+                   .notice = mr::quiet,
                    .on_damage = std::move(on_damage)}};
   const std::uint64_t batches = t.set.samples / batch_rows;
   for (std::uint64_t i = 0; i < batches; ++i) static_cast<void>(run.next());

@@ -196,7 +196,7 @@ int measure(bench::harness& run) {
                     {.epochs = mr::endless,
                      .threads = 1,
                      .read_ahead_bytes = std::size_t{24} << 20,
-                     .announce = false}};
+                     .notice = mr::quiet}};
     const std::uint64_t batches = run.quick() ? 20 : 60;
     take_batches(all, batches);   // a warm-up
     std::vector<double> alone, whole, share;
@@ -212,7 +212,7 @@ int measure(bench::harness& run) {
     run.result("pipeline_to_tokenizer", bench::median(share), "", bench::at_least(0.95));
   }
   if (run.wants("memory")) {
-    mr::session all{flow_of(c, tokens_of_bytes, 0), {.epochs = mr::endless, .threads = 1, .announce = false}};
+    mr::session all{flow_of(c, tokens_of_bytes, 0), {.epochs = mr::endless, .threads = 1, .notice = mr::quiet}};
     constexpr std::uint64_t pass_batches = 4 * file_lines * (line_bytes / 4 + 1) / (16 * 2049);
     take_batches(all, 2 * pass_batches);
     const memory first = memory_now();

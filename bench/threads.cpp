@@ -41,7 +41,7 @@ outcome run_with(const task& t, unsigned workers) {
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(workers),
                    .read_ahead_bytes = std::size_t{24} << 20,   // full from the warm-up on
-                   .announce = false}};
+                   .notice = mr::quiet}};
   const std::uint64_t epoch_batches = t.set.samples / batch_rows;
   outcome made;
   // One byte of each page is looked at: what a step would read of the host's memory to copy it, without its time.

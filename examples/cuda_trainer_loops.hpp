@@ -68,7 +68,7 @@ float train_after(Network& net, const std::vector<their_sample>& samples, const 
             | mr::map([](const their_sample& one) { return prepared{their_decode(one.file), one.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows})
             | mr::to_device({.device = s.device, .stream = net.stream()});
-  mr::session run{std::move(flow), {.epochs = s.epochs, .announce = false}};
+  mr::session run{std::move(flow), {.epochs = s.epochs, .notice = mr::quiet}};
   for (auto& b : run) {
     auto& [pixels, label] = b;
     net.step(pixels, label, b.stream());

@@ -137,10 +137,10 @@ class damage_search {
     while (damaged.size() < samples) {
       const std::exception_ptr problem = caught([&] {
         const std::vector<std::string> one{shard};
-        auto flow = millrace::indexed_shards(one, {.show_progress = false, .without = damaged})
+        auto flow = millrace::indexed_shards(one, {.notice = millrace::quiet, .without = damaged})
                   | millrace::map([](const millrace::record& r) { return fields_of{r.field_count()}; })
                   | millrace::batch<&fields_of::count>({.size = 256, .drop_last = false});
-        for (auto& b : millrace::session{std::move(flow), {.threads = 0, .announce = false}}) (void)b;
+        for (auto& b : millrace::session{std::move(flow), {.threads = 0, .notice = millrace::quiet}}) (void)b;
       });
       if (!problem) return;
       damaged.push_back(note(problem, {.shard = shard}));

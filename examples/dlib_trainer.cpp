@@ -99,7 +99,7 @@ double train_after(const std::vector<their_sample>& samples) {
   auto flow = mr::from(samples)
             | mr::map([](const their_sample& s) { return prepared{decode(s.file), s.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
-  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .announce = false}}) {
+  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .notice = mr::quiet}}) {
     auto [pixels, labels] = b.columns();
     std::vector<mr::tensor_view<std::uint8_t, 3>> rows;
     for (std::size_t i = 0; i < b.size(); ++i) rows.push_back(pixels[i]);

@@ -42,9 +42,11 @@ void evaluate(command_line& args) {
   std::ofstream list;
   if (!predictions.empty()) list.open(predictions + "-" + std::to_string(world.rank) + ".txt");
 
+  mr::session_options options{.world = world};
+  if (world.rank > 0) options.notice = mr::quiet;
   mr::session run{mr::indexed_shards(data, {.fields = {"jpg;jpeg", "cls"}}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = size, .pad_last = true, .keys = true}),
-                  {.announce = world.rank == 0, .world = world}};
+                  options};
   std::uint64_t mine[2] = {}, all[2] = {};   // samples, and how many of them the network got right
   for (auto& b : run) {
     const auto [pixels, labels] = b.columns();

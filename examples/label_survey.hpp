@@ -36,7 +36,7 @@ inline label_survey survey_labels(const std::string& pattern) {
             | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
   label_survey found;
   // Each rank of a launcher counts all samples.
-  for (auto& b : mr::session{std::move(flow), {.announce = false, .world = mr::single_process}})
+  for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet, .world = mr::single_process}})
     for (const std::int32_t label : b.get<&labelled::label>()) {
       ++found.samples;
       found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);

@@ -151,12 +151,13 @@ void train(command_line& args) {
     throw mr::setup_error("the ranks have different checkpoints in " + s.model, "Give all of them the same file");
   MPI_Barrier(MPI_COMM_WORLD);   // all have read the checkpoint before the first rank replaces it
 
+  mr::session_options options{.epochs = s.epochs, .threads = s.threads, .world = s.world, .resume = resume};
+  if (!first_rank) options.notice = mr::quiet;
   mr::session run{mr::indexed_shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
                     | mr::shuffle({.window = 2048})
                     | mr::map(prepare)
                     | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.world.size}),
-                  {.epochs = s.epochs, .threads = s.threads, .announce = first_rank, .world = s.world,
-                   .resume = resume}};
+                  options};
   block_gradients gradients(s.world);
   for (auto& b : run) {
     const double rate = 2e-3 * std::min(1.0, static_cast<double>(b.step() + 1) / 20);

@@ -70,7 +70,7 @@ double step_after(const std::vector<their_sample>& samples, const std::string& f
   auto flow = mr::from(samples)
             | mr::map([](const their_sample& s) { return prepared{mr::mat_pixels(their_decode(s.file)), s.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
-  for (auto& b : mr::session{std::move(flow), {.announce = false}}) {
+  for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {
     const auto [pixels, labels] = b.columns();
     if (b.step() == 0) {
       mr::save_grid(b, folder + "/batch.png");

@@ -61,7 +61,7 @@ void run(command_line& args) {
   double sum = 0, pixels = 0;
   std::size_t batches = 0;
   std::string shape;
-  for (auto& b : mr::session{std::move(flow), {.announce = false}}) {
+  for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {
     auto [windows, levels] = b.columns();
     if (batches++ == 0) shape = mr::to_string(windows.shape);
     for (const std::uint8_t p : windows.span()) sum += p;

@@ -67,7 +67,7 @@ void run(command_line& args) {
   auto flow = mr::indexed_shards("vault:secret-{0..2}.tar", {.seed = 7, .storage = secret}) |
               mr::shuffle({.window = 100}) | mr::map(prepare) | mr::batch<&example::label>({.size = 30});
   std::size_t samples = 0, sum = 0, batches = 0;
-  for (auto& b : mr::session{std::move(flow), {.announce = false}}) {
+  for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {
     for (const std::int32_t label : b.get<&example::label>().host()) sum += static_cast<std::size_t>(label);
     samples += b.size();
     ++batches;

@@ -93,7 +93,7 @@ double train_after(const std::vector<their_sample>& samples, their_model model) 
   auto flow = mr::from(samples)
             | mr::map([](const their_sample& s) { return prepared{their_decode(s.file), s.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
-  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .announce = false}})
+  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .notice = mr::quiet}})
     loss = model.step({.pixels = b.get<&prepared::pixels>().data, .labels = b.get<&prepared::label>().data,
                        .rows = b.size()});
   return loss;

@@ -74,7 +74,7 @@ inline token_shards write_token_shards(const token_shards_options& options, cons
             | mr::map(tokenizer)
             | mr::pack({.length = 4096, .separator = tokenizer.end_of_text(), .segments = true})
             | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 16, .drop_last = false});
-  mr::session run{std::move(flow), {.threads = options.threads, .announce = false}};
+  mr::session run{std::move(flow), {.threads = options.threads, .notice = mr::quiet}};
   for (auto& b : run) {
     const auto [ids, segments] = b.columns();
     const auto tokens = ids.span();

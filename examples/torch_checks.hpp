@@ -112,7 +112,7 @@ class torch_checks {
     std::size_t row_number = 0;
   };
 
-  static millrace::session_options quiet(std::uint64_t epochs) { return {.epochs = epochs, .announce = false}; }
+  static millrace::session_options quiet(std::uint64_t epochs) { return {.epochs = epochs, .notice = millrace::quiet}; }
 
   void check(const kept& k) const {
     for (std::size_t i = 0; i < rows; ++i)

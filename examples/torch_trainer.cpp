@@ -108,7 +108,7 @@ double train_after(const std::vector<their_sample>& samples) {
   their_trainer trainer;
   torch::Tensor loss;
   const auto device = trainer.device.is_cuda() ? mr::best_device() : mr::host_device();
-  mr::session run{data_flow(samples, their_rows, device), {.epochs = their_epochs, .announce = false}};
+  mr::session run{data_flow(samples, their_rows, device), {.epochs = their_epochs, .notice = mr::quiet}};
   for (auto& b : run) {
     auto [pixels, labels] = mr::to_torch(std::move(b));
     loss = trainer.step(pixels.to(trainer.device), labels.to(trainer.device));   // no copy: they are there

@@ -39,7 +39,7 @@ int train_on(auto training, const training_settings& s, const training_start& st
                 | mr::map(for_validation)
                 | mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false})
                 | mr::to_device({.device = s.place.device});
-  mr::session validation{std::move(held_out), {.epochs = s.epochs, .threads = s.threads, .announce = false}};
+  mr::session validation{std::move(held_out), {.epochs = s.epochs, .threads = s.threads, .notice = mr::quiet}};
   training_run run(s, start);
   for (std::uint64_t epoch = start.first_epoch; epoch < s.epochs && !run.stopped(); ++epoch) {
     run.begin_epoch(epoch);

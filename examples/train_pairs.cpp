@@ -89,7 +89,7 @@ void train(command_line& args) {
   mr::session training{pairs(data.train, 640, {.size = s.batch / s.accumulate}),
                        {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
   mr::session validation{pairs(data.validation, 1, {.size = 96, .drop_last = false}),
-                         {.epochs = s.epochs, .threads = s.threads, .announce = false}};
+                         {.epochs = s.epochs, .threads = s.threads, .notice = mr::quiet}};
 
   mr::log out(mr::status_line{}, mr::json_lines(s.work + "/train.jsonl"));
   mr::metrics metrics({.every = 20});

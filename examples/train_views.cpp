@@ -49,7 +49,7 @@ double probe(view_network& net, const std::string& data, const std::string& held
   for (auto [shards, features] : {std::pair(&data, &known), std::pair(&held_out, &asked)}) {
     mr::session run{mr::shards(*shards) | mr::map(for_probe) |
                         mr::batch<&labelled::pixels, &labelled::label>({.size = 96, .drop_last = false}),
-                    {.announce = false}};
+                    {.notice = mr::quiet}};
     for (auto& b : run) features->add(net.features(b.get<&labelled::pixels>()), b.get<&labelled::label>());
   }
   return linear_probe(known, asked, view_network::feature_count);

@@ -116,7 +116,7 @@ class bound_runs::flows {
                                             .io_threads = s_.io_threads,
                                             // Full soon, so that as much is read as is used.
                                             .read_ahead_bytes = std::size_t{16} << 20,
-                                            .announce = false}};
+                                            .notice = millrace::quiet}};
     // The rings are full by then, and the order of the shards has evened out.
     const std::size_t least_warm_up = u.prefetch + 4, least = 12;
     std::size_t batches = 0, warm_up = 0;

@@ -120,7 +120,7 @@ millrace::detail::flow_figures run_asleep(const sleeping_settings& s) {
                    .threads = static_cast<int>(s.workers),
                    .io_threads = static_cast<unsigned>(s.io_threads),
                    .read_ahead_bytes = s.read_ahead_bytes,
-                   .announce = false}};
+                   .notice = mr::quiet}};
   const std::size_t warm_up = s.prefetch + s.device_slots + 8;
   mr::detail::flow_figures before;
   for (std::size_t batches = 0; auto& b : run) {

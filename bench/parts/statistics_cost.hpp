@@ -88,7 +88,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
     return example{mr::jpeg(mr::bytes::borrowed(*f.jpeg)).random_resized_crop(224, random).random_flip(random)};
   };
   mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),
-                  {.epochs = mr::endless, .announce = false}};
+                  {.epochs = mr::endless, .notice = mr::quiet}};
   clocks before;
   mr::detail::flow_figures then;
   for (auto& b : run) {

@@ -1,38 +1,47 @@
-// Defines a notice: news of a run that is not an error. All news of a session go to session_options::notice.
+// Defines a notice: news that is not an error. All news goes to the option `notice` of a session, a source, a storage
+// or a log.
 //
 //   mr::session run{std::move(flow), {.notice = [&](const mr::notice& n) {
 //     if (n.severity == mr::notice_severity::loss) alarm(n.where.shard, n.text);
-//     log << n.text << '\n';
+//     log << mr::text_of(n.kind) << ": " << n.text << '\n';
 //   }}};
+//   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only what someone should check
 //
 // Without a function, each notice is a line on stderr that begins with "millrace: ".
 // `text` is safe to print, whatever data it quotes. It may have several lines.
 // Errors: an exception of the function does not end the run. The notice and the exception are printed to stderr.
-// Threads: the function runs on the thread that creates, uses or destroys the session, and on a thread of the session
-// that reports progress and stalls. Never two threads at once. The function must not request a batch of the session.
+// Threads: the function of a session runs on the thread that creates, uses or destroys it, and on one that reports
+// stalls. Never two threads at once. It must not request a batch of the session.
+// The function of a storage or a source runs on any thread that uses it, that of a log on the log's thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The subject of a notice.
 enum class notice_kind : std::uint8_t {
-  start,                ///< device, threads, shapes and memory; not sent with session_options::announce = false
+  start,                ///< device, threads, shapes and memory
   resume,               ///< where a resumed run continues, and what it reads again
   order,                ///< the order is less random or less even than the options suggest
   setting,              ///< an option does less than it says
   progress,             ///< a step before the first batch takes long
-  stall,                ///< no batch for session_options::stalls.after
+  stall,                ///< no batch for session_options::stalls.after, or indexing stands still
   missing_end_marker,   ///< a tar without an end marker: it may have been cut between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the rest of a shard was lost
   returning_keys,       ///< the members of a sample are not next to each other: each piece is a sample
   data,                 ///< something else about the data set
-  tuning                ///< a decision of mr::tuning()
+  tuning,               ///< a decision of mr::tuning()
+  index,                ///< indexes of shards, or what was learned of them, cannot be kept
+  keys,                 ///< a server refuses the keys of requests, and others are looked for
+  cache,                ///< a cache cannot keep something
+  log                   ///< a sink of a log failed
 };
 
 /// How much a notice matters.
@@ -42,7 +51,7 @@ enum class notice_severity : std::uint8_t {
   loss       ///< samples are missing, or differ from the stored ones
 };
 
-/// News of a run that is not an error.
+/// News that is not an error.
 struct notice {
   notice_kind kind = notice_kind::data;
   notice_severity severity = notice_severity::info;
@@ -50,4 +59,39 @@ struct notice {
   error_location where{};       ///< shard, key, offset and position, where the notice concerns one
 };
 
+namespace detail {
+
+/// The texts of the kinds, in the order of notice_kind.
+inline constexpr std::array notice_texts{"start", "resume", "order", "setting", "progress", "stall",
+                                         "missing end marker", "damaged sample", "lost shard", "returning keys", "data",
+                                         "tuning", "index", "keys", "cache", "log"};
+static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) + 1);
+
+// Nothing else in the library writes to stderr.
+/// Prints a notice as a line.
+void print_notice(std::string_view text, std::string_view more = {}) noexcept;
+/// Returns whether stderr is a terminal.
+bool prints_to_terminal() noexcept;
+/// Prints a line of progress to a terminal, over the one before. The last one stays.
+void print_progress(std::string_view text, bool last) noexcept;
+
+/// The type of quiet.
+struct quiet_notices {
+  void operator()(const notice& n) const noexcept {
+    if (n.severity != notice_severity::info || n.kind == notice_kind::stall) print_notice(n.text);
+  }
+};
+
+}  // namespace detail
+
+/// Returns the name of a kind: "lost shard".
+constexpr const char* text_of(notice_kind of) noexcept { return detail::notice_texts[static_cast<std::size_t>(of)]; }
+
+/// For each option `notice`: prints warnings, losses and stalls to stderr, and drops what is only information.
+inline constexpr detail::quiet_notices quiet{};
+
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/impl/notice.inl>
+#endif

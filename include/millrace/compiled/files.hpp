@@ -19,6 +19,7 @@
 #include <millrace/base/impl/format.inl>
 #include <millrace/base/impl/json_writer.inl>
 #include <millrace/base/impl/machine.inl>
+#include <millrace/base/impl/notice.inl>
 #include <millrace/base/impl/numa.inl>
 #include <millrace/base/impl/text.inl>
 #include <millrace/measure/meters/impl/read_meter.inl>

@@ -58,8 +58,8 @@ struct session_options {
   /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
   /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
   std::size_t read_ahead_bytes = 0;
-  bool announce = true;               ///< sends the notice about threads, slots and bytes at the start
-  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr.
+  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr;
+  /// mr::quiet: only those that someone should check.
   std::function<void(const millrace::notice&)> notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. Where a launcher started

@@ -45,8 +45,8 @@ struct indexed_shards_options {
   /// A file where the shards are that tells of all of them (examples/inspect --set-index), so that they need not be
   /// asked for at the start; empty: set.millrace-index beside shards of a storage, if it is there.
   std::string set_index{};
-  bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
-                               ///< the indexes cannot be saved
+  /// Receives progress if listing or indexing takes long, and a warning if indexes cannot be saved. Empty: stderr.
+  std::function<void(const millrace::notice&)> notice{};
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
   /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
   std::size_t damaged_shards_at_most = 0;
@@ -95,7 +95,7 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
   using source = detail::indexed_shards_source;
   detail::folder_rule rule = detail::shards_of_a_folder;
   rule.unreadable_at_most = options.damaged_shards_at_most;
-  const detail::shard_listing_options listing{.rule = rule, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = rule, .at = options.storage, .notice = options.notice};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 

@@ -1,4 +1,4 @@
-// Passes the notices of a session to its user.
+// Passes notices to the user's function.
 //
 //   mr::detail::notice_outlet notices(options.notice);     // empty: lines on stderr
 //   notices.deliver({.kind = mr::notice_kind::data, .text = "the shard has no sample"});
@@ -9,33 +9,33 @@
 
 #include <millrace/base/notice.hpp>
 
-#include <cstdio>
 #include <functional>
 #include <mutex>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Delivers the notices of one session, one at a time.
+/// Delivers the notices of one session, source, storage or log, one at a time.
 class notice_outlet {
  public:
   /// `to` receives the notices; empty: they are printed to stderr.
   explicit notice_outlet(std::function<void(const notice&)> to = {}) : to_(std::move(to)) {}
   /// Delivers a notice. Any thread.
   void deliver(const notice& n) noexcept {
-    const auto print = [&n] { std::fprintf(stderr, "millrace: %s\n", n.text.c_str()); };
     try {
       const std::lock_guard lock(mutex_);
-      if (!to_) return print();
+      if (!to_) return print_notice(n.text);
       to_(n);
     } catch (const std::exception& e) {
-      print();
-      std::fprintf(stderr, "millrace: the notice function threw: %s\n", e.what());
+      print_notice(n.text);
+      print_notice("the notice function threw: ", e.what());
     } catch (...) {
-      print();
-      std::fprintf(stderr, "millrace: the notice function threw an exception\n");
+      print_notice(n.text);
+      print_notice("the notice function threw an exception");
     }
   }
+  /// Returns whether the notices are printed to stderr.
+  bool prints() const noexcept { return !to_; }
 
  private:
   const std::function<void(const notice&)> to_;

@@ -6,8 +6,8 @@
 //     found[i] = at->find(names[i]);
 //   }
 //
-// A step that is not over after `after_ns` is a line on stderr, with the number of done items and the longest one under
-// way; another line follows after twice that time, and so on.
+// A step that is not over after `after_ns` is a notice, with the number of done items and the longest one under way;
+// another notice follows after twice that time, and so on.
 // Errors: without a thread nothing is reported. Threads: one of its own, until the destructor.
 #pragma once
 
@@ -33,6 +33,7 @@ class slow_step {
   struct options {
     std::size_t items = 0;      ///< of the step; 0: unknown
     bool only_stalls = false;   ///< reports only if no item was done since the last look: the step shows its progress
+    notice_outlet* notices = nullptr;   ///< of the caller; null: lines on stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
   explicit slow_step(std::string what, options o)
@@ -87,7 +88,10 @@ class slow_step {
       if (options_.items > 0) text += ", " + std::to_string(done) + " of " + std::to_string(options_.items) + " done";
       text += " after " + seconds_text(now - started_ns_);
       if (const std::string longest = meter_.longest(now); !longest.empty()) text += "; the longest now: " + longest;
-      notices_.deliver({.kind = notice_kind::progress, .text = std::move(text)});
+      if (!options_.notices) return print_notice(text);
+      notice n{.kind = notice_kind::progress, .text = std::move(text)};
+      if (options_.only_stalls) n.kind = notice_kind::stall, n.severity = notice_severity::warning;
+      options_.notices->deliver(n);
     } catch (...) {
       // A report that fails must not end the step.
     }
@@ -96,7 +100,6 @@ class slow_step {
   const std::string what_;
   const options options_;
   const std::uint64_t started_ns_;
-  notice_outlet notices_;
   read_meter meter_;
   std::atomic<std::uint64_t> done_{0};
   std::mutex mutex_;

@@ -11,7 +11,7 @@
 // Order: rows that arrive within `hold` of each other are written by step, whichever thread sent them first. A row
 // that comes later still is written at once and counted as late, because losing a late validation result is worse.
 // Text that is not UTF-8 is cleaned before all sinks: each invalid byte becomes U+FFFD.
-// Errors: an error of a sink is reported on stderr once per sink and counted; training goes on. The constructor throws
+// Errors: the first error of a sink is a notice, all of them are counted; training goes on. The constructor throws
 // setup_error for a queue of 0 rows.
 // Threads: any thread may call.
 // Lifetime: close() and the destructor write what is left, for at most `drain`. A sink that hangs longer keeps its
@@ -19,11 +19,13 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 #include <millrace/train/sink.hpp>
 
 #include <concepts>
 #include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -39,6 +41,7 @@ struct log_options {
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< limit of the time of close() and of flush()
   time_source now = detail::system_instant;
+  std::function<void(const millrace::notice&)> notice{};   ///< receives errors of sinks; empty: lines on stderr
 };
 
 namespace detail {
@@ -104,6 +107,7 @@ class log_state {
   void report(std::size_t index, const char* what) noexcept;
 
   const log_options options_;
+  notice_outlet notices_;
   const std::vector<std::unique_ptr<sink>> sinks_;
   std::vector<bool> reported_;   // used by the writer thread only
 

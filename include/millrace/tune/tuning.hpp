@@ -2,7 +2,6 @@
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
-//   auto told = mr::tuning({.tell = [&](const mr::tuning_decision& d) { out.message(d.text()); }});
 //
 // Tuning begins with session_options::threads and io_threads. It looks at windows of at least 20 batches and
 // 0.2 s. It makes at most five changes and then settles.
@@ -12,15 +11,13 @@
 // the budget has space for.
 // A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is tuned.
 // Use tuning for training runs; a benchmark needs fixed numbers.
-// Errors: setup_error for an option below its least value. An error of `tell` comes out of next(); no batch is lost.
-// Threads: the trainer, in next().
+// Each decision is a notice of the session, of kind tuning.
+// Errors: setup_error for an option below its least value. Threads: the trainer, in next().
 #pragma once
 
 #include <millrace/base/version.hpp>
 #include <millrace/tune/autotuner.hpp>
 #include <millrace/tune/tuning_search.hpp>
-
-#include <functional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -29,7 +26,6 @@ struct tuning_options {
   std::size_t max_workers = 0;   ///< bound on workers; 0: the usable cores
   std::size_t max_reads = 32;    ///< bound on reads at a time; each read has an I/O thread
   double data_wait = 0.02;       ///< accepted wait for data, as a share of the trainer's time
-  std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; empty: session_options::notice
 };
 
 namespace detail {
@@ -48,7 +44,6 @@ class window_tuner final : public autotuner {
 
   static std::uint64_t full_slots(const flow_figures& f);
   void begin(const flow_figures& now);
-  void tell(const tuning_decision& d) const;
 
   static constexpr std::uint64_t window_batches = 20;   // fewer say too little about a share of 2 % of the time
 

@@ -28,9 +28,7 @@
 #include <optional>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Condenses a window of a run into a few numbers that say how many workers and reads its step needs.
 //
@@ -67,14 +65,12 @@ struct tuning_window {
 /// Returns the figures of a window `f` (flow_figures).
 tuning_window tuning_window_of(const flow_figures& f);
 
-}  // namespace detail
-
 /// A decision after a window, and the reason for it.
 struct tuning_decision {
   std::uint64_t batches = 0;   ///< batches delivered so far
   std::size_t moves = 0;       ///< moves of this search so far
   bool settled = false;        ///< the search has ended
-  detail::concurrency_counts from{}, to{};
+  concurrency_counts from{}, to{};
   double data_wait = 0;        ///< data wait in the window, as a share of the time
   std::string why{};
 
@@ -82,8 +78,6 @@ struct tuning_decision {
   /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step wants 5.4 workers, 1.1 reads"
   std::string text() const;
 };
-
-namespace detail {
 
 /// The start and the limits of a search. `data_wait` is as in tuning_options.
 struct tuning_search_options {
@@ -174,9 +168,7 @@ class tuning_search {
   seen_reads here_{}, before_here_{};   // at the current number of reads, and at the one before
 };
 
-}  // namespace detail
-
-}}  // namespace millrace
+}}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/tune/impl/tuning_search.inl>

@@ -19,7 +19,7 @@ int main(int, char** argv) {
   auto flow = mr::lines(std::vector{name}) | mr::map(characters_of) | mr::pack({.length = 4, .separator = '|'}) |
               mr::batch<&mr::packed::ids>({.size = 3, .drop_last = false});
   std::string text;
-  mr::session run{std::move(flow), {.announce = false}};
+  mr::session run{std::move(flow), {.notice = mr::quiet}};
   for (auto& b : run)
     for (const auto id : b.get<&mr::packed::ids>().host()) text += static_cast<char>(id);
   std::printf("millrace %d.%d: %s\n", MILLRACE_VERSION_MAJOR, MILLRACE_VERSION_MINOR, text.c_str());

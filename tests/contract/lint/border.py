@@ -75,7 +75,7 @@ OPT_IN = {
     "base/half.hpp": "f16 bf16",
     "base/launcher.hpp": "local_rank",
     "base/machine.hpp": "usable_cores",
-    "base/notice.hpp": "notice notice_kind notice_severity",
+    "base/notice.hpp": "notice notice_kind notice_severity quiet text_of",
     "device/best_device.hpp": "best_device",
     "device/cuda.hpp": "cuda_device cuda_device_count",
     "device/device.hpp": "device_backend device_event",   # for a device of the user's
@@ -170,7 +170,6 @@ OPT_IN = {
     "train/row.hpp": "row quantity quantity_unit encoded_image",
     "train/sink.hpp": "sink",
     "tune/tuning.hpp": "tuning",
-    "tune/tuning_search.hpp": "tuning_decision",
 }
 
 

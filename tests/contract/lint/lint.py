@@ -163,6 +163,15 @@ def arithmetic(tree):
                 yield path, number, "computes with floating point: include simd/precise_begin.inc"
 
 
+def standard_error(tree):
+    """Users receive all news by the option `notice`: only the functions that print a notice write to stderr. A status
+    line has a file of its own."""
+    writes = re.compile(r"\b(stderr|std::c(err|log|out)|STDERR_FILENO|perror)\b")
+    for path, number, line in numbered(tree.bare_headers):
+        if path not in ("base/impl/notice.inl", "train/status_line.hpp") and writes.search(line):
+            yield path, number, "send a notice, or call detail::print_notice()"
+
+
 def unfinished(tree):
     for path, number, line in numbered(tree.sources):
         if UNFINISHED.search(line):
@@ -205,8 +214,8 @@ def version(tree):
 
 RULES = {rule.__name__: rule for rule in (
     layers, cycles, folder_size, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment,
-    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, unfinished, blanks, columns,
-    version)}
+    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, standard_error,
+    unfinished, blanks, columns, version)}
 
 
 def main(root):

@@ -121,6 +121,9 @@ PLANTS = {
         "inline std::map<int, int> known;")],
     "arithmetic": [under("image/p.hpp", "inline float half(int n) { return static_cast<float>(n) / 2; }"),
                    under("device/v.hpp", "inline auto sum(auto a, auto b) { return _mm256_add_ps(a, b); }")],
+    "standard_error": [under("run/e.hpp", line) for line in (
+        'inline void tell() { std::fprintf(stderr, "late"); }', "inline void tell() { std::cerr << 1; }",
+        "inline int file() { return STDERR_FILENO; }")],
     "unfinished": [under("base/u.hpp", "// TO" + "DO: later"), {"tests/u.sh": "# FIX" + "ME\n"}],
     "blanks": [under("base/t.hpp", "\tint x();"), under("base/t.hpp", "int x(); "), {"tests/run.sh": "# Runs.\n\n"},
                {"tests/run.sh": "# Runs."}],

@@ -156,7 +156,7 @@ TEST_CASE("dlpack: of mixed rows the other labels and lambda are tensors too") {
                       mr::map([](int n) { return sound{{}, n}; }) |
                       mr::batch<&sound::samples, &sound::label>({.size = 4}) |
                       mr::mixup<&sound::samples, &sound::label>() | mr::to_device({.device = mr::host_device()}),
-                  {.threads = 0, .announce = false}};
+                  {.threads = 0, .notice = mr::quiet}};
   auto b = run.next();
   const auto [samples, label_a, label_b, lambda] = b.columns();
   const auto tensors = mr::to_dlpack(std::move(b));

@@ -24,7 +24,7 @@ TEST_CASE("step path: next, get and release wait for nothing; after the start no
       contract::start();
       const contract::stream step, beside;
       mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 3, .fixed_slots = fixed}),
-                      {.epochs = 3, .threads = threads, .announce = false}};
+                      {.epochs = 3, .threads = threads, .notice = mr::quiet}};
       keeper kept(60);
       const wrapped_calls before;
       for (auto& b : run) {

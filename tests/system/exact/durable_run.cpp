@@ -87,7 +87,7 @@ void run(command_line& args) {
   if (!log.resume().empty() && mr::parse_position(log.resume()).epoch == epochs) return;
   mr::session session{mr::indexed_shards(data, {.seed = 3}) | mr::shuffle({.window = 500}) | mr::map(prepare) |
                           mr::batch<&example::number, &example::drawn>({.size = 24}),
-                      {.epochs = epochs, .threads = threads, .announce = false, .resume = log.resume()}};
+                      {.epochs = epochs, .threads = threads, .notice = mr::quiet, .resume = log.resume()}};
   std::printf("indexed\n");
   std::fflush(stdout);
   for (auto& b : session) {

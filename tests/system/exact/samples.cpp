@@ -45,7 +45,7 @@ void print_samples(Source source) {
                 return example{line.size()};
               }) |
               mr::batch<&example::bytes>({.size = 7, .drop_last = false});
-  for (auto& b : mr::session{std::move(flow), {.threads = 0, .announce = false}}) b.release();
+  for (auto& b : mr::session{std::move(flow), {.threads = 0, .notice = mr::quiet}}) b.release();
 }
 
 void read(const std::string& how, const std::vector<std::string>& shards) {

@@ -70,7 +70,7 @@ void reader(const places& at, delivered& to) {
 
 void index_build(const places& at, delivered& to) {
   deliver(mr::indexed_shards(at.data + "/tar/*.tar",
-                             {.seed = 5, .index_folder = at.out + "/indexes", .show_progress = false}) |
+                             {.seed = 5, .index_folder = at.out + "/indexes", .notice = mr::quiet}) |
               mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
           quietly(), to);
 }
@@ -90,7 +90,7 @@ std::string known(const places& at) {
 }
 
 void index_read(const places& at, delivered& to) {
-  deliver(mr::indexed_shards(known(at) + "/*.tar", {.seed = 5, .show_progress = false}) |
+  deliver(mr::indexed_shards(known(at) + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
               mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
           quietly(2), to);
 }
@@ -145,7 +145,7 @@ void copy(const places& at, delivered& to) {
 }
 
 void mix(const places& at, delivered& to) {
-  const mr::indexed_shards_options plain{.seed = 5, .show_progress = false};
+  const mr::indexed_shards_options plain{.seed = 5, .notice = mr::quiet};
   const std::string folder = known(at);
   deliver(mr::mix({.seed = 5}, mr::weighted{mr::indexed_shards(folder + "/s-{0..1}.tar", plain), 0.6},
                   mr::weighted{mr::indexed_shards(folder + "/s-{2..3}.tar", plain), 0.4}) |
@@ -157,7 +157,7 @@ void mix(const places& at, delivered& to) {
 void resume(const places& at, delivered& to) {
   const std::string folder = known(at);
   const auto flow = [&] {
-    return mr::indexed_shards(folder + "/*.tar", {.seed = 5, .show_progress = false}) |
+    return mr::indexed_shards(folder + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
            mr::shuffle({.window = 16}) | mr::map(prepare) | rows();
   };
   auto options = quietly(2);

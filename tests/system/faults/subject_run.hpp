@@ -6,8 +6,8 @@
 #include <millrace/run/session.hpp>
 
 inline millrace::session_options quietly(std::uint64_t epochs = 1) {
-  return {.epochs = epochs, .threads = 2, .io_threads = 2, .memory_bytes = std::size_t{256} << 20, .announce = false,
-          .lanes = 4};
+  return {.epochs = epochs, .threads = 2, .io_threads = 2, .memory_bytes = std::size_t{256} << 20,
+          .notice = millrace::quiet, .lanes = 4};
 }
 
 template <class Flow>

@@ -58,7 +58,7 @@ auto samples_of(const std::string& folder) {
          mr::batch<&example::digest, &example::label>({.size = 2, .drop_last = false});
 }
 auto indexed_samples_of(const std::string& folder) {
-  return mr::indexed_shards(folder + "/*.tar", {.show_progress = false}) | mr::map(prepare) |
+  return mr::indexed_shards(folder + "/*.tar", {.notice = mr::quiet}) | mr::map(prepare) |
          mr::batch<&example::digest, &example::label>({.size = 2, .drop_last = false});
 }
 auto lines_of(const std::string& folder) {

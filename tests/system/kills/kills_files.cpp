@@ -150,10 +150,10 @@ void write_sessions(const records& wanted) {
   for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; n += 2) {
     for (const std::string& shard : data_of(wanted.folder)) std::filesystem::remove(mr::detail::index_path(shard));
     {
-      mr::session run{mr::indexed_shards(wanted.folder + "/*.tar", {.show_progress = false}) |
+      mr::session run{mr::indexed_shards(wanted.folder + "/*.tar", {.notice = mr::quiet}) |
                           mr::map([](const mr::record& r) { return numbered{r["n"].as<std::int32_t>()}; }) |
                           mr::batch<&numbered::number>({.size = 100}),
-                      {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .announce = false}};
+                      {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .notice = mr::quiet}};
       acknowledge(n);
       for ([[maybe_unused]] auto& b : run) {}
     }

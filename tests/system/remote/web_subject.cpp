@@ -149,10 +149,10 @@ example prepare(const mr::record& r, mr::rng& rng) {
 
 /// Runs a flow to its end, or for so many batches.
 ending run(const std::string& pattern, int threads, mr::world world, const ending& before, std::uint64_t batches) {
-  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .show_progress = false};
+  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
   auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = 64}) | mr::map(prepare) |
               mr::batch<&example::label, &example::drawn>({.size = 24});
-  mr::session run{std::move(flow), {.epochs = 2, .threads = threads, .announce = false, .world = world,
+  mr::session run{std::move(flow), {.epochs = 2, .threads = threads, .notice = mr::quiet, .world = world,
                                     .resume = before.text}};
   ending end = before;
   for (auto& b : run) {
@@ -175,17 +175,17 @@ int digest(int count, char** arguments) {
 }
 
 int begin(const std::string& pattern, std::size_t lanes, std::size_t window) {
-  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .show_progress = false};
+  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
   auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = window}) | mr::map(prepare) |
               mr::batch<&example::label>({.size = 256});
   for (auto& b : mr::session{std::move(flow),
-                             {.epochs = 1, .epoch_batches = 1, .threads = 2, .announce = false, .lanes = lanes}})
+                             {.epochs = 1, .epoch_batches = 1, .threads = 2, .notice = mr::quiet, .lanes = lanes}})
     std::printf("%zu samples, digest %016llx\n", b.size(), static_cast<unsigned long long>(b.position().digest));
   return 0;
 }
 
 int write_set(const std::string& pattern, const std::string& file) {
-  const auto told = mr::write_set_index(pattern, file, {.storage = place_of(pattern), .show_progress = false});
+  const auto told = mr::write_set_index(pattern, file, {.storage = place_of(pattern), .notice = mr::quiet});
   std::printf("%zu shards\n", told.shards);
   return 0;
 }

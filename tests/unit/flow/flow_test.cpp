@@ -19,7 +19,7 @@ struct row {
 
 std::vector<std::int32_t> run_all(auto flow) {
   std::vector<std::int32_t> all;
-  for (auto& b : mr::session{std::move(flow), {.threads = 1, .announce = false}})
+  for (auto& b : mr::session{std::move(flow), {.threads = 1, .notice = mr::quiet}})
     for (const auto n : b.template get<&row::n>().host()) all.push_back(n);
   return all;
 }

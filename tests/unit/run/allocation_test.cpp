@@ -192,7 +192,7 @@ seen_counts run_and_count(Flow flow, std::size_t shard_batches, std::size_t n, i
                                     .threads = threads,
                                     .io_threads = 1,
                                     .read_ahead_bytes = std::size_t{1} << 20,
-                                    .announce = false}};
+                                    .notice = mr::quiet}};
   const auto pull = [&](std::size_t batches) {
     for (std::size_t i = 0; i < batches; ++i) {
       if (!run.next()) FAIL("the run ended early");

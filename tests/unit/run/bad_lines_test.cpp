@@ -84,7 +84,7 @@ TEST_CASE("a bad line is one damaged sample: all other lines come, and counts an
       CAPTURE(threads);
       CAPTURE(window);
       const std::string list = folder / ("list" + std::to_string(threads) + std::to_string(window));
-      const result r = run_over(names, {.threads = threads, .announce = false,
+      const result r = run_over(names, {.threads = threads, .notice = mr::quiet,
                                         .on_damage = {.policy = mr::damage::mask, .at_most_share = 0.5,
                                                       .quarantine = list}},
                                 window);
@@ -104,7 +104,7 @@ TEST_CASE("a bad line is one damaged sample: all other lines come, and counts an
       CHECK(entries.find("f1.txt") != std::string::npos);
       CHECK_MESSAGE(entries.find("line 103") != std::string::npos, entries);
     }
-  const result replaced = run_over(names, {.threads = 1, .announce = false,
+  const result replaced = run_over(names, {.threads = 1, .notice = mr::quiet,
                                            .on_damage = {.policy = mr::damage::replace, .at_most_share = 0.5}});
   CHECK(replaced.error.empty());
   CHECK(replaced.numbers.size() == 1'500);
@@ -116,7 +116,7 @@ TEST_CASE("without on_damage a bad line ends the run with its file, line and col
   std::string text;
   for (int i = 0; i < 40; ++i) text += std::to_string(i) + "\n";
   std::ofstream(name, std::ios::binary) << text + "a cat\xc3\xa9 and \x92 dog\n" + text;
-  const result r = run_over({name}, {.threads = 1, .announce = false});
+  const result r = run_over({name}, {.threads = 1, .notice = mr::quiet});
   CHECK(r.numbers.size() == 40);
   CHECK_MESSAGE(r.error.find("labels.txt:41 is not valid UTF-8: got byte 0x92 at column 12") != std::string::npos,
                 r.error);

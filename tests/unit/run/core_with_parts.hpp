@@ -118,7 +118,7 @@ struct opened_lease : mr::detail::batch_lease {
 /// The options of a core without threads that prints nothing.
 struct core_options {
   mr::session_options session{
-      .threads = 0, .memory_bytes = std::size_t{1} << 20, .announce = false,
+      .threads = 0, .memory_bytes = std::size_t{1} << 20, .notice = mr::quiet,
       .stalls = {.after = std::chrono::seconds(0)}};
   mr::detail::run_settings settings{.batch_rows = 4, .prefetch_batches = 2, .shards = 1};
   bool drop_last = false;

@@ -81,7 +81,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
       v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;
   mr::detail::stream_digest digest;
   mr::feed(std::move(flow),
-           {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false,
+           {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .notice = mr::quiet,
             .tuning = rule},
            [&](auto& b) {
              auto [pixels, numbers, labels, keys] = b.columns();

@@ -68,7 +68,7 @@ struct run_options {
 };
 
 outcome run(const std::string& pattern, const run_options& o) {
-  mr::indexed_shards_options source{.seed = 7, .show_progress = false};
+  mr::indexed_shards_options source{.seed = 7, .notice = mr::quiet};
   if (o.makes_entries) source.entries = entries_for;
   auto options = quiet(o.threads, 2);
   options.resume = o.resume;
@@ -114,7 +114,7 @@ TEST_CASE("runs with entry points deliver what runs without them do, for any num
   REQUIRE(plain.pixels.size() == 12);
   CHECK(plain.with_entries == 0);
   CHECK(plain.used == 0);
-  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.show_progress = false});
+  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
   CHECK(made.shards == 3);
   CHECK(made.made == 3);
   CHECK(made.samples == samples);
@@ -122,7 +122,7 @@ TEST_CASE("runs with entry points deliver what runs without them do, for any num
   CHECK(made.fields == samples);
   CHECK(made.share() > 0.001);
   CHECK(made.share() < 0.035);
-  CHECK(mr::make_entry_points(pattern, entries_for, {.show_progress = false}).made == 0);
+  CHECK(mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet}).made == 0);
   CHECK(mr::entry_points_of(folder / "s-1.tar").fields == 25);
   for (const int threads : {0, 1, 4}) {
     const outcome with = run(pattern, {.threads = threads});
@@ -157,7 +157,7 @@ TEST_CASE("damaged entry points are refused and counted, and pixels stay; a dama
   const temporary_folder folder;
   const std::string pattern = write_shards(folder);
   const outcome plain = run(pattern, {});
-  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.show_progress = false});
+  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
   const std::string index = folder / "s-1.tar.millrace-index";
   flip_bit(index, std::filesystem::file_size(index) - 20);   // in the entries of its last picture
   const outcome one_less = run(pattern, {});

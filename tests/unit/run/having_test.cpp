@@ -52,7 +52,7 @@ std::vector<std::int32_t> those(const Predicate& wanted, int count = 400) {
 }
 
 template <class Flow>
-std::vector<std::int32_t> numbers_of(Flow flow, mr::session_options o = {.threads = 1, .announce = false},
+std::vector<std::int32_t> numbers_of(Flow flow, mr::session_options o = {.threads = 1, .notice = mr::quiet},
                                      std::string* resume = nullptr, std::size_t batches = ~std::size_t{0}) {
   std::vector<std::int32_t> all;
   mr::session run{std::move(flow) | mr::map(number_of) | mr::batch<&numbered::number>({.size = 5, .drop_last = false}),
@@ -106,24 +106,24 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
   };
   std::vector<std::int32_t> all;
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    const auto own = numbers_of(flow("jpg"), {.threads = 1, .announce = false,
+    const auto own = numbers_of(flow("jpg"), {.threads = 1, .notice = mr::quiet,
                                               .world = mr::world{.rank = rank, .size = 4}});
     all.insert(all.end(), own.begin(), own.end());
   }
   CHECK(sorted(all) == those([](int i) { return has(i, "jpg"); }));
   std::string text;
-  const auto first = numbers_of(flow("jpg"), {.threads = 1, .announce = false}, &text, 10);
+  const auto first = numbers_of(flow("jpg"), {.threads = 1, .notice = mr::quiet}, &text, 10);
   auto whole = first;
-  const auto rest = numbers_of(flow("jpg"), {.threads = 1, .announce = false, .resume = text});
+  const auto rest = numbers_of(flow("jpg"), {.threads = 1, .notice = mr::quiet, .resume = text});
   whole.insert(whole.end(), rest.begin(), rest.end());
   CHECK(whole == numbers_of(flow("jpg")));
-  CHECK_THROWS_WITH_AS(numbers_of(flow("txt"), {.threads = 1, .announce = false, .resume = text}),
+  CHECK_THROWS_WITH_AS(numbers_of(flow("txt"), {.threads = 1, .notice = mr::quiet, .resume = text}),
                        doctest::Contains("the choice of samples (.having"), mr::setup_error);
   const auto stream = [&](const mr::required_fields& having) { return mr::shards(names, {.having = having}); };
-  static_cast<void>(numbers_of(stream("jpg"), {.threads = 1, .announce = false}, &text, 3));
-  CHECK(numbers_of(stream("jpg"), {.threads = 1, .announce = false, .resume = text}).size() ==
+  static_cast<void>(numbers_of(stream("jpg"), {.threads = 1, .notice = mr::quiet}, &text, 3));
+  CHECK(numbers_of(stream("jpg"), {.threads = 1, .notice = mr::quiet, .resume = text}).size() ==
         those([](int i) { return has(i, "jpg"); }).size() - 15);
-  CHECK_THROWS_AS(numbers_of(stream("txt"), {.threads = 1, .announce = false, .resume = text}), mr::setup_error);
+  CHECK_THROWS_AS(numbers_of(stream("txt"), {.threads = 1, .notice = mr::quiet, .resume = text}), mr::setup_error);
 }
 
 TEST_CASE("having that no sample meets, and names that no field has, are errors that say so") {
@@ -140,7 +140,7 @@ TEST_CASE("the start says how many samples lack the fields, and a lost shard is 
   const auto names = write_shards(folder, 100, 2);
   const mr::session run{mr::indexed_shards(names, {.having = {"jpg", "txt"}}) | mr::map(number_of) |
                             mr::batch<&numbered::number>({.size = 5}),
-                        {.threads = 1, .announce = false}};
+                        {.threads = 1, .notice = mr::quiet}};
   CHECK_MESSAGE(run.description().find("; 33 of 100 samples chosen (67 lack 'jpg' and 'txt')") != std::string::npos,
                 run.description());
   std::ifstream in(names[1], std::ios::binary);
@@ -150,7 +150,8 @@ TEST_CASE("the start says how many samples lack the fields, and a lost shard is 
   save(names[1], spoiled);
   const auto rows = [&](const mr::required_fields& having) {
     return numbers_of(mr::shards(names, {.having = having}),
-                      {.threads = 1, .announce = false, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}})
+                      {.threads = 1, .notice = mr::quiet,
+                       .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}})
         .size();
   };
   const std::size_t before = rows("jpg");
@@ -172,14 +173,14 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
     return std::string("no error");
   };
   const std::string all =
-      error_of(mr::shards(names, {.having = {"webp;gif", "id"}}), {.threads = 1, .announce = false});
+      error_of(mr::shards(names, {.having = {"webp;gif", "id"}}), {.threads = 1, .notice = mr::quiet});
   CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having leaves out samples "
                  "without 'webp;gif' and 'id'") != std::string::npos);
   CHECK(all.find("Compare .having with the fields that examples/inspect counts") != std::string::npos);
   save(names[0], file("a.id", "1") + file("a.gif", "x") + end_marker());   // only this shard has one
   for (const int threads : {0, 2}) {
     const std::string share = error_of(mr::shards(names, {.having = "gif"}),
-                                       {.epoch_batches = 4, .threads = threads, .announce = false,
+                                       {.epoch_batches = 4, .threads = threads, .notice = mr::quiet,
                                         .world = mr::world{.rank = 1, .size = 4}});
     // Without a shuffle each pass reads the same samples, so that further passes bring no others.
     CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
@@ -187,6 +188,6 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
     CHECK(share.find("With indexed_shards(), each rank gets its share") != std::string::npos);
   }
   CHECK(numbers_of(mr::shards(names, {.having = "gif"}),
-                   {.epoch_batches = 1, .threads = 1, .announce = false,
+                   {.epoch_batches = 1, .threads = 1, .notice = mr::quiet,
                     .world = mr::world{.rank = 0, .size = 4}}).size() == 5);
 }

@@ -1,5 +1,4 @@
-// News of a session: which notices are sent, whatever session_options::announce says, and how the user's function is
-// called.
+// News that is no error: which notices are sent, what quiet prints of them, and how the user's function is called.
 #include <millrace/millrace.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/shards.hpp>
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 namespace mr = millrace;
@@ -68,47 +68,44 @@ auto batches_of(auto source) { return std::move(source) | mr::map(number_of) | m
 
 }  // namespace
 
-TEST_CASE("lost shards and damaged samples are reported with and without announce, streamed and by an index") {
-  for (const bool announce : {false, true})
-    for (const int threads : {0, 2}) {
-      CAPTURE(announce);
-      CAPTURE(threads);
-      const temporary_folder folder;
-      const std::string shards = write_shards(folder, 3);
-      const auto damage = [&](const std::string& word, std::size_t bytes) {   // of one sample: "k5" has the label 5
-        std::string text(bytes, '\0');
-        std::fstream file(shards + "/s-00.tar", std::ios::in | std::ios::out | std::ios::binary);
-        file.read(text.data(), static_cast<std::streamsize>(bytes));
-        text.replace(5 * 1'024 + 512, word.size(), word);
-        file.seekp(0);
-        file.write(text.data(), static_cast<std::streamsize>(bytes));
-      };
-      damage("x", 8'000);
-      auto options = quiet(threads);
-      options.announce = announce;
-      options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1};
-      const auto check = [&](const news& all, const std::string& lost, std::size_t times = 1) {
-        CHECK(count(all, mr::notice_kind::start) == (announce ? 1 : 0));
-        const mr::notice& sample = first(all, mr::notice_kind::damaged_sample);
-        CHECK(sample.severity == mr::notice_severity::loss);
-        CHECK(sample.where.shard == shards + "/s-00.tar");
-        CHECK(sample.where.key == "k5");
-        CHECK(sample.text.find("a damaged sample was masked") != std::string::npos);
-        CHECK(count(all, mr::notice_kind::lost_shard) == (lost.empty() ? 0 : times));
-        if (lost.empty()) return;
-        const mr::notice& shard = first(all, mr::notice_kind::lost_shard);
-        CHECK(shard.severity == mr::notice_severity::loss);
-        CHECK(shard.where.shard == lost);
-      };
-      check(news_of(batches_of(mr::indexed_shards(shards)), options), {});
-      cut(shards + "/s-01.tar");
-      check(news_of(batches_of(mr::shards(shards)), options), shards + "/s-01.tar");
-      check(news_of(batches_of(mr::indexed_shards(shards, {.damaged_shards_at_most = 1})), options),
-            shards + "/s-01.tar", 2);   // at the start, and at its first damaged sample
-    }
+TEST_CASE("lost shards and damaged samples are reported, streamed and by an index") {
+  for (const int threads : {0, 2}) {
+    CAPTURE(threads);
+    const temporary_folder folder;
+    const std::string shards = write_shards(folder, 3);
+    const auto damage = [&](const std::string& word, std::size_t bytes) {   // of one sample: "k5" has the label 5
+      std::string text(bytes, '\0');
+      std::fstream file(shards + "/s-00.tar", std::ios::in | std::ios::out | std::ios::binary);
+      file.read(text.data(), static_cast<std::streamsize>(bytes));
+      text.replace(5 * 1'024 + 512, word.size(), word);
+      file.seekp(0);
+      file.write(text.data(), static_cast<std::streamsize>(bytes));
+    };
+    damage("x", 8'000);
+    auto options = quiet(threads);
+    options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1};
+    const auto check = [&](const news& all, const std::string& lost, std::size_t times = 1) {
+      CHECK(count(all, mr::notice_kind::start) == 1);
+      const mr::notice& sample = first(all, mr::notice_kind::damaged_sample);
+      CHECK(sample.severity == mr::notice_severity::loss);
+      CHECK(sample.where.shard == shards + "/s-00.tar");
+      CHECK(sample.where.key == "k5");
+      CHECK(sample.text.find("a damaged sample was masked") != std::string::npos);
+      CHECK(count(all, mr::notice_kind::lost_shard) == (lost.empty() ? 0 : times));
+      if (lost.empty()) return;
+      const mr::notice& shard = first(all, mr::notice_kind::lost_shard);
+      CHECK(shard.severity == mr::notice_severity::loss);
+      CHECK(shard.where.shard == lost);
+    };
+    check(news_of(batches_of(mr::indexed_shards(shards)), options), {});
+    cut(shards + "/s-01.tar");
+    check(news_of(batches_of(mr::shards(shards)), options), shards + "/s-01.tar");
+    check(news_of(batches_of(mr::indexed_shards(shards, {.damaged_shards_at_most = 1})), options),
+          shards + "/s-01.tar", 2);   // at the start, and at its first damaged sample
+  }
 }
 
-TEST_CASE("missing end markers and warnings of the start are reported without announce, on stderr by default") {
+TEST_CASE("missing end markers and warnings of the start are reported, and quiet prints them without the start") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder, 2);
   std::filesystem::resize_file(shards + "/s-01.tar", 20 * 1'024);
@@ -149,7 +146,7 @@ TEST_CASE("ten lost shards are reported one by one, and the sum of all at the en
   CHECK(all.back().text.find("0 damaged samples and 12 lost shards") != std::string::npos);
 }
 
-TEST_CASE("a resumed stream reports where it continues, without announce too") {
+TEST_CASE("a resumed stream reports where it continues") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder, 2);
   auto options = quiet(1);
@@ -205,22 +202,64 @@ TEST_CASE("the notice function is never called by two threads at once, and may d
   CHECK(calls == 2'200);
 }
 
-TEST_CASE("decisions of tuning are notices, unless they have a function of their own") {
-  for (const bool own : {false, true}) {
-    std::size_t notices = 0, decisions = 0;
-    mr::session_options options{.epochs = mr::endless, .threads = 1, .io_threads = 1, .announce = false};
-    options.tuning = mr::tuning({.max_workers = 2});
-    if (own) options.tuning = mr::tuning({.max_workers = 2, .tell = [&](const mr::tuning_decision&) { ++decisions; }});
-    options.notice = [&](const mr::notice& n) {
-      notices += n.kind == mr::notice_kind::tuning && n.text.starts_with("tuning after ");
-    };
-    mr::session run{mr::from(numbers(100)) | mr::map([](int n) {
-                      std::this_thread::sleep_for(std::chrono::milliseconds(2));   // the step waits for data
-                      return row{n};
-                    }) | mr::batch<&row::n>({.size = 5}),
-                    options};
-    for (int batches = 0; notices + decisions == 0 && batches < 5'000; ++batches) run.next().release();
-    CHECK((notices > 0) == !own);
-    CHECK((decisions > 0) == own);
+TEST_CASE("decisions of tuning are notices") {
+  std::size_t decisions = 0;
+  mr::session_options options{.epochs = mr::endless, .threads = 1, .io_threads = 1};
+  options.tuning = mr::tuning({.max_workers = 2});
+  options.notice = [&](const mr::notice& n) {
+    decisions += n.kind == mr::notice_kind::tuning && n.text.starts_with("tuning after ");
+  };
+  mr::session run{mr::from(numbers(100)) | mr::map([](int n) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(2));   // the step waits for data
+                    return row{n};
+                  }) | mr::batch<&row::n>({.size = 5}),
+                  options};
+  for (int batches = 0; decisions == 0 && batches < 5'000; ++batches) run.next().release();
+  CHECK(decisions > 0);
+}
+
+TEST_CASE("quiet prints warnings, losses and stalls, and a notice of each kind has a name and a line of its own") {
+  const auto printed = [](const mr::notice& n) { return said_on_stderr([&] { mr::quiet(n); }); };
+  std::set<std::string> names;
+  for (std::size_t k = 0; k < mr::detail::notice_texts.size(); ++k) {
+    const auto kind = static_cast<mr::notice_kind>(k);
+    CHECK(names.insert(mr::text_of(kind)).second);
+    std::vector<mr::notice> got;
+    mr::detail::notice_outlet given([&](const mr::notice& n) { got.push_back(n); }), none, quietly(mr::quiet);
+    const mr::notice news{.kind = kind, .text = "one\ntwo"};
+    CHECK(said_on_stderr([&] { given.deliver(news); }).empty());
+    REQUIRE(got.size() == 1);
+    CHECK(got[0].kind == kind);
+    CHECK(said_on_stderr([&] { none.deliver(news); }) == "millrace: one\ntwo\n");
+    CHECK(said_on_stderr([&] { quietly.deliver(news); }).empty() == (kind != mr::notice_kind::stall));
+    CHECK(printed({.kind = kind, .severity = mr::notice_severity::warning, .text = "w"}) == "millrace: w\n");
+    CHECK(printed({.kind = kind, .severity = mr::notice_severity::loss, .text = "l"}) == "millrace: l\n");
   }
+  CHECK(std::string(mr::text_of(mr::notice_kind::lost_shard)) == "lost shard");
+  CHECK(std::string(mr::text_of(mr::notice_kind::log)) == "log");
+}
+
+TEST_CASE("indexes that cannot be kept, and sinks that fail, are notices of their source or log") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder, 2);
+  news all;
+  const auto notice = [&](const mr::notice& n) { all.push_back(n); };
+  {
+    const mr::indexed_shards_options source{.index_folder = folder / "s-00.tar/none", .notice = notice};
+    mr::session run{batches_of(mr::indexed_shards(shards, source)), quiet(0)};
+    for (auto& b : run) b.release();
+  }
+  REQUIRE(all.size() == 1);
+  CHECK(first(all, mr::notice_kind::index).severity == mr::notice_severity::warning);
+  all.clear();
+  struct failing final : mr::sink {
+    const char* name() const noexcept override { return "failing"; }
+    void write(const mr::row&) override { throw mr::io_error("no room", "Make some"); }
+  };
+  mr::log out(mr::log_options{.hold_ns = 0, .notice = notice}, failing{});
+  for (int i = 0; i < 3; ++i) CHECK(out.message("m"));
+  CHECK(out.close());
+  CHECK(out.counts().sink_errors >= 3);
+  REQUIRE(all.size() == 1);
+  CHECK(first(all, mr::notice_kind::log).text.starts_with("the log's failing sink failed and will be tried again"));
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 inline millrace::session_options quiet(int threads, std::uint64_t epochs = 1) {
-  return {.epochs = epochs, .threads = threads, .announce = false};
+  return {.epochs = epochs, .threads = threads, .notice = millrace::quiet};
 }
 
 /// 0 .. count - 1.

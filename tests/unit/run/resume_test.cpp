@@ -135,7 +135,7 @@ TEST_CASE("what does not go together is refused at the start") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto start = [](auto made, mr::session_options options) {
-    options.announce = false;
+    options.notice = mr::quiet;
     mr::session session{std::move(made), options};
   };
   const auto plain = [&] {

@@ -102,7 +102,6 @@ TEST_CASE("the notices of the start come first, and those of the parts with the 
   core_options o;
   std::string kinds;
   std::string first;
-  o.session.announce = true;
   o.session.notice = [&](const mr::notice& n) {
     if (kinds.empty()) first = n.text;
     kinds += n.kind == mr::notice_kind::start ? "start " : n.kind == mr::notice_kind::order ? "order " : "other ";

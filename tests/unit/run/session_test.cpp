@@ -81,7 +81,7 @@ TEST_CASE("order and draws do not depend on workers, I/O threads, depth or devic
           mr::session run{mr::from(numbers(1'000), {.seed = 3}) | mr::shuffle({.window = 100}) | mr::map(prepare) |
                               mr::batch<&example::number, &example::drawn>({.size = 64}) |
                               mr::prefetch({.batches = depth}) | mr::to_device({.device = device}),
-                          {.epochs = 2, .threads = threads, .io_threads = io_threads, .announce = false}};
+                          {.epochs = 2, .threads = threads, .io_threads = io_threads, .notice = mr::quiet}};
           std::vector<std::pair<std::int64_t, double>> got;
           for (auto& b : run) {
             auto [number, drawn] = b.columns();

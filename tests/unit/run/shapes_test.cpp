@@ -255,7 +255,7 @@ TEST_CASE("the workers start once the shapes are known, the budget is checked an
     const auto session_of = [&](std::size_t budget_bytes, bool announce) {
       auto options = quiet(threads);
       options.memory_bytes = budget_bytes;
-      options.announce = announce;
+      if (announce) options.notice = nullptr;
       return mr::session{mr::from(numbers(1'000)) | mr::map([&](int n) {
                            ++made;
                            return row{n, std::vector<float>(1'000)};

@@ -132,7 +132,7 @@ TEST_CASE("shards without an end marker are whole, counted once for all epochs, 
       std::uint64_t rows = 0, times = 0;
       const std::string text = said_on_stderr([&] {
         auto options = quiet(threads, 3);
-        options.announce = announce;
+        if (announce) options.notice = nullptr;
         mr::session run{mr::shards(folder.path()) | mr::map(raw) | mr::batch<&raw_example::data>({.size = 1}), options};
         for (auto& b : run) rows += b.size();
         for (const auto& c : run.stats().counts)

@@ -166,6 +166,33 @@ TEST_CASE("an index build that stands still is reported with its shard") {
   CHECK_MESSAGE(text.find("the longest now: m:s-2.tar") != std::string::npos, text);
 }
 
+TEST_CASE("with a function, a slow listing is progress, and an index build that stands still a stall") {
+  const std::vector<std::string> names{"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"};
+  for (const bool lists : {false, true}) {
+    CAPTURE(lists);
+    const stall_watchdog watchdog;
+    const auto at = std::make_shared<gate>();
+    at->in = lists ? "list" : "read";
+    std::vector<mr::notice> told;
+    const auto notice = [&](const mr::notice& n) {
+      told.push_back(n);
+      at->open = true;
+    };
+    mr::detail::notice_outlet outlet(notice);
+    if (lists)
+      CHECK(mr::detail::list_stored("m:s-*.tar", {.at = storage_with(at), .notice = notice,
+                                                  .report_after_ns = 5 * millisecond}).size() == 3);
+    else
+      CHECK(mr::detail::build_indexes(names, {.files = {.storage = storage_with(at)}, .keep = false,
+                                              .notices = &outlet, .report_after_ns = 5 * millisecond})
+                .indexes.size() == 3);
+    REQUIRE(!told.empty());
+    CHECK(told[0].text.starts_with("before the first batch: "));
+    CHECK(told[0].kind == (lists ? mr::notice_kind::progress : mr::notice_kind::stall));
+    CHECK(told[0].severity == (lists ? mr::notice_severity::info : mr::notice_severity::warning));
+  }
+}
+
 TEST_CASE("a session whose first sample is late reports the step and the file to its notice function") {
   const stall_watchdog watchdog;
   for (const std::string call : {"open", "read"})

@@ -214,7 +214,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
     };
     for (const int threads : {0, 2}) {
       std::size_t samples = 0;
-      for (auto& b : mr::session{flow(), {.threads = threads, .announce = false}}) samples += b.size();
+      for (auto& b : mr::session{flow(), {.threads = threads, .notice = mr::quiet}}) samples += b.size();
       CHECK(samples == 208);
     }
     CHECK(data.files->told_reads.load() >= 6);
@@ -224,7 +224,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
   std::size_t samples = 0;
   for (auto& b : mr::session{mr::shards(data.remote, {.storage = data.options().storage}) |
                                  mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8}),
-                             {.announce = false}})
+                             {.notice = mr::quiet}})
     samples += b.size();
   CHECK(samples == 208);
   CHECK(data.files->untold_reads.load() == 0);
@@ -242,7 +242,7 @@ TEST_CASE("larger samples of a storage are fetched with their neighbors, by seve
   const auto files = std::make_shared<cellar>(folder.path());
   std::uint64_t all = 0;
   for (const auto& [name, file] : files->files) all += file.text.size();
-  const auto flow = mr::indexed_shards("cellar://box/", {.storage = listing_storage{{files}}, .show_progress = false}) |
+  const auto flow = mr::indexed_shards("cellar://box/", {.storage = listing_storage{{files}}, .notice = mr::quiet}) |
                     mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
                     mr::batch<&indexed_runs::example::label>({.size = 8});
   files->shard_bytes = files->told_reads = 0;

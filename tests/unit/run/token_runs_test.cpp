@@ -51,7 +51,7 @@ template <class Flow>
 delivered deliver(Flow flow, const run_options& o) {
   delivered d;
   mr::session run{std::move(flow), {.epochs = o.epochs, .epoch_batches = o.epoch_batches, .threads = o.threads,
-                                    .announce = false, .world = o.world, .resume = o.resume}};
+                                    .notice = mr::quiet, .world = o.world, .resume = o.resume}};
   for (auto& b : run) {
     const auto ids = b.template get<&mr::packed::ids>();
     for (std::size_t i = 0; i < b.size(); ++i) {
@@ -234,7 +234,7 @@ TEST_CASE("token_files: an id beyond the vocabulary is an error at its batch, or
     CHECK(e.where().shard == names[3]);
     CHECK(e.where().offset_bytes == 4 * (100 - 41) + 2);
   }
-  mr::session masked{flow(), {.threads = 2, .announce = false,
+  mr::session masked{flow(), {.threads = 2, .notice = mr::quiet,
                               .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}}};
   std::size_t rows = 0;
   for (auto& b : masked) rows += b.size();

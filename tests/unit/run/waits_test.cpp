@@ -61,7 +61,7 @@ TEST_CASE("a run that stands still names the sample that blocks, not the first o
                            return row{n};
                          }) |
                              mr::batch<&row::label>({.size = 400}),
-                         {.threads = 1, .io_threads = 1, .announce = false}};
+                         {.threads = 1, .io_threads = 1, .notice = mr::quiet}};
   while (at_gate == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const std::string of_batch = run.waits();
   closed.unlock();
@@ -78,7 +78,7 @@ TEST_CASE("a run that stands still names the part of the user's own source that 
     open = false;
     at_gate = 0;
     auto run = mr::session{mr::from(source) | mr::batch<&row::label>({.size = 10}),
-                           {.threads = 1, .io_threads = 1, .announce = false}};
+                           {.threads = 1, .io_threads = 1, .notice = mr::quiet}};
     while (at_gate == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const std::string text = run.waits();
     open = true;

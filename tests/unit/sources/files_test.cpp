@@ -64,7 +64,7 @@ delivered_rows run_files(const Names& names, const file_run& o) {
   mr::session run{mr::files(names, o.source) | mr::shuffle({.window = o.window}) | mr::map(prepare) |
                       mr::batch<&row::label, &row::drawn>({.size = o.global_batch / o.world.size,
                                                            .drop_last = o.drop_last, .keys = true}),
-                  {.epochs = o.epochs, .threads = o.threads, .announce = false, .world = o.world, .resume = o.resume,
+                  {.epochs = o.epochs, .threads = o.threads, .notice = mr::quiet, .world = o.world, .resume = o.resume,
                    .on_damage = o.on_damage}};
   delivered_rows all;
   for (auto& b : run) {
@@ -84,7 +84,7 @@ std::vector<std::string> keys_of(const auto& names, const mr::files_options& o =
   mr::session run{mr::files(names, o) | mr::map([](const mr::record& r) {
                     return row{static_cast<std::int32_t>(r.field_count()), 0};
                   }) | mr::batch<&row::label>({.size = 1, .keys = true}),
-                  {.threads = 0, .announce = false}};
+                  {.threads = 0, .notice = mr::quiet}};
   std::vector<std::string> keys;
   for (auto& b : run) keys.emplace_back(b.keys()[0]);
   return keys;
@@ -143,7 +143,7 @@ TEST_CASE("files: a record has the bytes by the ending in lower case, the path a
                       text += " " + std::string(field.name()) + "=" + std::string(field.text());
                     return row{};
                   }) | mr::batch<&row::label>({.size = 4}),
-                  {.threads = 0, .announce = false}};
+                  {.threads = 0, .notice = mr::quiet}};
   for (auto& b : run) CHECK(b.size() == 4);
   CHECK(seen["a/1.JPeG"] == f.path() + "/a/1.JPeG jpeg=one cls=0");
   CHECK(seen["b/x.tar.gz"] == f.path() + "/b/x.tar.gz gz=two cls=1");
@@ -159,7 +159,7 @@ TEST_CASE("files: classes are the sorted first folders, or the names that the op
     mr::session run{mr::files(pattern, o) | mr::map([](const mr::record& r) {
                       return row{r["cls"].as<std::int32_t>(), 0};
                     }) | mr::batch<&row::label>({.size = 1, .keys = true}),
-                    {.threads = 0, .announce = false}};
+                    {.threads = 0, .notice = mr::quiet}};
     for (auto& b : run) {
       const std::string key(b.keys()[0]);
       of[key.substr(0, key.find('/'))].insert(b.template get<&row::label>()[0]);
@@ -273,7 +273,7 @@ TEST_CASE("files: one that vanishes, changes or is empty is one damaged sample, 
     if (what == "becomes a folder") fs::create_directory(path);
     if (what == "changes") save(path, "123456");
     const auto run = [&](mr::damage policy, const auto& each) {
-      mr::session session{std::remove_cv_t<decltype(flow)>(flow), {.threads = 2, .announce = false,
+      mr::session session{std::remove_cv_t<decltype(flow)>(flow), {.threads = 2, .notice = mr::quiet,
                                        .on_damage = {.policy = policy, .at_most_share = 1}}};
       for (auto& b : session)
         for (std::size_t i = 0; i < b.size(); ++i) each(b, i);

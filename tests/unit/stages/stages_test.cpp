@@ -28,7 +28,7 @@ struct row {
 
 std::vector<std::int64_t> run_all(auto flow, int threads = 2) {
   std::vector<std::int64_t> all;
-  for (auto& b : mr::session{std::move(flow), {.threads = threads, .announce = false}})
+  for (auto& b : mr::session{std::move(flow), {.threads = threads, .notice = mr::quiet}})
     for (const auto n : b.template get<&row::n>().host()) all.push_back(n);
   return all;
 }
@@ -74,7 +74,7 @@ TEST_CASE("from takes ranges that are kept elsewhere, ranges of its own, and sou
 }
 
 TEST_CASE("an error of a source names its part, after all that came before it") {
-  mr::session run{mr::from(tens{.last_is_bad = true}) | into_rows | in_twos, {.threads = 2, .announce = false}};
+  mr::session run{mr::from(tens{.last_is_bad = true}) | into_rows | in_twos, {.threads = 2, .notice = mr::quiet}};
   for (std::int64_t n = 0; n < 34; n += 2) CHECK(run.next().get<&row::n>().host()[0] == n);
   try {
     static_cast<void>(run.next());
@@ -116,7 +116,7 @@ TEST_CASE("draws of one map do not change those of another") {
                   return t;
                 }) | mr::batch<&two::second>({.size = 8});
     std::vector<std::int64_t> all;
-    for (auto& b : mr::session{std::move(flow), {.announce = false}})
+    for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}})
       for (const auto n : b.get<&two::second>().host()) all.push_back(n);
     return all;
   };
@@ -130,7 +130,7 @@ TEST_CASE("prefetch is a bound that is never exceeded") {
                       ++made;
                       return row{n};
                     }) | mr::batch<&row::n>({.size = 10}) | mr::prefetch({.batches = depth}),
-                    {.threads = 3, .announce = false}};
+                    {.threads = 3, .notice = mr::quiet}};
     int batch = 0;
     for (auto& b : run) {
       if (batch < 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));

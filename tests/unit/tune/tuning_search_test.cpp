@@ -50,7 +50,7 @@ struct set_up {
 };
 
 struct found {
-  std::vector<mr::tuning_decision> decisions;
+  std::vector<mr::detail::tuning_decision> decisions;
   mr::detail::concurrency_counts end;
   std::size_t moves = 0;   // from first to last window
 };

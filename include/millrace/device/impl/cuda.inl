@@ -3,12 +3,12 @@
 
 #include <millrace/device/cuda.hpp>
 
+#include <millrace/base/notice.hpp>
 #include <millrace/base/numa.hpp>
 #include <millrace/device/host.hpp>
 #include <millrace/device/stream_name.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <system_error>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -22,7 +22,7 @@ MILLRACE_INLINE int cuda_device_count() noexcept {
   const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
                               driver == 0;
   if (result != cudaErrorNoDevice && !without_driver)
-    std::fprintf(stderr, "millrace: no GPU is used: %s, %s\n", cudaGetErrorName(result), cudaGetErrorString(result));
+    detail::print_notice("no GPU is used: " + std::string(cudaGetErrorName(result)) + ", ", cudaGetErrorString(result));
   return 0;
 }
 
@@ -225,10 +225,9 @@ MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
   void* const memory = allocate_slot(bytes);
   pageable_.push_back(memory);
   if (!pageable_used_.exchange(true))
-    std::fprintf(stderr,
-                 "millrace: %zu bytes of pinned memory could not be had: slots are pageable, copies to %s slower. "
-                 "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory\n",
-                 bytes, name_.c_str());
+    print_notice(std::to_string(bytes) + " bytes of pinned memory could not be had: slots are pageable, copies to " +
+                     name_ + " slower. ",
+                 "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory");
   return memory;
 }
 

@@ -1,19 +1,19 @@
 // The counts of a cache while it works, and its notices.
 //
-//   mr::detail::cache_counts counts(options.tell);
+//   mr::detail::cache_counts counts(options.notice);
 //   counts.hits.fetch_add(1, std::memory_order_relaxed);
 //   counts.tell_trouble("the cache is full");                // told once, counted each time
 //   mr::cache_figures now = counts.figures();
 //
-// Errors: those of the user's function. Threads: any number.
+// Errors: none. Threads: any number.
 #pragma once
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/cache/cache_options.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
@@ -25,7 +25,7 @@ class cache_counts {
  public:
   using counter = std::atomic<std::uint64_t>;
 
-  explicit cache_counts(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
+  explicit cache_counts(std::function<void(const notice&)> notices) : notices_(std::move(notices)) {}
 
   counter given_bytes{0}, fetched_bytes{0}, ahead_bytes{0}, passed_bytes{0}, written_bytes{0};
   counter hits{0}, misses{0}, waits{0}, waits_given_up{0}, evictions{0}, evicted_bytes{0}, damaged_blocks{0};
@@ -43,9 +43,9 @@ class cache_counts {
   }
 
   /// Counts a block that cannot be kept, and tells the first reason.
-  void tell_trouble(const std::string& notice) {
+  void tell_trouble(const std::string& what) {
     add(refusals);
-    if (!trouble_told_.exchange(true)) tell(notice);
+    if (!trouble_told_.exchange(true)) tell(what);
   }
   /// Counts a file without a version, and tells of the first one.
   void tell_unversioned(const std::string& name) {
@@ -56,12 +56,11 @@ class cache_counts {
   }
 
  private:
-  void tell(const std::string& notice) const {
-    if (tell_) tell_(notice);
-    else std::fprintf(stderr, "millrace: %s\n", notice.c_str());
+  void tell(const std::string& text) {
+    notices_.deliver({.kind = notice_kind::cache, .severity = notice_severity::warning, .text = text});
   }
 
-  const std::function<void(const std::string&)> tell_;
+  notice_outlet notices_;
   std::atomic<bool> trouble_told_{false}, unversioned_told_{false};
 };
 

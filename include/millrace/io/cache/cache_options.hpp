@@ -8,6 +8,7 @@
 #pragma once
 
 #include <millrace/base/format.hpp>
+#include <millrace/base/notice.hpp>
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstdint>
@@ -26,7 +27,7 @@ struct cache_options {
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned ahead_files = 2;        ///< files that are fetched at a time before they are read; 0: none
   std::uint64_t ahead_bytes = 16'000'000'000;   ///< bytes fetched before they are read; at most half of `bytes`
-  std::function<void(const std::string&)> tell{};   ///< receives each notice, on any thread; none: a line on stderr
+  std::function<void(const millrace::notice&)> notice{};   ///< receives each notice, on any thread; empty: stderr
 };
 
 /// Counts of what one cache did in this process.

@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
-      : below(std::move(from)), counts(o.tell), folder(o, layout, counts),
+      : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
         plan(std::min(o.ahead_bytes, o.bytes / 2)) {}
 
   /// Returns memory for a block, which give_back() takes.

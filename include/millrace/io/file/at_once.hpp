@@ -16,11 +16,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+class notice_outlet;
+
 /// The same for a list of names before the first batch: reports when it takes long (sync/slow_step.hpp).
 struct at_once_options {
   const char* what;                    ///< for the report: "looks up files in the storage"
   std::span<const std::string> names;
   std::size_t max_threads = 32;
+  notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act);

@@ -50,7 +50,7 @@ class event_counts {
   };
   std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
-  std::array<std::atomic<unsigned>, static_cast<std::size_t>(notice_kind::tuning) + 1> posted_{};   // by kind
+  std::array<std::atomic<unsigned>, notice_texts.size()> posted_{};   // by kind
   std::atomic<bool> any_posted_{false};
   std::mutex mutex_;
   std::vector<notice> notices_;   // under the mutex

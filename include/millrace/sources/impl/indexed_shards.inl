@@ -3,8 +3,6 @@
 
 #include <millrace/sources/indexed_shards.hpp>
 
-#include <unistd.h>
-
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -18,7 +16,7 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
           shard_data_options{.reader = {.fields = o.fields, .limits = o.limits},
                              .files = {.cache_folder = o.index_folder, .storage = o.storage},
                              .set_index = o.set_index,
-                             .progress_file = o.show_progress ? STDERR_FILENO : -1,
+                             .notice = o.notice,
                              .strict = o.strict,
                              .choice = {.only = o.only, .without = o.without, .where = o.where,
                                         .repeats = o.repeats, .having = o.having},

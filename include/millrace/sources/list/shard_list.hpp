@@ -14,9 +14,11 @@
 // cannot be read is an io_error. Threads: no shared state.
 #pragma once
 
+#include <millrace/base/notice.hpp>
 #include <millrace/io/file/storage.hpp>
 #include <millrace/sources/list/folder_rule.hpp>
 
+#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -58,7 +60,8 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 struct shard_listing_options {
   folder_rule rule = shards_of_a_folder;
   storage at{};
-  std::uint64_t report_after_ns = 10'000'000'000;   ///< a listing of this length is reported on stderr
+  std::function<void(const millrace::notice&)> notice{};   ///< receives the report of a slow listing; empty: stderr
+  std::uint64_t report_after_ns = 10'000'000'000;
 };
 
 /// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder

@@ -33,7 +33,7 @@ struct entry_points_options {
   std::string index_folder{};     ///< folder of the index files; empty: beside each shard
   millrace::storage storage{};    ///< where the shards are; indexes are then kept in index_folder only
   unsigned threads = 0;           ///< 0: one for each usable core
-  bool show_progress = true;      ///< prints progress to stderr if it takes over a second
+  std::function<void(const millrace::notice&)> notice{};   ///< receives progress if it takes long; empty: stderr
 };
 
 /// The entry points in the indexes of shards.
@@ -78,7 +78,8 @@ entry_points make_entry_points(
     const Names& names,
     const std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>& make,
     const entry_points_options& options = {}) {
-  const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage,
+                                              .notice = options.notice};
   return detail::add_entry_points(detail::list_files(names, listing), make, options);
 }
 

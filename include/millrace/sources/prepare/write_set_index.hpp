@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct write_set_index_options {
   std::string index_folder{};    ///< folder of the index files; empty: beside each shard
   millrace::storage storage{};   ///< where the shards are
-  bool show_progress = true;     ///< prints progress to stderr if it takes over a second
+  std::function<void(const millrace::notice&)> notice{};   ///< receives progress if it takes long; empty: stderr
 };
 
 /// The numbers of a set index.
@@ -49,7 +50,8 @@ set_index_totals write_set_index_of(const std::vector<std::string>& shards, cons
 template <detail::file_names Names = std::vector<std::string>>
 set_index_totals write_set_index(const Names& names, const std::string& path,
                                  const write_set_index_options& options = {}) {
-  return detail::write_set_index_of(detail::list_files(names, {.at = options.storage}), path, options);
+  const detail::shard_listing_options listing{.at = options.storage, .notice = options.notice};
+  return detail::write_set_index_of(detail::list_files(names, listing), path, options);
 }
 
 }}  // namespace millrace

@@ -8,14 +8,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
 MILLRACE_INLINE log_state::log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks)
-    : options_(std::move(options)), sinks_(std::move(sinks)), reported_(sinks_.size()) {}
+    : options_(std::move(options)), notices_(options_.notice), sinks_(std::move(sinks)), reported_(sinks_.size()) {}
 
 MILLRACE_INLINE bool log_state::put(row& r, bool may_drop) {
   const std::int64_t now_ns = stamp(r);
@@ -130,8 +129,9 @@ MILLRACE_INLINE void log_state::tick(std::unique_lock<std::mutex>& lock) {
 MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noexcept {
   if (reported_[index]) return;
   reported_[index] = true;
-  std::fprintf(stderr, "millrace: the log's %s sink failed and will be tried again, silently: %s\n",
-               sinks_[index]->name(), printable_text(what).c_str());
+  notices_.deliver({.kind = notice_kind::log, .severity = notice_severity::warning,
+                    .text = "the log's " + std::string(sinks_[index]->name()) +
+                            " sink failed and will be tried again, silently: " + printable_text(what)});
 }
 
 }  // namespace detail

@@ -29,7 +29,7 @@ MILLRACE_INLINE concurrency_counts window_tuner::look(const flow_figures& now) {
     const concurrency_counts was = search_.open();
     if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
       d->batches = now.batches;
-      tell(*d);
+      if (notices_) notices_->deliver({.kind = notice_kind::tuning, .text = d->text()});
     }
     if (search_.open() == was) {
       begin(now);
@@ -49,11 +49,6 @@ MILLRACE_INLINE void window_tuner::begin(const flow_figures& now) {
   begun_ = true;
   before_ = now;
   due_at_ = now.batches + window_batches;
-}
-
-MILLRACE_INLINE void window_tuner::tell(const tuning_decision& d) const {
-  if (options_.tell) options_.tell(d);
-  else if (notices_) notices_->deliver({.kind = notice_kind::tuning, .text = d.text()});
 }
 
 MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {

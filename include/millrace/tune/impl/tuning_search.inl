@@ -10,9 +10,7 @@
 #include <cmath>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE double tuning_window::rate_of_workers(std::size_t n) const noexcept {
   return work_s > 0 ? static_cast<double>(n) / work_s : without_limit;
@@ -75,17 +73,13 @@ MILLRACE_INLINE tuning_window tuning_window_of(const flow_figures& f) {
   return w;
 }
 
-}  // namespace detail
-
 MILLRACE_INLINE std::string tuning_decision::text() const {
   const auto change = [](std::size_t a, std::size_t b) {
     return (a == b ? "" : std::to_string(a) + " -> ") + std::to_string(b);
   };
   return "tuning after " + std::to_string(batches) + " batches: " + change(from.workers, to.workers) + " workers, " +
-         change(from.reads, to.reads) + " reads; data wait " + detail::percent(data_wait) + ": " + why;
+         change(from.reads, to.reads) + " reads; data wait " + percent(data_wait) + ": " + why;
 }
-
-namespace detail {
 
 MILLRACE_INLINE std::optional<tuning_decision> tuning_search::look(tuning_window w) {
   learn_contention(w);
@@ -249,6 +243,4 @@ MILLRACE_INLINE void tuning_search::settle(const tuning_window& w) {
   waits_in_turn_ = 0;
 }
 
-}  // namespace detail
-
-}}  // namespace millrace
+}}}  // namespace millrace::detail

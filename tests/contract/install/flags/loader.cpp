@@ -33,7 +33,7 @@ auto flow_of(const char* shards) {
 class loader final : public loader_interface {
  public:
   loader(const char* shards, int workers)
-      : run_(flow_of(shards), {.epochs = 2, .threads = workers, .announce = false}) {}
+      : run_(flow_of(shards), {.epochs = 2, .threads = workers, .notice = mr::quiet}) {}
 
   bool next(rows& to) override {
     batch_ = {};

@@ -19,7 +19,7 @@ extern "C" int run_session() {
   std::iota(numbers.begin(), numbers.end(), 0);
   auto flow = millrace::from(numbers) | millrace::map([](int n) { return row{n}; }) |
               millrace::batch<&row::number>({.size = 16});
-  millrace::session run{std::move(flow), {.epochs = 2, .threads = 2, .announce = false}};
+  millrace::session run{std::move(flow), {.epochs = 2, .threads = 2, .notice = millrace::quiet}};
   int samples = 0;
   for (auto& b : run) samples += static_cast<int>(b.size());
   return samples;

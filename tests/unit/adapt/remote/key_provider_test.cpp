@@ -33,7 +33,7 @@ struct many_keys {
                             .origin = "test"};
         },
         {.now_seconds = [this] { return now; },
-         .patience = {.tell = [this](const std::string& line) { lines.push_back(line); }}});
+         .patience = {.notice = [this](const mr::notice& n) { lines.push_back(n.text); }}});
   }
 };
 

@@ -94,7 +94,9 @@ TEST_CASE("a read waits for headers that are there late, at its first request an
                                        if (server.wanted == 1) return token(1);
                                        return token(++late_looks < 2 ? 1 : 2);
                                      },
-                                     .tell = [&](const std::string& line) { notices.push_back(line); },
+                                     .notice = [&](const mr::notice& n) {
+                                       if (n.kind == mr::notice_kind::keys) notices.push_back(n.text);
+                                     },
                                      .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
   CHECK(looks == 3);
@@ -116,7 +118,9 @@ TEST_CASE("headers that a server accepted are looked for as long as requests are
                                        // The first look-up, and one that is too early.
                                        return header_list{{"X-Token", ++looks < 3 ? "1" : "2"}};
                                      },
-                                     .tell = [&](const std::string& line) { notices.push_back(line); },
+                                     .notice = [&](const mr::notice& n) {
+                                       if (n.kind == mr::notice_kind::keys) notices.push_back(n.text);
+                                     },
                                      .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
   server.wanted = 2;

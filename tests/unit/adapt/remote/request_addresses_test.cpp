@@ -45,7 +45,7 @@ TEST_CASE("headers that a web server accepted once are looked for as long as req
   std::string notice;
   mr::detail::request_addresses addresses(
       {.current_headers = [] { return std::vector<std::pair<std::string, std::string>>{{"X-Token", "a"}}; },
-       .tell = [&](const std::string& line) { notice = line; },
+       .notice = [&](const mr::notice& n) { notice = n.text; },
        .retry = {.limit = std::chrono::minutes(2)}});
   const auto sent = addresses.address("https://h/a");
   addresses.accepted("https://h/a", sent);

@@ -18,7 +18,9 @@ struct cached_place {
   std::shared_ptr<distant_files> below = std::make_shared<distant_files>();
   std::vector<std::string> told{};
   millrace::cache_options options{.folder = folder.path(), .keep_free_share = 0,
-                                  .tell = [this](const std::string& notice) { told.push_back(notice); }};
+                                  .notice = [this](const millrace::notice& n) {
+                                    if (n.kind == millrace::notice_kind::cache) told.push_back(n.text);
+                                  }};
 
   std::unique_ptr<millrace::detail::cached_storage> cache() const {
     return std::make_unique<millrace::detail::cached_storage>(below, options, layout);

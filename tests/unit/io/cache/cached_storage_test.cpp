@@ -174,7 +174,7 @@ TEST_CASE("folders that cannot be used, and options that make no sense") {
   std::filesystem::create_symlink("/tmp", mr::detail::cache_root(p.options.folder));   // somebody's trap
   CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
   CHECK(p.told.size() == 3);
-  p.options.tell = nullptr;
+  p.options.notice = nullptr;
   CHECK(said_on_stderr([&] { p.cache(); }).starts_with("millrace: goes on without the cache"));
 
   const mr::storage at(p.below);

@@ -16,6 +16,7 @@
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -52,8 +53,8 @@ struct remedy {
 
 /// How long keys are looked for, and who hears of it.
 struct key_patience {
-  double retry_seconds = 180;                        ///< for keys that a server accepts
-  std::function<void(const std::string&)> tell{};    ///< receives one line for each series of look-ups; none: nobody
+  double retry_seconds = 180;   ///< for keys that a server accepts
+  std::function<void(const millrace::notice&)> notice{};   ///< receives a notice for each series of look-ups
 };
 
 /// The keys that requests are signed with now.
@@ -69,7 +70,8 @@ class key_provider {
     key_patience patience{};
   };
 
-  key_provider(finder find, settings s) : find_(std::move(find)), settings_(std::move(s)) {}
+  key_provider(finder find, settings s)
+      : find_(std::move(find)), settings_(std::move(s)), notices_(settings_.patience.notice) {}
 
   found_keys get();
   /// Notes that the server answered a request that was signed with these keys.
@@ -118,6 +120,7 @@ class key_provider {
 
   const finder find_;
   const settings settings_;
+  notice_outlet notices_;
   std::mutex mutex_;   // of what follows
   std::optional<found_keys> found_;
   std::int64_t next_try_ = 0;

@@ -1,6 +1,6 @@
 // Loads the indexes of many shards, and makes and keeps the missing ones.
 //
-//   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}, .progress_file = 2});
+//   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}});
 //   all.indexes[k]->samples();                       // samples of shards[k]; 0 for a compressed one: see state()
 //   all.counts.built;
 //   // after heads_only, where indexes[k] may be null
@@ -24,8 +24,8 @@
 // an index (shard_index.hpp).
 // Threads: starts its own and waits for them.
 // Half-written indexes of killed processes are removed from folders in which an index is made.
-// Progress is written only to progress_file, and only after the first second. A terminal gets at most four lines a
-// second, anything else one line every ten seconds.
+// Progress is shown with `notices` only, and after the first second: on a terminal four times a second, otherwise as a
+// notice every ten seconds.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -56,7 +56,7 @@ struct index_build_options {
   bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
   unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
                                  ///< storage
-  int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
+  notice_outlet* notices = nullptr;   ///< receives progress and stalls; null: no progress, and lines on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
   entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
@@ -154,7 +154,7 @@ class index_builder {
   void add(std::size_t shard, found_index&& found);
   void count(const shard_index& index, index_file_state before) noexcept;
 
-  /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.
+  /// Overwrites the line on a terminal; elsewhere delivers a notice every ten seconds.
   void show_progress(bool last);
 
   std::span<const std::string> shards_;
@@ -177,8 +177,8 @@ class index_builder {
 /// Loads or makes the index of each shard. Throws the errors described at the top of the file.
 shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
 
-/// Writes a line about indexes, and why; nothing if `progress_file` is negative.
-void tell_index_trouble(int progress_file, const std::string& what, std::string_view why);
+/// Delivers a warning about indexes, and why.
+void tell_index_trouble(notice_outlet& to, const std::string& what, std::string_view why);
 
 /// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,

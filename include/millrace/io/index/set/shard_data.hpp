@@ -14,7 +14,7 @@
 // are read so, too: a request costs more than a read of a local file.
 // Fields get the entry points that the index has for them (indexed_reader.hpp). Those of a storage are read in chunks,
 // which are kept up to a limit that expect() tells (entry_file.hpp).
-// Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
+// Indexes that cannot be kept (a full disk, a read-only folder) are one notice; the run goes on without them.
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
 // the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
 // the shard has the samples before the damage. notices() reports it.
@@ -38,6 +38,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -65,7 +66,7 @@ struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
   std::string set_index{};         ///< as in shard_heads_options
-  int progress_file = -1;          ///< as in index_build_options; also gets the report of indexes not kept
+  std::function<void(const millrace::notice&)> notice{};   ///< receives progress, stalls, and that indexes are not kept
   bool strict = false;             ///< makes a shard without an end marker an error
   sample_choice choice{};          ///< the samples to use; only while the data is made
   std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
@@ -231,6 +232,7 @@ class shard_data {
 
   const std::vector<std::string> names_;
   shard_data_options options_;
+  notice_outlet notices_;
   block_pool pool_;
   mutable read_meter reads_;
   mutable std::vector<known_shard> shards_;   // an index is loaded at its first use

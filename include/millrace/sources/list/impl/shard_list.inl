@@ -250,7 +250,8 @@ MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, 
 }
 
 MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o) {
-  slow_step step("lists files in the storage", {.after_ns = o.report_after_ns});
+  notice_outlet notices(o.notice);
+  slow_step step("lists files in the storage", {.notices = &notices, .after_ns = o.report_after_ns});
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= pattern.size();) {
     const std::size_t end = std::min(pattern.find("::", at), pattern.size());

@@ -7,15 +7,14 @@
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 
-#include <unistd.h>
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::string>& shards, const std::string& path,
                                                     const write_set_index_options& options) {
+  notice_outlet notices(options.notice);
   const set_index index = make_set_index(
       shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage},
-               .progress_file = options.show_progress ? STDERR_FILENO : -1});
+               .notices = &notices});
   set_index_totals all{.shards = index.shards().size(), .left_out = shards.size() - index.shards().size()};
   for (const set_index_shard& s : index.shards()) {
     all.samples += s.samples;

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -183,31 +182,33 @@ TEST_CASE("a shard that is replaced after the start is refused when its turn com
   CHECK(told.find("s-2.tar") != std::string::npos);
 }
 
-TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in one line, and the run goes on") {
+TEST_CASE("indexes that cannot be kept, or what was learned of them, are one notice, and the run goes on") {
   const temporary_folder f;
   const auto names = write_shards(f);
   const auto lines_of = [&](const std::string& folder, rlim_t max_bytes) {
-    const std::string told = f / "told";
-    const int file = ::open(told.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    std::vector<mr::notice> told;
     auto data = std::make_unique<mr::detail::shard_data>(
-        names, mr::detail::shard_data_options{.files = {.cache_folder = folder}, .progress_file = file});
+        names, mr::detail::shard_data_options{.files = {.cache_folder = folder},
+                                              .notice = [&](const mr::notice& n) { told.push_back(n); }});
     expect_a_shuffle(*data);
     CHECK(read_all(*data).empty());
     {
       const limited_files full(max_bytes);
       data.reset();
     }
-    ::close(file);
-    const std::string text = load(told);
-    CHECK(std::count(text.begin(), text.end(), '\n') == (text.empty() ? 0 : 1));
-    return text;
+    if (told.empty()) return std::string();
+    CHECK(told.size() == 1);
+    CHECK(told[0].kind == mr::notice_kind::index);
+    CHECK(told[0].severity == mr::notice_severity::warning);
+    CHECK(told[0].text.find('\n') == std::string::npos);
+    return told[0].text;
   };
   const std::string nowhere = lines_of(f / "none/indexes", RLIM_INFINITY);
-  CHECK_MESSAGE(nowhere.starts_with("millrace: 3 of 3 indexes cannot be kept and will be made again at the next start: "
+  CHECK_MESSAGE(nowhere.starts_with("3 of 3 indexes cannot be kept and will be made again at the next start: "
                                     "cannot write the index: No such file or directory (shard "), nowhere);
   CHECK_MESSAGE(nowhere.find(". Check the file and its permissions, or name another") != std::string::npos, nowhere);
   const std::string full = lines_of(f / "indexes", 4'096);
-  CHECK_MESSAGE(full.starts_with("millrace: checksums that were learned cannot be kept and will be learned again: "
+  CHECK_MESSAGE(full.starts_with("checksums that were learned cannot be kept and will be learned again: "
                                  "cannot write the file: File too large (shard "), full);
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());

@@ -119,7 +119,7 @@ MILLRACE_INLINE double key_provider::allowed_seconds() const noexcept {
 
 MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
   const double left = allowed_seconds() - static_cast<double>(now - trouble_->since_seconds);
-  if (settings_.patience.tell && now >= next_report_) {
+  if (now >= next_report_) {
     next_report_ = now + pause_seconds;
     char seconds[40];
     std::snprintf(seconds, sizeof seconds, "%.0f s", left);
@@ -131,7 +131,8 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     } catch (const std::exception&) {
       line += ", and the callable for others throws";
     }
-    settings_.patience.tell(line + ". They are looked for again for up to " + seconds);
+    notices_.deliver({.kind = notice_kind::keys, .severity = notice_severity::warning,
+                      .text = line + ". They are looked for again for up to " + seconds});
   }
   return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_look - now)));
 }

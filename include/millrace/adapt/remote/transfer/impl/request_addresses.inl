@@ -5,7 +5,6 @@
 
 #include <millrace/adapt/remote/store/curl_fetch.hpp>
 
-#include <cstdio>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -108,10 +107,7 @@ MILLRACE_INLINE std::vector<std::string> request_addresses::list(const std::stri
 
 MILLRACE_INLINE key_patience request_addresses::patience_of(const remote_options& o) {
   return {.retry_seconds = o.retry.attempts > 1 ? o.retry.limit.count() : 0,
-          .tell = [tell = o.tell](const std::string& line) {
-            if (tell) tell(line);
-            else std::fprintf(stderr, "millrace: %s\n", line.c_str());
-          }};
+          .notice = o.notice};
 }
 
 MILLRACE_INLINE found_keys request_addresses::keys_of_web(header_list headers) {

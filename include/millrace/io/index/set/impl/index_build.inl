@@ -8,8 +8,6 @@
 #include <millrace/io/index/format/tar_index_scan.hpp>
 #include <millrace/sync/started_thread.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -25,7 +23,8 @@ MILLRACE_INLINE bool is_kept(const std::string& path, const index_file_options& 
 }
 
 MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
-    : shards_(shards), options_(options), terminal_(options.progress_file >= 0 && ::isatty(options.progress_file)) {
+    : shards_(shards), options_(options),
+      terminal_(options.notices && options.notices->prints() && prints_to_terminal()) {
   result_.indexes.resize(shards.size());
   result_.heads.resize(shards.size());
 }
@@ -33,8 +32,8 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.keep && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
-  slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.progress_file >= 0,
-                                              .after_ns = options_.report_after_ns});
+  slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.notices != nullptr,
+                                              .notices = options_.notices, .after_ns = options_.report_after_ns});
   step_ = &step;
   const unsigned cores = std::max(usable_cores(), 1U);
   const unsigned usual =
@@ -287,28 +286,25 @@ MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_s
 }
 
 MILLRACE_INLINE void index_builder::show_progress(bool last) {
-  if (options_.progress_file < 0) return;
+  if (!options_.notices) return;
   const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   const std::int64_t pause_ns = !shown_once_ ? 1'000'000'000 : terminal_ ? 250'000'000 : 10'000'000'000;
   if (!last && now_ns - shown_ns_ < pause_ns) return;
   const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
   const index_build_counts& c = result_.counts;
   char text[200];
-  int length;
   if (c.entries_looked_at > 0)
-    length = std::snprintf(
-        text, sizeof text, "%smaking entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads%s",
-        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.entries_looked_at),
-        static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds, terminal_ && !last ? "" : "\n");
+    std::snprintf(text, sizeof text, "making entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads",
+                  done_, shards_.size(), static_cast<unsigned long long>(c.entries_looked_at),
+                  static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds);
   else
-    length = std::snprintf(
-        text, sizeof text, "%sindexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s%s",
-        terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(c.samples),
-        static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
-        static_cast<double>(c.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
-  // A failure to show the progress is ignored.
-  [[maybe_unused]] const auto written =
-      posix_files::write(options_.progress_file, text, static_cast<std::size_t>(length));
+    std::snprintf(text, sizeof text,
+                  "indexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s", done_,
+                  shards_.size(), static_cast<unsigned long long>(c.samples),
+                  static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
+                  static_cast<double>(c.scanned_members) * 1e-6 / seconds);
+  if (terminal_) print_progress(text, last);
+  else options_.notices->deliver({.kind = notice_kind::progress, .text = text});
   shown_ns_ = now_ns;
   shown_once_ = true;
 }
@@ -317,13 +313,10 @@ MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards,
   return index_builder(shards, options).run();
 }
 
-MILLRACE_INLINE void tell_index_trouble(int progress_file, const std::string& what, std::string_view why) {
-  if (progress_file < 0) return;
-  const std::string_view who = "millrace: ";
-  if (why.starts_with(who)) why.remove_prefix(who.size());
-  const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
-  // A failure to write the line is ignored.
-  [[maybe_unused]] const auto written = posix_files::write(progress_file, line.data(), line.size());
+MILLRACE_INLINE void tell_index_trouble(notice_outlet& to, const std::string& what, std::string_view why) {
+  if (const std::string_view who = "millrace: "; why.starts_with(who)) why.remove_prefix(who.size());
+  to.deliver({.kind = notice_kind::index, .severity = notice_severity::warning,
+              .text = what + ": " + std::string(why)});
 }
 
 MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,

@@ -21,13 +21,12 @@ MILLRACE_INLINE shard_data_options with_index_folder(shard_data_options o) {
 
 MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options)
     : names_(std::move(names)),
-      options_(with_index_folder(std::move(options))),
-      shards_(names_.size()),
-      damaged_(options_.damaged_shards_at_most),
+      options_(with_index_folder(std::move(options))), notices_(options_.notice),
+      shards_(names_.size()), damaged_(options_.damaged_shards_at_most),
       idle_(names_.size()) {
   fingerprint_ = names_.size();
   auto found = find_shard_heads(
-      names_, {.build = {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file,
+      names_, {.build = {.files = options_.files, .heads_only = true, .notices = &notices_,
                          .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries},
                .set_index = options_.set_index});
   if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
@@ -53,7 +52,8 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
   if (!options_.files.storage.is_local())
-    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once}, [this](auto i) { index(i); });
+    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices_},
+            [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     chosen_.push_back(search.choose(index(i), names_[i]));
@@ -243,7 +243,7 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
 }
 
 MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::string_view why) {
-  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(options_.progress_file, what, why);
+  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(notices_, what, why);
 }
 
 MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard_number, block_pool& pool,

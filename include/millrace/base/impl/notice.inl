@@ -1,0 +1,23 @@
+// Defines what notice.hpp declares.
+#pragma once
+
+#include <millrace/base/notice.hpp>
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void print_notice(std::string_view text, std::string_view more) noexcept {
+  std::fprintf(stderr, "millrace: %.*s%.*s\n", static_cast<int>(text.size()), text.data(),
+               static_cast<int>(more.size()), more.data());
+}
+
+MILLRACE_INLINE bool prints_to_terminal() noexcept { return ::isatty(STDERR_FILENO) != 0; }
+
+MILLRACE_INLINE void print_progress(std::string_view text, bool last) noexcept {
+  std::fprintf(stderr, "\r\x1b[Kmillrace: %.*s%s", static_cast<int>(text.size()), text.data(), last ? "\n" : "");
+}
+
+}}}  // namespace millrace::detail
