@@ -10,7 +10,7 @@ EXAMPLE
 // ---- tuning.hpp
 #include <millrace/millrace.hpp>
 struct example { float number; };
-void training(std::vector<example> examples, mr::log& out) {
+void training(std::vector<example> examples) {
   auto flow = mr::from(std::move(examples)) | mr::batch<&example::number>({.size = 32});
 EXAMPLE
 }
