@@ -45,7 +45,7 @@ seen run_over(Flow flow, int threads, std::uint64_t epochs = 1) {
   seen all;
   try {
     mr::session run{std::move(flow) | mr::batch<&labeled::label>({.size = 5}),
-                    {.epochs = epochs, .threads = threads, .notice = mr::quiet,
+                    {.epochs = epochs, .threads = threads,
                      .notice = [&](const mr::notice& n) {
                        if (n.kind == mr::notice_kind::returning_keys) all.notices.push_back(n);
                      }}};
