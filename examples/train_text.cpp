@@ -71,7 +71,8 @@ struct outcome {
 template <class Flow>
 outcome train(const settings& s, Flow flow, int threads, std::size_t vocabulary) {
   language_model model({.vocabulary = vocabulary});
-  mr::session<&mr::packed::ids> run{std::move(flow), {.epoch_batches = s.steps, .threads = threads, .notice = mr::quiet}};
+  mr::session<&mr::packed::ids> run{std::move(flow),
+                                    {.epoch_batches = s.steps, .threads = threads, .notice = mr::quiet}};
   outcome o;
   const auto started = std::chrono::steady_clock::now();
   for (auto& b : run) {

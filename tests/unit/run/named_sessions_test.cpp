@@ -33,7 +33,7 @@ example prepare(int n) {
   const auto byte = static_cast<std::uint8_t>(n);
   return {{byte, byte, byte, byte}, n};
 }
-const mr::session_options quiet{.epochs = 2, .threads = 2, .announce = false};
+const mr::session_options quiet{.epochs = 2, .threads = 2, .notice = mr::quiet};
 constexpr mr::columns<&example::pixels, &example::label> both;
 
 auto items() { return mr::from(numbers(), {.seed = 3}) | mr::shuffle({.window = 24}) | mr::map(prepare); }

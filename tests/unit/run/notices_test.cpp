@@ -256,7 +256,7 @@ TEST_CASE("indexes that cannot be kept, and sinks that fail, are notices of thei
     const char* name() const noexcept override { return "failing"; }
     void write(const mr::row&) override { throw mr::io_error("no room", "Make some"); }
   };
-  mr::log out(mr::log_options{.hold_ns = 0, .notice = notice}, failing{});
+  mr::log out(mr::log_options{.hold = std::chrono::seconds(0), .notice = notice}, failing{});
   for (int i = 0; i < 3; ++i) CHECK(out.message("m"));
   CHECK(out.close());
   CHECK(out.counts().sink_errors >= 3);
