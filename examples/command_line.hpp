@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -65,6 +66,12 @@ class command_line {
     if (problem != std::errc() || end != value.data() + value.size())
       refuse(std::string(name) + " is '" + millrace::printable(value) + "', expected a whole number in its range");
     return number;
+  }
+
+  template <std::integral Number>
+  std::optional<Number> number(std::string_view name, std::optional<Number> otherwise) {
+    if (std::find(words_.begin(), words_.end(), name) == words_.end()) return otherwise;
+    return number(name, otherwise.value_or(0));
   }
 
   std::vector<std::string> rest() {

@@ -19,7 +19,7 @@ struct token_shards_options {
   std::vector<std::string> texts{};
   std::string prefix{};
   std::uint64_t shard_tokens = std::uint64_t{100} << 20;   ///< of a file, at most
-  int threads = millrace::automatic;
+  std::optional<unsigned> threads{};
 };
 
 struct token_shards {

@@ -18,6 +18,7 @@
 
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 
 namespace mr = millrace;
 
@@ -40,7 +41,7 @@ struct settings {
   std::string work{};
   std::uint64_t epochs = 10, seed = 1, save_every = 10, stop_after = 0;   // updates
   std::size_t batch = 32, accumulate = 2;
-  int threads = mr::automatic;
+  std::optional<unsigned> threads{};
   bool resume = false, rotate_queries = false;
 };
 

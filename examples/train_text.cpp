@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 namespace mr = millrace;
 
@@ -24,7 +25,7 @@ struct settings {
   std::string work{};
   std::size_t vocabulary = 512, length = 65, rows = 32, every = 16;
   std::uint64_t steps = 400;
-  int threads = mr::automatic;
+  std::optional<unsigned> threads{};
 };
 
 constexpr std::size_t shuffle_window = 2048;
@@ -69,7 +70,7 @@ struct outcome {
 
 /// The same loop each time; only the flow and its threads differ.
 template <class Flow>
-outcome train(const settings& s, Flow flow, int threads, std::size_t vocabulary) {
+outcome train(const settings& s, Flow flow, std::optional<unsigned> threads, std::size_t vocabulary) {
   language_model model({.vocabulary = vocabulary});
   mr::session<&mr::packed::ids> run{std::move(flow),
                                     {.epoch_batches = s.steps, .threads = threads, .notice = mr::quiet}};

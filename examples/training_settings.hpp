@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 inline constexpr auto training_usage =
@@ -35,7 +36,7 @@ struct training_settings {
   std::size_t classes = 0;   ///< 0: as many as there are
   std::uint64_t epochs = 12, seed = 1;
   std::size_t batch = 24, accumulate = 1;
-  int threads = millrace::automatic;
+  std::optional<unsigned> threads{};
   learner_place place{};
   /// Each picture gets the label of the one before it, as a mix-up between columns would do: nothing can be learned.
   bool rotate_labels = false;

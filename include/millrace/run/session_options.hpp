@@ -24,8 +24,6 @@ using detail::single_process;
 using detail::world;
 using detail::world_from_launcher;
 
-/// Sets the number of workers to the usable cores (affinity, cgroup quota) minus one for the trainer, at least 1.
-inline constexpr int automatic = -1;
 /// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
@@ -45,19 +43,20 @@ class tuning_rule;   // tune/autotuner.hpp
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
   std::uint64_t epochs = 1;
-  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; `endless`: no limit
+  std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; empty: one exact pass
   /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, only
-  /// as many are active as the cores have time for. Those are all of them where callables wait. The default is a core
-  /// for each and one for the trainer; the run's processes on one machine divide its cores, and its memory below.
-  int threads = automatic;
+  /// as many are active as the cores have time for. Those are all of them where callables wait. Empty: the usable cores
+  /// (affinity, cgroup quota) but one for the trainer, at least 1. The run's processes on one machine divide its cores,
+  /// and its memory below.
+  std::optional<unsigned> threads{};
   unsigned io_threads = 4;            ///< shards that are read at the same time
-  /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those for `automatic`. The cores
-  /// of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.
+  /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those if `threads` is empty. The
+  /// cores of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.
   bool threads_near_device = false;
-  std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the memory of this process
-  /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
+  std::optional<std::size_t> memory_bytes{};   ///< memory budget; empty: a quarter of the memory of this process
+  /// Limit of samples that are read and not yet claimed. Empty: 256 MiB, at most a quarter of the budget. Reading ahead
   /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
-  std::size_t read_ahead_bytes = 0;
+  std::optional<std::size_t> read_ahead_bytes{};
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr;
   /// mr::quiet: only those that someone should check.
   std::function<void(const millrace::notice&)> notice{};
@@ -69,10 +68,10 @@ struct session_options {
   /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
   /// The samples that the interrupted epoch did not deliver come in that one, so that none is repeated within an epoch.
   bool grown = false;
-  std::size_t lanes = 0;              ///< lanes of the order, each shuffled with its share of the window; 0: chosen by
-                                      ///< samples, shards and window (with an index), or one for each rank. Without an
-                                      ///< index, it has to be a multiple of the ranks. The run then uses the greatest
-                                      ///< divisor of it that the number of shards allows.
+  /// Lanes of the order, each shuffled with its share of the window. Empty: chosen by samples, shards and window (with
+  /// an index), or one for each rank. Without an index, it has to be a multiple of the ranks. The run then uses the
+  /// greatest divisor of it that the number of shards allows.
+  std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< what to do with damaged samples; by default the first one ends the run
   detail::stall_watch stalls{};
   std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and

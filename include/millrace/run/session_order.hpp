@@ -87,9 +87,9 @@ void take_options(const Stage& stage, flow_facts& f) {
     f.settings.batch_rows += stage.options.size;
     f.settings.keys = stage.options.keys;
   } else if constexpr (mixes_rows<Stage>) {
-    f.stride = stage.options.stride;
+    f.stride = stage.options.stride.value_or(0);
   } else if constexpr (std::is_same_v<Stage, prefetch_stage>) {
-    f.settings.prefetch_batches = stage.options.batches;
+    f.settings.prefetch_batches = stage.options.batches.value_or(0);
   } else if constexpr (std::is_same_v<Stage, to_device_stage>) {
     f.settings.device = stage.options;
   }
@@ -153,7 +153,7 @@ auto planned_run_for(const Source& source, const flow_facts& f, const planning_o
   } else {
     constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
     auto run = replayed_run_for(f, o, {.data_set = fingerprint_of(source), .times = times_of(source),
-                                       .max_lanes = max_lanes<Source>(o.session.lanes),
+                                       .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
                                        .same_every_pass = same_every_pass});
     if constexpr (requires { source.keep_older_order(); })
       if (run->keeps_older_order()) source.keep_older_order();

@@ -39,9 +39,9 @@ inline std::string world_text(const world& mine) {
 /// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
 /// machine where it has to, which takes up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
-  if (o.threads < 2 || o.tuning) return 0;
+  if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);
-  return static_cast<unsigned>(o.threads) > count ? count : 0;
+  return *o.threads > count ? count : 0;
 }
 
 }}}  // namespace millrace::detail

@@ -18,6 +18,8 @@
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/column/columns.hpp>
 
+#include <optional>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of batch().
@@ -153,7 +155,7 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::size_t batches = 0;   ///< batches on the host, ready or being made; 0: 2 to 4, or up to 16 small ones
+  std::optional<std::size_t> batches{};   ///< on the host, ready or being made; empty: 2 to 4, or up to 16 small ones
 };
 
 namespace detail {

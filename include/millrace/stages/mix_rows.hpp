@@ -18,7 +18,7 @@
 // pair if one is damaged (session_options::on_damage). A replaced row is a copy of another one, as that was mixed.
 // Draws: by (seed, epoch, position of the pair's first row in the epoch, stage). They are the one exception to the rule
 // that draws are those of a sample, because a pair has two. Workers and resumes change nothing.
-// Ranks: the stride is kept in the resume point, and taken from there if `.stride` is 0. Every number of ranks that
+// Ranks: the stride is kept in the resume point, and taken from there if `.stride` is empty. Every number of ranks that
 // divides it gives the same rows. Another number is refused.
 // The worker that makes the second row of a pair mixes both, while they are in its cache, by the formulas of
 // item/column/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
@@ -48,8 +48,8 @@ struct mix_rows_options {
   double probability = 1;            ///< of mixing a pair
   /// Least and largest side of cutmix's box, as shares of the picture's sides, as timm has it. {}: by alpha.
   std::array<double, 2> cutmix_minmax{};
-  std::size_t stride = 0;            ///< distance of the rows of a pair, over all ranks; 0: the number of ranks
-  std::uint64_t off_epoch = ~std::uint64_t{0};   ///< from this epoch on rows stay as they are
+  std::optional<std::size_t> stride{};        ///< distance of the rows of a pair, over all ranks; empty: the ranks
+  std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on rows stay as they are
   /// Order of the axes of a row of three dimensions. Default: [H, W, C] of u8, and [C, H, W] of others.
   std::optional<image_layout> layout{};
   bool deferred = false;             ///< true: labels and lambda only; mr::mix_rows(pixels, b.row_mixes()) mixes
@@ -59,8 +59,8 @@ struct mix_rows_options {
 struct mixup_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha); 1/1024 to 1024
   double probability = 1;   ///< of mixing a pair
-  std::size_t stride = 0;   ///< as in mix_rows_options, and what follows too
-  std::uint64_t off_epoch = ~std::uint64_t{0};
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and what follows too
+  std::optional<std::uint64_t> off_epoch{};
   bool deferred = false;
 };
 
@@ -69,8 +69,8 @@ struct cutmix_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha) before the box is cut off; 1/1024 to 1024
   double probability = 1;   ///< of mixing a pair
   std::array<double, 2> minmax{};   ///< as mix_rows_options::cutmix_minmax
-  std::size_t stride = 0;   ///< as in mix_rows_options, and what follows too
-  std::uint64_t off_epoch = ~std::uint64_t{0};
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and what follows too
+  std::optional<std::uint64_t> off_epoch{};
   std::optional<image_layout> layout{};
   bool deferred = false;
 };

@@ -40,7 +40,7 @@ UMBRELLA = {
     "item/tensor/tensor_view.hpp": "tensor_view",
     "item/column/member.hpp": "columns label_b lambda",
     "run/session.hpp": "session feed",
-    "run/session_options.hpp": "session_options automatic endless single_process world world_from_launcher",
+    "run/session_options.hpp": "session_options endless single_process world world_from_launcher",
     "sources/from.hpp": "from",
     "sources/shards.hpp": "shards",
     "stages/batch.hpp": "batch prefetch",

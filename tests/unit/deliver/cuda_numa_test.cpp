@@ -232,7 +232,8 @@ TEST_CASE("the automatic number of workers counts the cores near the device") {
   sys.add_node(0, std::to_string(all.front()));
   sys.add_node(1, "4000");
   sys.add_device(address_of_first_device(), "0");
-  mr::session_options options = quiet(mr::automatic);
+  mr::session_options options = quiet(0);
+  options.threads.reset();
   options.threads_near_device = true;
   const result r = run_on(device_of(sys), options);
   CHECK(says(r, ", 1 workers, "));

@@ -172,7 +172,8 @@ inline std::vector<seen_batch> slowly_mixed(const seen_run& clean, const setting
     const auto good = [&](std::size_t row) { return !s.bad.contains(clean.batches[b][row].label_a); };
     for (std::size_t p = 0; p + stride < rows.size(); ++p) {
       seen_row &first = rows[p], &second = rows[p + stride];
-      if (p / stride % 2 != 0 || !good(p) || !good(p + stride) || clean.epochs[b] >= s.mix.off_epoch) continue;
+      if (p / stride % 2 != 0 || !good(p) || !good(p + stride)) continue;
+      if (s.mix.off_epoch && clean.epochs[b] >= *s.mix.off_epoch) continue;
       millrace::rng random({.seed = s.seed, .epoch = clean.epochs[b], .sample = in_epoch * global_batch + p,
                             .stage = stage});
       const auto drawn = slow_mixes::draw(rule, random, height, width);

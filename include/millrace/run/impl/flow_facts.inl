@@ -38,7 +38,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
                       "shuffle a sample has no row of its own",
                       "Leave out on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // of donors: every usual number of ranks divides it
-  const std::size_t lanes = o.lanes > 0 ? o.lanes : usual_lanes;
+  const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
   const std::size_t ranks = o.world.value().size;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
   if (f.has_index) {
@@ -70,12 +70,12 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
           .drop_last = f.drop_last,
           .allow_empty = f.allow_empty || f.pad_last,
           .world = o.session.world.value(),
-          .lanes = o.session.lanes,
+          .lanes = o.session.lanes.value_or(0),
           .grown = o.session.grown,
           .resume = o.session.resume,
           .epochs = o.session.epochs,
           .stride = f.stride,
-          .epoch_batches = o.session.epoch_batches,
+          .epoch_batches = o.session.epoch_batches.value_or(0),
           .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
           .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
 }
@@ -96,7 +96,7 @@ MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts&
                                                             .grown = o.session.grown,
                                                             .resume = o.session.resume,
                                                             .epochs = o.session.epochs,
-                                                            .epoch_batches = o.session.epoch_batches,
+                                                            .epoch_batches = o.session.epoch_batches.value_or(0),
                                                             .from = f.from,
                                                             .one_row = f.one_row_per_sample,
                                                             .take = f.take,

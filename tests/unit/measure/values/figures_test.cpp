@@ -69,7 +69,7 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
               mr::batch<&row::label>({.size = 16}) |
               mr::prefetch({.batches = 4}) |   // what workers make while the trainer pauses is part of their work
               mr::to_device({.device = device});
-  if (options.threads == mr::automatic) options.threads = 2;
+  if (!options.threads) options.threads = 2;
   if (!options.tuning) options.io_threads = s.io_threads;
   options.epochs = s.epochs;
   if (!options.notice) options.notice = mr::quiet;
