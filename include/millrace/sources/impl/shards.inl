@@ -19,9 +19,7 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
       reads_(std::make_shared<read_meter>()) {}
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
-  shard_reader_options options = reader_options_;
-  options.missing_marker_told = &(*without_marker_)[shard];
-  return {files_.open(shard, *reads_), *pool_, std::move(options)};
+  return {files_.open(shard, *reads_), *pool_, reader_options_, {.missing_marker_told = &(*without_marker_)[shard]}};
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {

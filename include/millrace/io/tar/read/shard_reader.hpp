@@ -54,8 +54,6 @@ struct shard_reader_options {
   shard_limits limits{};   ///< what a shard may contain
   /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
   bool strict = false;
-  /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
-  std::atomic<bool>* missing_marker_told = nullptr;
 };
 
 namespace detail {
@@ -85,6 +83,8 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};             ///< key of the previous sample, for messages
+  /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
+  std::atomic<bool>* missing_marker_told = nullptr;
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
       builder_(pool),
       wanted_(options.fields),
       having_(std::move(options.having)),
-      missing_marker_told_(options.missing_marker_told),
+      missing_marker_told_(start.missing_marker_told),
       limits_(options.limits),
       samples_before_(start.samples_before),
       last_key_(std::move(start.last_key)) {}
