@@ -20,6 +20,7 @@
 #include <millrace/base/version.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ enum class damage : std::uint8_t {
 /// How much damage a run takes.
 struct damage_options {
   damage policy = damage::fail;
-  std::uint64_t at_most = ~std::uint64_t{0};   ///< damaged samples
+  std::optional<std::uint64_t> at_most{};      ///< damaged samples
   double at_most_share = 0.01;                 ///< of all rows so far, as soon as more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< damaged samples without a good one between them
   std::uint64_t shards_at_most = 10;           ///< lost shards; their samples count in no other limit

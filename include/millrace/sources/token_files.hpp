@@ -35,12 +35,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of token_files().
 struct token_files_options {
   std::size_t length = 1024;      ///< tokens per window
-  std::size_t stride = 0;         ///< tokens from the start of a window to the start of the next; 0: the length
+  std::optional<std::size_t> stride{};        ///< tokens from the start of a window to that of the next; empty: length
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
-  std::size_t token_bytes = 0;    ///< bytes per token: 1, 2, 4 or 8; 0: by the file's header, else by its name
+  std::optional<std::size_t> token_bytes{};   ///< 1, 2, 4 or 8; empty: by the file's header, else by its name
   /// Bytes before the first token of each file. Set: the files are flat; headers and containers are not recognized.
   std::optional<std::size_t> header_bytes{};
-  std::size_t vocabulary = 0;     ///< an id of this or more is an error; 0: every id is valid
+  std::optional<std::size_t> vocabulary{};    ///< an id of this or more is an error; empty: every id is valid
   bool keep_short = false;        ///< delivers a shorter last window of a file
   millrace::storage storage{};    ///< where the files are
 };

@@ -34,6 +34,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of bucket().
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
-  std::size_t tokens = 0;                  ///< limit for a batch, padding included, at least the last boundary; 0: none
+  std::optional<std::size_t> tokens{};     ///< limit for a batch, padding included; at least the last boundary
   std::uint64_t flush_every = 65'536;      ///< in samples; a resumed run reads up to this many again
 };
 
@@ -67,7 +68,7 @@ class bucketing {
   };
   bucketing(const bucket_options& o, const limits& most) : flush_every_(o.flush_every), max_bytes_(most.max_bytes) {
     for (const std::size_t b : o.boundaries)
-      buckets_.push_back({b, o.tokens == 0 ? most.max_rows : std::min(most.max_rows, o.tokens / b), {}});
+      buckets_.push_back({b, o.tokens ? std::min(most.max_rows, *o.tokens / b) : most.max_rows, {}});
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
@@ -143,8 +144,8 @@ inline void check(const bucket_options& o) {
       std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
     throw setup_error("bucket() needs ascending boundaries from 1 on",
                       "Say .boundaries = {16, 64, 256}, for instance");
-  if (o.tokens != 0 && o.tokens < o.boundaries.back())
-    throw setup_error("bucket() allows a batch " + std::to_string(o.tokens) + " tokens, fewer than one row of " +
+  if (o.tokens && *o.tokens < o.boundaries.back())
+    throw setup_error("bucket() allows a batch " + std::to_string(*o.tokens) + " tokens, fewer than one row of " +
                           std::to_string(o.boundaries.back()),
                       "Set bucket_options::tokens to a multiple of the last boundary");
   if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <string_view>
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Selects the pictures of a batch that are shown, and how they are shown.
 struct grid_options {
   std::size_t most = 64;             ///< limit of pictures; the first rows of the batch are shown
-  std::size_t columns = 0;           ///< columns of the grid; 0: as square as possible
+  std::optional<std::size_t> columns{};   ///< columns of the grid; empty: as square as possible
   std::size_t gap = 2;               ///< pixels between two pictures
   normalize_options normalized{};    ///< the options of normalize(); for u8 only the layout matters
   int quality = 95;                  ///< quality of a JPEG
@@ -108,7 +109,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
     throw setup_error("a grid of pictures was asked for of the column '" + std::string(pictures.name) + "' of shape " +
                           to_string(s) + (planar ? ", taken as [B, C, H, W]" : ", taken as [B, H, W, C]"),
                       "Give at least one picture of 1 or 3 channels; {.normalized = {.layout}} says how they lie");
-  std::size_t columns = std::min(options.columns, count);
+  std::size_t columns = std::min(options.columns.value_or(0), count);
   if (columns == 0)
     while (columns * columns < count) ++columns;
   const std::size_t lines = (count + columns - 1) / columns;

@@ -16,6 +16,7 @@
 #include <millrace/train/sink.hpp>
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -28,7 +29,7 @@ struct status_line_options {
 
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
-  std::size_t columns = 0;                  ///< width of the line; 0: asks the terminal before each redraw
+  std::optional<std::size_t> columns{};     ///< width of the line; empty: asks the terminal before each redraw
   std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< least time between lines elsewhere
 };
 

@@ -19,11 +19,13 @@
 #include <millrace/tune/autotuner.hpp>
 #include <millrace/tune/tuning_search.hpp>
 
+#include <optional>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of tuning().
 struct tuning_options {
-  std::size_t max_workers = 0;   ///< bound on workers; 0: the usable cores
+  std::optional<std::size_t> max_workers{};   ///< bound on workers; empty: the usable cores
   std::size_t max_reads = 32;    ///< bound on reads at a time; each read has an I/O thread
   double data_wait = 0.02;       ///< accepted wait for data, as a share of the trainer's time
 };

@@ -302,7 +302,7 @@ MUTATIONS = (
     mutation("run: behind a sample that cannot be read one is lost", "read/run/block_reader",
              "good_ = ++at_;", "good_ = at_ += 2;", "run/on_damage_test.cpp"),
     mutation("run: one damaged sample more than allowed is taken", "run/damage_account",
-             "if (damaged_ > options_.at_most)", "if (damaged_ > options_.at_most + 1)", "run/damage_limits_test.cpp"),
+             "damaged_ > *options_.at_most)", "damaged_ > *options_.at_most + 1)", "run/damage_limits_test.cpp"),
     mutation("run: a good sample does not end a row of damaged ones", "run/damage_account",
              "if (d.row > next) in_a_row_ = 0;", "", "run/damage_limits_test.cpp"),
     mutation("stage: a shard that one thread reads is given to another", "read/stage/reorder_buffer",

@@ -28,6 +28,7 @@ MILLRACE_INLINE void check_options(const remote_options& o) {
          "part_bytes is out of range (expected: 64 KiB to 1 GiB)");
   expect(o.memory_bytes >= o.part_bytes, "memory_bytes is less than part_bytes");
   expect(o.connect_limit.count() > 0 && o.stall_limit.count() > 0, "a time limit is not above 0 s");
+  expect(o.bytes_per_second != std::uint64_t{0} && o.requests_per_second != std::uint64_t{0}, "a limit is 0");
   expect(o.retry.attempts >= 1 && o.retry.limit.count() >= 0 && o.retry.first_pause.count() >= 0 &&
              o.retry.longest_pause.count() >= 0, "retry has a value below its least");
   expect(o.hedge.share >= 0 && o.hedge.share <= 0.5 && o.hedge.least_wait.count() >= 0,

@@ -146,7 +146,7 @@ struct auto_augment_options {
 struct aug_mix_options {
   std::size_t severity = 3;   ///< magnitudes are drawn from the lowest 1 to 10 of 10 bins
   std::size_t width = 3;      ///< chains that are mixed
-  std::size_t depth = 0;      ///< operations in a chain; 0: 1 to 3, equally likely
+  std::optional<std::size_t> depth{};               ///< operations in a chain; empty: 1 to 3, equally likely
   bool all_operations = true;                       ///< brightness, contrast, color and sharpness, too
   interpolation filter = interpolation::bilinear;   ///< between pixels
   rgb_color fill{};                                 ///< what comes from outside

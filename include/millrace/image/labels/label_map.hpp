@@ -31,6 +31,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -38,8 +39,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Replaces samples that are no class.
 struct label_options {
-  std::uint32_t classes = 0;    ///< samples are classes if they are below this; 0: all are
-  std::uint32_t ignore = 255;   ///< replaces samples that are no class
+  std::optional<std::uint32_t> classes{};   ///< samples are classes if they are below this; empty: all are
+  std::uint32_t ignore = 255;               ///< replaces samples that are no class
 };
 
 namespace detail {

@@ -13,7 +13,7 @@
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstdint>
 #include <functional>
-#include <limits>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a cache.
 struct cache_options {
   std::string folder{};   ///< a folder on a local disk; the cache makes its own subfolder there. Empty: no cache
-  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();   ///< limit of all that the cache has on the disk
+  std::optional<std::uint64_t> bytes{};   ///< limit of all that the cache has on the disk
   double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
   /// How long a read waits for another process that fetches the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);

@@ -43,7 +43,7 @@ class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
       : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
-        plan(std::min(o.ahead_bytes, o.bytes / 2)) {}
+        plan(std::min(o.ahead_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
   /// Returns memory for a block, which give_back() takes.
   std::unique_ptr<std::byte[]> take_memory();

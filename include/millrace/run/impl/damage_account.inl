@@ -106,7 +106,8 @@ MILLRACE_INLINE std::optional<notice> damage_account::summary() const {
 MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {
   if (lost_.size() > options_.shards_at_most)
     throw lost_shards::too_many(lost_.size(), options_.shards_at_most, first_lost_);
-  if (damaged_ > options_.at_most) throw_too_many("at most " + std::to_string(options_.at_most), "at_most");
+  if (options_.at_most && damaged_ > *options_.at_most)
+    throw_too_many("at most " + std::to_string(*options_.at_most), "at_most");
   if (in_a_row_ > options_.in_a_row)
     throw_too_many("at most " + std::to_string(options_.in_a_row) + " in a row", "in_a_row");
   if (damaged_ <= share_counts_above) return;

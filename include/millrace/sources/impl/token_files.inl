@@ -14,16 +14,16 @@ namespace detail {
 namespace token_options {
 
 MILLRACE_INLINE window_rule windows_of(const token_files_options& o) noexcept {
-  return {.length = o.length, .stride = o.stride > 0 ? o.stride : o.length, .keep_short = o.keep_short};
+  return {.length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short};
 }
 MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noexcept {
-  return {.token_bytes = o.token_bytes, .header_bytes = o.header_bytes};
+  return {.token_bytes = o.token_bytes.value_or(0), .header_bytes = o.header_bytes};
 }
 
 }  // namespace token_options
 
 MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
-    : file_(open_file(options.storage, name)), max_id_(max_id_of(options.vocabulary)) {
+    : file_(open_file(options.storage, name)), max_id_(max_id_of(options.vocabulary.value_or(0))) {
   constexpr std::size_t usual_bytes = std::size_t{256} << 10;
   const window_rule rule = token_options::windows_of(options);
   windows_ = token_windows(read_token_layout({.at = options.storage, .name = name, .file = *file_},
@@ -63,15 +63,17 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     : files_(std::move(names), options.storage), options_(options) {
   if (options.length == 0)
     throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
-  if (options.token_bytes > 8 || (options.token_bytes > 0 && !std::has_single_bit(options.token_bytes)))
-    throw setup_error("token_files() was asked for tokens of " + std::to_string(options.token_bytes) + " bytes",
-                      "Tokens have 1, 2, 4 or 8 bytes; 0 lets the file decide");
+  if (options.stride == std::size_t{0})
+    throw setup_error("token_files() was asked for a stride of 0 tokens", "Leave it out for the length of a window");
+  if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
+    throw setup_error("token_files() was asked for tokens of " + std::to_string(bytes) + " bytes",
+                      "Tokens have 1, 2, 4 or 8 bytes; leave token_bytes out to let the file decide");
 }
 
 MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {
   const token_data_options data{.windows = token_options::windows_of(options_),
                                 .layout = token_options::layout_of(options_),
-                                .max_id = max_id_of(options_.vocabulary)};
+                                .max_id = max_id_of(options_.vocabulary.value_or(0))};
   return std::make_unique<planned>(std::make_shared<token_data>(files_, data), o);
 }
 

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct entry_points_options {
   std::string index_folder{};     ///< folder of the index files; empty: beside each shard
   millrace::storage storage{};    ///< where the shards are; indexes are then kept in index_folder only
-  unsigned threads = 0;           ///< 0: one for each usable core
+  std::optional<unsigned> threads{};   ///< empty: one for each usable core
   std::function<void(const millrace::notice&)> notice{};   ///< receives progress if it takes long; empty: stderr
 };
 

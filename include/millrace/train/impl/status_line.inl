@@ -112,7 +112,7 @@ MILLRACE_INLINE void status_line::leave_out(std::size_t room) {
 }
 
 MILLRACE_INLINE std::size_t status_line::columns() const noexcept {
-  std::size_t all = options_.columns;
+  std::size_t all = options_.columns.value_or(0);
   winsize size{};
   if (all == 0 && ::ioctl(options_.file, TIOCGWINSZ, &size) == 0) all = size.ws_col;
   return all == 0 ? 79 : all - 1;

@@ -59,7 +59,7 @@ MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::m
 
 MILLRACE_INLINE concurrency_counts window_tuning::most(const concurrency_counts& asked) const {
   const std::size_t workers =
-      options_.max_workers > 0 ? options_.max_workers : share_of_machine(processes_of_machine({})).cores;
+      options_.max_workers ? *options_.max_workers : share_of_machine(processes_of_machine({})).cores;
   return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
 }
 

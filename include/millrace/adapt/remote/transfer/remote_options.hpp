@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +52,7 @@ struct remote_options {
   std::chrono::duration<double> connect_limit{10};        ///< for a connection to stand
   std::chrono::duration<double> stall_limit{20};          ///< an attempt slower than the next for so long is ended
   std::uint64_t stall_bytes_per_second = 1'000;
-  std::uint64_t bytes_per_second = 0, requests_per_second = 0;   ///< limits for all together; 0: none
+  std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};   ///< limits for all together
   remote_retries retry{};
   remote_hedging hedge{};
   s3_options s3{};   ///< of names that begin with s3://

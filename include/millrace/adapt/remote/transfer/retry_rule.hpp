@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns the time that a request for so many bytes takes of the limits for all together.
 inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
-  if (o.bytes_per_second > 0) seconds = static_cast<double>(bytes) / static_cast<double>(o.bytes_per_second);
-  if (o.requests_per_second > 0) seconds = std::max(seconds, 1.0 / static_cast<double>(o.requests_per_second));
+  if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
+  if (o.requests_per_second) seconds = std::max(seconds, 1.0 / static_cast<double>(*o.requests_per_second));
   return seconds;
 }
 

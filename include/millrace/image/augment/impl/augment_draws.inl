@@ -119,7 +119,7 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
                                   photometric_ops& ops) {
   check_range("aug_mix_options.severity", static_cast<double>(options.severity), 1, 10);
   check_range("aug_mix_options.width", static_cast<double>(options.width), 1, 100);
-  check_range("aug_mix_options.depth", static_cast<double>(options.depth), 0, 100);
+  check_range("aug_mix_options.depth", static_cast<double>(options.depth.value_or(1)), 1, 100);
   const torchvision_magnitudes space{
       .bins = 10, .across = static_cast<double>(size.width) / 3.0, .down = static_cast<double>(size.height) / 3.0,
       .bits = 4, .filter = static_cast<warp_filter>(options.filter), .fill = options.fill};
@@ -138,7 +138,7 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
   std::int32_t before = rounded_weight(0);
   ops.push_back({.kind = photometric_kind::mix, .numbers = {static_cast<std::int32_t>(options.width), 0, before}});
   for (const std::uint64_t sum : upto) {
-    const std::size_t depth = options.depth > 0 ? options.depth : 1 + random.below(3);
+    const std::size_t depth = options.depth ? *options.depth : 1 + random.below(3);
     const std::int32_t weight = rounded_weight(sum) - before;
     before += weight;
     ops.push_back({.kind = photometric_kind::chain, .numbers = {static_cast<std::int32_t>(depth), weight}});

@@ -64,15 +64,15 @@ void render_labels(const label_source& source, const resize_plan& plan, const la
   if (source.sample_bytes == 1) gather_labels<one_byte>(from, pixels, plan.transposed, row.data());
   else if (source.big_endian) gather_labels<two_bytes<true>>(from, pixels, plan.transposed, row.data());
   else gather_labels<two_bytes<false>>(from, pixels, plan.transposed, row.data());
-  if (options.classes == 0) return;
+  if (!options.classes) return;
   const auto ignore = static_cast<T>(options.ignore);
-  for (T& label : row) label = label < options.classes ? label : ignore;
+  for (T& label : row) label = label < *options.classes ? label : ignore;
 }
 
 MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, const label_options& options)
     : source_(open_labels(std::move(field), element_bytes)), guard_(source_.field), options_(options) {
   const std::uint32_t most = element_bytes == 1 ? 255 : 65'535;
-  if (options.classes > 0 && options.ignore > most)
+  if (options.classes && options.ignore > most)
     throw setup_error("label_options::ignore is " + std::to_string(options.ignore) + " (expected: at most " +
                           std::to_string(most) + ")",
                       "Choose a number that fits the map's elements", {.stage = "labels"});

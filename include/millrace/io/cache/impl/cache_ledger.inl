@@ -106,7 +106,8 @@ MILLRACE_INLINE cache_ledger::held::~held() {
 }
 
 MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts& counts)
-    : root_(cache_root(o.folder)), limit_bytes_(o.bytes), keep_free_share_(o.keep_free_share), counts_(counts) {
+    : root_(cache_root(o.folder)), limit_bytes_(o.bytes.value_or(~std::uint64_t{0})),
+      keep_free_share_(o.keep_free_share), counts_(counts) {
   try {
     make_folders(o.folder);
     usable_ = make_root();

@@ -20,8 +20,8 @@ MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& sh
     throw setup_error("the indexes of shards of a storage cannot be kept beside them",
                       "Set entry_points_options::index_folder, or copy the shards to the local disk first");
   notice_outlet notices(o.notice);
-  const shard_indexes all =
-      build_indexes(shards, {.files = files, .threads = o.threads, .notices = &notices, .entries = make});
+  const shard_indexes all = build_indexes(
+      shards, {.files = files, .threads = o.threads.value_or(0), .notices = &notices, .entries = make});
   if (all.counts.not_kept > 0)
     throw io_error(std::to_string(all.counts.not_kept) + " of " + std::to_string(shards.size()) +
                        " indexes cannot be kept; the first: " + all.why_not_kept,
