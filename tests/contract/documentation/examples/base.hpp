@@ -65,6 +65,12 @@ void example(int gpus) {
 EXAMPLE
 }
 
+// ---- limits.hpp
+#include <millrace/millrace.hpp>
+void example(const std::vector<std::string>& names, const mr::record& r) {
+EXAMPLE
+}
+
 // ---- notice.hpp
 #include <millrace/millrace.hpp>
 #include <ostream>
