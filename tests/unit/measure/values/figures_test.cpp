@@ -102,6 +102,11 @@ bool sums_are_right(const mr::detail::flow_figures& f) {
   return true;
 }
 
+/// The number in a text before these words.
+double number_before(const std::string& text, const std::string& words) {
+  return std::stod(text.substr(text.rfind(' ', text.find(words) - 1)));
+}
+
 }  // namespace
 
 TEST_CASE("a real run's figures name the stage that sleeps longest") {
@@ -217,11 +222,6 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   const mr::detail::timeline t = run.events();
   CHECK(t.deliveries.size() == 50);
   CHECK(t.tracks.size() >= 4);
-}
-
-/// The number in a text before these words.
-double number_before(const std::string& text, const std::string& words) {
-  return std::stod(text.substr(text.rfind(' ', text.find(words) - 1)));
 }
 
 TEST_CASE("tuning opens as many workers as the step needs, closes the others, tells why, and leaves the order alone") {
