@@ -172,7 +172,7 @@ class counted_ref {
     std::swap(at_, other.at_);
     return *this;
   }
-  ~counted_ref() {
+  [[gnu::always_inline]] ~counted_ref() {
     if (at_) release_block(block_of(at_));
   }
 
