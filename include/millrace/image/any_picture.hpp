@@ -7,6 +7,7 @@
 // Errors: those of the format; data_error for bytes of another format, which it names. Threads: as picture.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/jpeg/jpeg_options.hpp>
 #include <millrace/image/picture/picture.hpp>
 

@@ -62,11 +62,11 @@ class session {
   explicit session(Flow flow, session_options options = {})
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
-  template <detail::flow_with_columns<Columns...> Flow, class... None>
-    requires(sizeof...(None) == 0)   // a pack, so that overload resolution prefers the constructor above
+  template <detail::flow_with_columns<Columns...> Flow, class... Nothing>
+    requires(sizeof...(Nothing) == 0)   // a pack, so that overload resolution prefers the constructor above
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
-  session(Flow, None...);
+  session(Flow, Nothing...);
   /// Catches another name of an option: the compile error names the right one.
   template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);

@@ -19,7 +19,7 @@ NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
 algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
 algorithm: pop_heap push_heap reverse rotate sort stable_sort transform unique upper_bound move
-array: array apply get tuple_size_v tuple_element_t begin data end size swap
+array: array apply get tuple_size tuple_size_v tuple_element tuple_element_t begin data end size swap
 atomic: atomic atomic_ref memory_order_acq_rel memory_order_acquire memory_order_relaxed memory_order_release
 bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian has_single_bit popcount rotr
 bitset: bitset
@@ -46,7 +46,8 @@ iterator: back_inserter begin data default_sentinel_t end input_iterator_tag ite
 iterator: random_access_iterator size sized_sentinel_for ssize
 limits: numeric_limits
 map: map erase_if begin end size
-memory: allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared make_unique
+memory: addressof allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared
+memory: make_unique
 memory: make_unique_for_overwrite shared_ptr unique_ptr swap
 mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
 new: align_val_t bad_alloc bad_array_new_length nothrow
@@ -63,9 +64,10 @@ string: getline string to_string string_literals erase_if begin data end size
 string_view: string_view string_view_literals begin data end size
 system_error: errc generic_category system_error
 thread: this_thread::sleep_for this_thread::yield thread
-tuple: apply get tie tuple tuple_cat tuple_element_t tuple_size_v
+tuple: apply get tie tuple tuple_cat tuple_element tuple_element_t tuple_size tuple_size_v
 type_traits: conditional_t decay_t has_unique_object_representations_v integral_constant is_arithmetic_v is_base_of_v
-type_traits: is_array_v is_const_v is_constructible_v is_convertible_v is_enum_v is_floating_point_v is_function_v
+type_traits: is_aggregate_v is_array_v is_member_object_pointer_v remove_pointer_t is_const_v is_constructible_v
+type_traits: is_convertible_v is_enum_v is_floating_point_v is_function_v
 type_traits: is_integral_v is_invocable_r_v
 type_traits: is_lvalue_reference_v is_move_constructible_v is_same_v is_signed_v is_trivially_copyable_v is_unsigned_v
 type_traits: is_void_v remove_const_t remove_cvref_t remove_reference_t type_identity

@@ -10,8 +10,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void print_notice(std::string_view text, std::string_view more) noexcept {
-  std::fprintf(stderr, "millrace: %.*s%.*s\n", static_cast<int>(text.size()), text.data(),
-               static_cast<int>(more.size()), more.data());
+  const auto begin = [](std::string_view of) { return of.empty() ? "" : of.data(); };
+  std::fprintf(stderr, "millrace: %.*s%.*s\n", static_cast<int>(text.size()), begin(text),
+               static_cast<int>(more.size()), begin(more));
 }
 
 MILLRACE_INLINE bool prints_to_terminal() noexcept { return ::isatty(STDERR_FILENO) != 0; }

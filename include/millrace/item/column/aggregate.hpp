@@ -2,7 +2,6 @@
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
-//   mr::detail::member_of<mr::detail::member_at<example, 1>{}>(one) = 7;    // one.label
 //
 // An aggregate has one to 16 members, none of them an array of the language, and no base classes.
 // Names of members and positions of member pointers are those of a constant that is declared and never defined: its

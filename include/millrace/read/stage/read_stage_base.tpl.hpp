@@ -245,7 +245,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
 
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::read_until_full(chunk& read, const portion& what, chunk_clock clock) {
-  for (std::size_t samples = 0; samples < what.most && read.bytes < chunk_bytes; ++samples)
+  for (std::size_t samples = 0; samples < what.most && chunk_bytes > read.bytes; ++samples)
     if (!append_sample(read, *what.from) || clock.ends_chunk([&] { return next_->backlog() == 0; }) ||
         stopped_.load(std::memory_order_relaxed))
       break;

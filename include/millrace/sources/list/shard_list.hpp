@@ -14,6 +14,7 @@
 // cannot be read is an io_error. Threads: no shared state.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/base/notice.hpp>
 #include <millrace/io/file/storage.hpp>
 #include <millrace/sources/list/folder_rule.hpp>

@@ -7,7 +7,7 @@ struct example {
 };
 example prepare(const mr::record&);
 template <class Pixels, class Labels>
-void train_step(const Pixels&, const Labels&, mr::stream_view);
+void train_step(const Pixels&, const Labels&, mr::stream_view = {});
 
 void show() {
   mr::session run{mr::shards("train-{000..146}.tar") | mr::map(prepare)

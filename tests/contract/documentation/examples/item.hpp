@@ -10,6 +10,13 @@ void show(const mr::record& record) {
 EXAMPLE
 }
 
+// ---- aggregate.hpp
+#include <millrace/image/picture/picture.hpp>
+
+void show() {
+EXAMPLE
+}
+
 // ---- batch_extent.hpp
 #include <millrace/device/device.hpp>
 #include <millrace/item/column/columns.hpp>
@@ -51,6 +58,13 @@ void show(const mr::ragged<float, 2>& first, std::byte* base, std::size_t rows, 
 EXAMPLE
 }
 
+// ---- column_places.hpp
+#include <millrace/image/picture/picture.hpp>
+
+void show(std::byte* slot) {
+EXAMPLE
+}
+
 // ---- column_traits.hpp
 #include <millrace/image/picture/picture.hpp>
 
@@ -65,6 +79,15 @@ void show() {
 EXAMPLE 1
 }
 // block 2 is a list of types
+
+// ---- member.hpp
+struct example {
+  std::int32_t label;
+};
+
+void show(const example& one) {
+EXAMPLE
+}
 
 // ---- mixed_columns.hpp
 struct example {

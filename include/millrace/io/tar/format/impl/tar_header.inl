@@ -3,6 +3,7 @@
 
 #include <millrace/io/tar/format/tar_header.hpp>
 
+#include <millrace/base/text.hpp>
 #include <millrace/item/scalar.hpp>
 
 #include <algorithm>
