@@ -108,13 +108,12 @@ struct batch_type {
   using type = batch_of<Columns...>;
 };
 
-/// The layout of the batches of a flow whose item is `Item`, and their type.
+/// The layout of the batches of a flow whose item is `Item`, and the columns of its session.
 template <class Item>
 struct columns_of;
 template <auto... Members>
 struct columns_of<batched<Members...>> {
   using type = columns<Members...>;
-  using batch = batch_of<Members...>;
   using list = column_list<Members...>;
 };
 

@@ -96,7 +96,6 @@ struct batch_type<Columns...> {
 template <auto Pixels, auto Label, auto... Members>
 struct columns_of<mixed_batched<Pixels, Label, Members...>> {
   using type = mixed_columns<Pixels, Label, Members...>;
-  using batch = mixed_batch<Label, Members...>;
   using list = column_list<Members..., label_b<Label>, lambda>;
 };
 

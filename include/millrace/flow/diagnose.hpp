@@ -153,10 +153,7 @@ struct broken_batch {
 
 /// The same for a loop that takes a batch apart into this number of columns.
 template <std::size_t Columns>
-struct broken_batch_of : broken_batch {
-  template <auto...>
-  broken_batch get() const;
-};
+struct broken_batch_of : broken_batch {};
 
 /// The result of a `|` with a mistake: accepts every later stage, so that the compiler prints one sentence only.
 /// `Columns` are those of its batches.

@@ -88,7 +88,7 @@ class batch_engine : public engine_base {
   const typename Batch::places* places_ = nullptr;
 };
 
-template <class Flow, class Batch = typename columns_of<typename Flow::item>::batch>
+template <class Flow, class Batch>
 class engine final : public batch_engine<Batch> {
   using base = batch_engine<Batch>;
   using base::core_;

@@ -34,6 +34,9 @@ struct stall_watch {
   /// Least time that is a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
   /// Empty: 10 s, and the time between two calls is the trainer's own business.
   std::optional<std::chrono::nanoseconds> after{};
+
+  /// Returns `after`, or its default.
+  std::chrono::nanoseconds least() const { return after.value_or(std::chrono::seconds(10)); }
 };
 
 class tuning_rule;   // tune/autotuner.hpp

@@ -15,7 +15,6 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -77,14 +77,14 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   auto row(std::byte* base, std::size_t number) const noexcept {
     using element = typename detail::column_traits<member_type<M>>::element;
-    const auto& place = std::get<index_of<M>()>(places_);
+    const auto& place = std::get<index_of<M>>(places_);
     auto* const column = reinterpret_cast<element*>(base + place.offset_bytes);
     return std::span<element>(column + number * place.row_elements, place.row_elements);
   }
   /// Returns the shape of a row of column M.
   template <auto M>
   const auto& row_shape() const noexcept {
-    return std::get<index_of<M>()>(places_).shape;
+    return std::get<index_of<M>>(places_).shape;
   }
 
   /// Returns, for each row of a full batch, whether it is valid, then whether it is a copy. Requires flags.
@@ -109,14 +109,10 @@ class columns : public column_places<member_type<Members>...> {
   /// Returns the view of column M, as column_places::view().
   template <auto M>
   auto view(const delivered& b) const noexcept {
-    return places::template view<index_of<M>()>(b, member_spelling<M>.data());
+    return places::template view<index_of<M>>(b, member_spelling<M>.data());
   }
   /// Returns the views of all columns as a tuple, in the order of Members.
   auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
-
-  /// Whether M is one of the columns.
-  template <auto M>
-  static constexpr bool holds = (same_member<M, Members>() || ...);
 
   /// Returns "example::pixels [256, 224, 224, 3] u8" for each column, for reports.
   std::string describe() const {
@@ -132,16 +128,12 @@ class columns : public column_places<member_type<Members>...> {
   static constexpr bool is_sized = sized_item<member_type<M>>;
 
   template <auto M>
-  static constexpr std::size_t index_of() {
-    std::size_t i = 0;
-    static_cast<void>(((same_member<M, Members>() || (++i, false)) || ...));
-    return i;
-  }
+  static constexpr std::size_t index_of = index_of_member<M, Members...>();
 
   template <auto M>
   void fix(const item& first) {
     using traits = detail::column_traits<member_type<M>>;
-    auto& place = std::get<index_of<M>()>(places_);
+    auto& place = std::get<index_of<M>>(places_);
     place.shape = column_shape<M>(member_of<M>(first));
     place.row_elements = 1;
     for (const std::size_t extent : place.shape) place.row_elements *= extent;
@@ -162,13 +154,13 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void fix_ragged() {
     if constexpr (is_ragged<M>) {
-      auto& place = std::get<index_of<M>()>(places_);
+      auto& place = std::get<index_of<M>>(places_);
       if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest()));
     }
   }
   template <auto M>
   void write_sizes(std::span<const item* const> items, std::byte* base, std::size_t first) const noexcept {
-    auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>()>(places_).lengths_at_bytes) + 2 * first;
+    auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>>(places_).lengths_at_bytes) + 2 * first;
     for (const item* one : items) {
       const std::array<std::int32_t, 2> size = member_of<M>(*one).size();
       to = std::copy(size.begin(), size.end(), to);
@@ -177,7 +169,7 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row) const {
     using element = typename member_type<M>::element;
-    const auto& place = std::get<index_of<M>()>(places_);
+    const auto& place = std::get<index_of<M>>(places_);
     auto* const to = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
     const auto from = one.elements();
     if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
@@ -187,14 +179,14 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
     if constexpr (is_ragged<M>)
-      e.padded_to[places::template ragged_index<index_of<M>()>()] =
-          std::get<index_of<M>()>(places_).close(base, rows, e.used_bytes);
+      e.padded_to[places::template ragged_index<index_of<M>>()] =
+          std::get<index_of<M>>(places_).close(base, rows, e.used_bytes);
   }
 
   template <auto M>
   void copy_column_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     using element = typename detail::column_traits<member_type<M>>::element;
-    const auto& place = std::get<index_of<M>()>(places_);
+    const auto& place = std::get<index_of<M>>(places_);
     const std::size_t row_bytes = place.row_elements * sizeof(element);
     std::byte* const column = base + place.offset_bytes;
     if (row_bytes > 0) std::memcpy(column + to * row_bytes, column + from * row_bytes, row_bytes);
@@ -206,7 +198,7 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void clear_column_row(std::byte* base, std::size_t row) const noexcept {
     using element = typename detail::column_traits<member_type<M>>::element;
-    const auto& place = std::get<index_of<M>()>(places_);
+    const auto& place = std::get<index_of<M>>(places_);
     auto* const begin = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
     if constexpr (is_ragged<M>) {
       auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
@@ -220,7 +212,7 @@ class columns : public column_places<member_type<Members>...> {
 
   template <auto M>
   void check(const item& one) const {
-    const auto& place = std::get<index_of<M>()>(places_);
+    const auto& place = std::get<index_of<M>>(places_);
     const auto shape = column_shape<M>(member_of<M>(one));
     if constexpr (is_ragged<M>)
       if (const auto& o = member_of<M>(one).options(); !(o == place.options))
@@ -287,7 +279,7 @@ class columns : public column_places<member_type<Members>...> {
     using traits = detail::column_traits<member_type<M>>;
     if (!text.empty()) text += ", ";
     text += column_text({.name = detail::member_spelling<M>.data(), .ragged = is_ragged<M>, .rows = rows_,
-                         .row = std::get<index_of<M>()>(places_).shape,
+                         .row = std::get<index_of<M>>(places_).shape,
                          .dtype = dtype_name<typename traits::element>()});
   }
 

@@ -92,18 +92,19 @@ consteval std::size_t index_of_member() {
   }
 }
 
+/// Returns the template argument in the compiler's name of a function: what follows `before`, such as "M = ".
+constexpr std::string_view argument_after(std::string_view before, std::string_view function) {
+  const std::size_t begin = function.find(before) + before.size();
+  return function.substr(begin, function.find_first_of(";]", begin) - begin);
+}
 /// Returns the compiler's text for the argument of this function. For reports.
 template <auto M>
 constexpr std::string_view compiler_text() {
-  constexpr std::string_view text = __PRETTY_FUNCTION__;
-  constexpr std::size_t begin = text.find("M = ") + 4;
-  return text.substr(begin, text.find_first_of(";]", begin) - begin);
+  return argument_after("M = ", __PRETTY_FUNCTION__);
 }
 template <class T>
 constexpr std::string_view compiler_text_of_type() {
-  constexpr std::string_view text = __PRETTY_FUNCTION__;
-  constexpr std::size_t begin = text.find("T = ") + 4;
-  return text.substr(begin, text.find_first_of(";]", begin) - begin);
+  return argument_after("T = ", __PRETTY_FUNCTION__);
 }
 /// Returns a name without an anonymous namespace at its front.
 constexpr std::string_view without_anonymous(std::string_view name) {

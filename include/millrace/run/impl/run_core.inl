@@ -39,7 +39,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
     throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
   start_.enter("plans the run");
-  if (options_.stalls.after.value_or(std::chrono::seconds(10)).count() > 0)
+  if (options_.stalls.least().count() > 0)
     watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
