@@ -129,9 +129,13 @@ MILLRACE_INLINE void log_state::tick(std::unique_lock<std::mutex>& lock) {
 MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noexcept {
   if (reported_[index]) return;
   reported_[index] = true;
-  notices_.deliver({.kind = notice_kind::log, .severity = notice_severity::warning,
-                    .text = "the log's " + std::string(sinks_[index]->name()) +
-                            " sink failed and will be tried again, silently: " + printable_text(what)});
+  try {
+    notices_.deliver({.kind = notice_kind::log, .severity = notice_severity::warning,
+                      .text = "the log's " + std::string(sinks_[index]->name()) +
+                              " sink failed and will be tried again, silently: " + printable_text(what)});
+  } catch (...) {   // there is no memory for the text of a notice
+    print_notice("a log's sink failed and will be tried again, silently: ", sinks_[index]->name());
+  }
 }
 
 }  // namespace detail
