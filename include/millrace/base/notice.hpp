@@ -18,9 +18,13 @@
 #include <millrace/base/error.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -89,6 +93,27 @@ constexpr const char* text_of(notice_kind of) noexcept { return detail::notice_t
 
 /// For each option `notice`: prints warnings, losses and stalls to stderr, and drops what is only information.
 inline constexpr detail::quiet_notices quiet{};
+
+/// The type of all options `notice`: any function of a notice, `quiet`, or nothing, which prints all notices to stderr.
+class notice_function {
+ public:
+  notice_function() = default;
+  /// Calls `f` for each notice.
+  template <std::invocable<const notice&> Function>
+  notice_function(Function f)
+      : call_(std::move(f)), informs_(!std::is_same_v<Function, detail::quiet_notices>) {}
+
+  /// Returns whether there is a function.
+  explicit operator bool() const noexcept { return call_ != nullptr; }
+  /// Calls the function, which must exist.
+  void operator()(const notice& n) const { call_(n); }
+  /// Returns whether notices that are only information have an effect; false for `quiet`.
+  bool informs() const noexcept { return informs_; }
+
+ private:
+  std::function<void(const notice&)> call_{};
+  bool informs_ = true;
+};
 
 }}  // namespace millrace
 

@@ -13,7 +13,6 @@
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,7 +61,7 @@ struct session_options {
   std::optional<std::size_t> read_ahead_bytes{};
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr;
   /// mr::quiet: only those that someone should check.
-  std::function<void(const millrace::notice&)> notice{};
+  notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. Where a launcher started
   /// several, an unset world is a setup_error: choose world_from_launcher(), or single_process for all samples here.

@@ -46,7 +46,7 @@ struct indexed_shards_options {
   /// asked for at the start; empty: set.millrace-index beside shards of a storage, if it is there.
   std::string set_index{};
   /// Receives progress if listing or indexing takes long, and a warning if indexes cannot be saved. Empty: stderr.
-  std::function<void(const millrace::notice&)> notice{};
+  notice_function notice{};
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
   /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
   std::size_t damaged_shards_at_most = 0;

@@ -9,7 +9,6 @@
 
 #include <millrace/base/notice.hpp>
 
-#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -19,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class notice_outlet {
  public:
   /// `to` receives the notices; empty: they are printed to stderr.
-  explicit notice_outlet(std::function<void(const notice&)> to = {}) : to_(std::move(to)) {}
+  explicit notice_outlet(notice_function to = {}) : to_(std::move(to)) {}
   /// Delivers a notice. Any thread.
   void deliver(const notice& n) noexcept {
     try {
@@ -36,9 +35,11 @@ class notice_outlet {
   }
   /// Returns whether the notices are printed to stderr.
   bool prints() const noexcept { return !to_; }
+  /// Returns whether notices that are only information have an effect.
+  bool informs() const noexcept { return to_.informs(); }
 
  private:
-  const std::function<void(const notice&)> to_;
+  const notice_function to_;
   std::recursive_mutex mutex_;   // the user's function may cause a notice itself
 };
 

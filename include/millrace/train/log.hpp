@@ -25,7 +25,6 @@
 #include <concepts>
 #include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -41,7 +40,7 @@ struct log_options {
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< limit of the time of close() and of flush()
   time_source now = detail::system_instant;
-  std::function<void(const millrace::notice&)> notice{};   ///< receives errors of sinks; empty: lines on stderr
+  notice_function notice{};   ///< receives errors of sinks; empty: lines on stderr
 };
 
 namespace detail {

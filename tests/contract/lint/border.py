@@ -75,7 +75,7 @@ OPT_IN = {
     "base/half.hpp": "f16 bf16",
     "base/launcher.hpp": "local_rank",
     "base/machine.hpp": "usable_cores",
-    "base/notice.hpp": "notice notice_kind notice_severity quiet text_of",
+    "base/notice.hpp": "notice notice_function notice_kind notice_severity quiet text_of",
     "device/best_device.hpp": "best_device",
     "device/cuda.hpp": "cuda_device cuda_device_count",
     "device/device.hpp": "device_backend device_event",   # for a device of the user's

@@ -14,7 +14,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -25,7 +24,7 @@ class cache_counts {
  public:
   using counter = std::atomic<std::uint64_t>;
 
-  explicit cache_counts(std::function<void(const notice&)> notices) : notices_(std::move(notices)) {}
+  explicit cache_counts(notice_function notices) : notices_(std::move(notices)) {}
 
   counter given_bytes{0}, fetched_bytes{0}, ahead_bytes{0}, passed_bytes{0}, written_bytes{0};
   counter hits{0}, misses{0}, waits{0}, waits_given_up{0}, evictions{0}, evicted_bytes{0}, damaged_blocks{0};

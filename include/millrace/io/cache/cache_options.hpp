@@ -12,7 +12,6 @@
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,7 +26,7 @@ struct cache_options {
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned ahead_files = 2;        ///< files that are fetched at a time before they are read; 0: none
   std::uint64_t ahead_bytes = 16'000'000'000;   ///< bytes fetched before they are read; at most half of `bytes`
-  std::function<void(const millrace::notice&)> notice{};   ///< receives each notice, on any thread; empty: stderr
+  notice_function notice{};   ///< receives each notice, on any thread; empty: stderr
 };
 
 /// Counts of what one cache did in this process.

@@ -162,7 +162,7 @@ MILLRACE_INLINE void run_core::open_slots() {
 /// The workers already render the first batches meanwhile.
 MILLRACE_INLINE void run_core::announce() {
   const std::string line = description_.substr(0, description_.find('\n'));
-  const std::string advice = parts_.order->shuffle_advice();
+  const std::string advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
   description_.insert(line.size(), advice);
   notices_.deliver({.kind = notice_kind::start, .text = line.substr(line.find(' ') + 1) + advice});
   for (const notice& n : std::exchange(start_notices_, {})) notices_.deliver(n);

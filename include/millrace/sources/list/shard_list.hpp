@@ -19,7 +19,6 @@
 #include <millrace/io/file/storage.hpp>
 #include <millrace/sources/list/folder_rule.hpp>
 
-#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -61,7 +60,7 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 struct shard_listing_options {
   folder_rule rule = shards_of_a_folder;
   storage at{};
-  std::function<void(const millrace::notice&)> notice{};   ///< receives the report of a slow listing; empty: stderr
+  notice_function notice{};   ///< receives the report of a slow listing; empty: stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 

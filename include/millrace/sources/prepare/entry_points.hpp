@@ -34,7 +34,7 @@ struct entry_points_options {
   std::string index_folder{};     ///< folder of the index files; empty: beside each shard
   millrace::storage storage{};    ///< where the shards are; indexes are then kept in index_folder only
   std::optional<unsigned> threads{};   ///< empty: one for each usable core
-  std::function<void(const millrace::notice&)> notice{};   ///< receives progress if it takes long; empty: stderr
+  notice_function notice{};   ///< receives progress if it takes long; empty: stderr
 };
 
 /// The entry points in the indexes of shards.

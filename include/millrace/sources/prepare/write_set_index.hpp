@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct write_set_index_options {
   std::string index_folder{};    ///< folder of the index files; empty: beside each shard
   millrace::storage storage{};   ///< where the shards are
-  std::function<void(const millrace::notice&)> notice{};   ///< receives progress if it takes long; empty: stderr
+  notice_function notice{};   ///< receives progress if it takes long; empty: stderr
 };
 
 /// The numbers of a set index.

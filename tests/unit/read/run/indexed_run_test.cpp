@@ -85,6 +85,9 @@ TEST_CASE("what is announced has the advice") {
   auto options = quiet(1);
   options.lanes = 2;
   const run_options o{.window = 4, .global_batch = 20};
+  const mr::session silent{flow(folder.path(), o), options};
+  CHECK(silent.description().find("shuffle quality") == std::string::npos);   // nobody would see what takes so long
+  options.notice = [](const mr::notice&) {};
   const mr::session session{flow(folder.path(), o), options};
   CHECK(session.description().find("; shuffle quality: ") != std::string::npos);
   CHECK(session.description().find("hardly moves") == std::string::npos);

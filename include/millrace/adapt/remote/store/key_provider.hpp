@@ -54,7 +54,7 @@ struct remedy {
 /// How long keys are looked for, and who hears of it.
 struct key_patience {
   double retry_seconds = 180;   ///< for keys that a server accepts
-  std::function<void(const millrace::notice&)> notice{};   ///< receives a notice for each series of look-ups
+  notice_function notice{};   ///< receives a notice for each series of look-ups
 };
 
 /// The keys that requests are signed with now.

@@ -46,7 +46,7 @@ struct remote_options {
   /// again after 401 and 403 as for the keys of stores (s3_options.hpp). One thread at a time calls it.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, such as that keys are refused and looked for again, on any thread. Empty: lines on stderr.
-  std::function<void(const millrace::notice&)> notice{};
+  notice_function notice{};
   std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
   bool http2 = false;   ///< shares connections; slower for large objects, as each connection has one limit of speed
   std::chrono::duration<double> connect_limit{10};        ///< for a connection to stand

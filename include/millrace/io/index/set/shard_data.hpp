@@ -38,7 +38,6 @@
 
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -66,7 +65,7 @@ struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
   std::string set_index{};         ///< as in shard_heads_options
-  std::function<void(const millrace::notice&)> notice{};   ///< receives progress, stalls, and that indexes are not kept
+  notice_function notice{};   ///< receives progress, stalls, and that indexes are not kept
   bool strict = false;             ///< makes a shard without an end marker an error
   sample_choice choice{};          ///< the samples to use; only while the data is made
   std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
