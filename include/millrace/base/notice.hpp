@@ -20,7 +20,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -100,18 +100,23 @@ class notice_function {
   notice_function() = default;
   /// Calls `f` for each notice.
   template <std::invocable<const notice&> Function>
-  notice_function(Function f)
-      : call_(std::move(f)), informs_(!std::is_same_v<Function, detail::quiet_notices>) {}
+  notice_function(Function f) : informs_(!std::is_same_v<Function, detail::quiet_notices>) {
+    if constexpr (requires { f.operator bool(); })
+      if (!f) return;
+    function_ = std::make_shared<Function>(std::move(f));
+    call_ = [](void* function, const notice& n) { (*static_cast<Function*>(function))(n); };
+  }
 
   /// Returns whether there is a function.
-  explicit operator bool() const noexcept { return call_ != nullptr; }
-  /// Calls the function, which must exist.
-  void operator()(const notice& n) const { call_(n); }
+  explicit operator bool() const noexcept { return function_ != nullptr; }
+  /// Calls the function, which must exist. Copies share it.
+  void operator()(const notice& n) const { call_(function_.get(), n); }
   /// Returns whether notices that are only information have an effect; false for `quiet`.
   bool informs() const noexcept { return informs_; }
 
  private:
-  std::function<void(const notice&)> call_{};
+  std::shared_ptr<void> function_{};
+  void (*call_)(void*, const notice&) = nullptr;
   bool informs_ = true;
 };
 
