@@ -168,7 +168,7 @@ int measure(int argc, char** argv) {
     report.scaling.clear();
     for (const auto& [w, rate] : found.workers) report.scaling.push_back({w, rate, true});
     report.title = "millrace bench bound";
-    report.origin = mr::detail::run_origin::now();
+    report.origin = mr::run_origin::now();
     report.facts.push_back({"ablations", ablated.sentence()});
     report.facts.insert(report.facts.end(), stalls.begin(), stalls.end());
     for (const std::string& name : bench::bound_runs::all())

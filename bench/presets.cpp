@@ -121,7 +121,7 @@ schedule run_schedule(bench::preset_load load, unsigned workers, bool whole, dou
     spent = now - start;
     if (spent > seconds && batches >= 2 * workers) break;
   }
-  const mr::detail::run_stats s = run.stats();
+  const mr::run_stats s = run.stats();
   return {.first_batch_ms = 1e-6 * static_cast<double>(s.first_batch_ns),
           .samples_per_s = static_cast<double>(batches * rows) / spent,
           .slots_mb = 1e-6 * static_cast<double>(s.host_slots * s.slot_bytes)};
@@ -187,7 +187,7 @@ accumulated run_accumulation(std::size_t micro_batches, std::size_t steps) {
     if (++micro == steps * micro_batches) break;
   }
   chip.wait();
-  const mr::detail::run_stats s = run.stats();
+  const mr::run_stats s = run.stats();
   const bench::occupancy o = bench::occupancy_of(chip.take_steps(), 4 * micro_batches);
   a.samples_per_s = static_cast<double>(rows) / o.period_s();
   a.idle = 100 * o.idle_share();

@@ -102,7 +102,7 @@ epoch_reads read_epoch(const bench::tar_set& set, const std::string& keys) {
     seen.samples += static_cast<double>(batch.size());
   }
   for (const auto& stage : run.figures().stages)
-    if (stage.kind == mr::detail::stage_kind::read) seen.megabytes = 1e-6 * static_cast<double>(stage.bytes);
+    if (stage.kind == mr::stage_kind::read) seen.megabytes = 1e-6 * static_cast<double>(stage.bytes);
   return seen;
 }
 

@@ -30,7 +30,7 @@ enum stage : std::size_t { reading, working, copying, stepping };
 struct setting {
   std::string what{};
   mr::what_if_change asked{};
-  std::function<mr::detail::flow_figures(std::uint64_t round)> base{}, changed{};
+  std::function<mr::flow_figures(std::uint64_t round)> base{}, changed{};
 };
 
 std::string text_of(const char* what, double from, double to) {
@@ -171,7 +171,7 @@ struct compared {
 compared compare(const setting& s, unsigned rounds) {
   compared c;
   for (unsigned round = 0; round < rounds; ++round) {
-    const mr::detail::flow_figures base = s.base(round);
+    const mr::flow_figures base = s.base(round);
     c.before.push_back(base.samples_per_s());
     c.predicted.push_back(mr::what_if(base, s.asked).samples_per_s);
     c.measured.push_back(s.changed(round).samples_per_s());

@@ -121,7 +121,7 @@ class bound_runs::flows {
     const std::size_t least_warm_up = u.prefetch + 4, least = 12;
     std::size_t batches = 0, warm_up = 0;
     double start = now_s();
-    millrace::detail::flow_figures before;
+    millrace::flow_figures before;
     for (auto& b : run) {
       static_cast<void>(b);
       step(u.steps);
@@ -134,10 +134,10 @@ class bound_runs::flows {
       if (warm_up > 0 && batches >= warm_up + least && now_s() - start > s_.seconds) break;
     }
     const double spent = now_s() - start;
-    millrace::detail::flow_figures figures = run.figures() - before;
+    millrace::flow_figures figures = run.figures() - before;
     double samples = static_cast<double>((batches - warm_up) * s_.batch);
     // Without steps what is read counts, not what lies there in the order of delivery.
-    if (const auto* read = figures.find(millrace::detail::stage_kind::read); read && count_reads)
+    if (const auto* read = figures.find(millrace::stage_kind::read); read && count_reads)
       samples = std::max(samples, read->samples());
     return {.samples_per_s = samples / spent,
             .figures = std::move(figures),

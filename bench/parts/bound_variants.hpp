@@ -15,7 +15,7 @@
 #include "accelerator.hpp"
 #include "bound_settings.hpp"
 
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 
 #include <memory>
@@ -24,8 +24,8 @@ namespace bench {
 
 struct outcome {
   double samples_per_s = 0;
-  millrace::detail::flow_figures figures{};
-  millrace::detail::timeline events{};
+  millrace::flow_figures figures{};
+  millrace::timeline events{};
   std::string description{};
 };
 

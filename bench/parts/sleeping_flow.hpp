@@ -1,6 +1,6 @@
 // A training whose every stage sleeps: a real session, with real threads and rings, whose bottleneck is known.
 //
-//   mr::detail::flow_figures f = bench::run_asleep({.workers = 4, .work_ns = 8e6, .step_ns = 20e6});
+//   mr::flow_figures f = bench::run_asleep({.workers = 4, .work_ns = 8e6, .step_ns = 20e6});
 //   f.samples_per_s();                                    // of the batches behind the warm-up
 //
 // Who oversleeps sleeps less the next time, so that times have the mean that they should, whatever the machine's load;
@@ -28,6 +28,6 @@ struct sleeping_settings {
   std::size_t batches = 60;
 };
 
-millrace::detail::flow_figures run_asleep(const sleeping_settings& s);
+millrace::flow_figures run_asleep(const sleeping_settings& s);
 
 }  // namespace bench

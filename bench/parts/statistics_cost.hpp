@@ -90,7 +90,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),
                   {.epochs = mr::endless, .notice = mr::quiet}};
   clocks before;
-  mr::detail::flow_figures then;
+  mr::flow_figures then;
   for (auto& b : run) {
     if (b.step() == 8) {
       before = now();
@@ -99,12 +99,12 @@ inline statistics_cost measure_statistics_cost(double seconds) {
     if (b.step() > 16 && (now() - before).wall_s > seconds) break;
   }
   c.cpu_ns = 1e9 * (now() - before).cpu_s;
-  const mr::detail::flow_figures f = run.figures() - then;
+  const mr::flow_figures f = run.figures() - then;
   c.figures_ns = cost_of(200, [&](std::uint64_t) { static_cast<void>(run.figures()); });
   c.samples = static_cast<double>(f.samples);
-  const double rendered = static_cast<double>(f.find(mr::detail::stage_kind::work)->items);
+  const double rendered = static_cast<double>(f.find(mr::stage_kind::work)->items);
   c.claims = rendered / static_cast<double>(mr::picture::together);
-  c.reads = static_cast<double>(f.find(mr::detail::stage_kind::read)->service_ns.count());
+  c.reads = static_cast<double>(f.find(mr::stage_kind::read)->service_ns.count());
   c.batches = static_cast<double>(f.batches);
   return c;
 }

@@ -25,7 +25,6 @@
 #include <millrace/measure/meters/impl/read_meter.inl>
 #include <millrace/measure/meters/impl/run_figures.inl>
 #include <millrace/measure/meters/impl/span_ring.inl>
-#include <millrace/measure/meters/impl/timeline.inl>
 #include <millrace/measure/meters/impl/trainer_times.inl>
 #include <millrace/measure/meters/impl/worker_times.inl>
 #include <millrace/measure/values/impl/distribution.inl>

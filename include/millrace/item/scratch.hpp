@@ -36,10 +36,8 @@ class scratch {
   void count(const char* what, std::uint64_t times = 1) noexcept {
     if (counts_ && times > 0) counts_->count(what, times);
   }
-  /// Adds `times` to the count of one of the library's own events.
-  void count(detail::event_name what, std::uint64_t times = 1) noexcept { count(detail::text_of(what), times); }
   /// Sets where count() counts; without it nothing is counted.
-  void count_into(detail::event_counts& counts) noexcept { counts_ = &counts; }
+  void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
  private:
   struct tool {
@@ -50,7 +48,7 @@ class scratch {
   static constexpr char type_mark = 0;
 
   std::vector<tool> tools_;
-  detail::event_counts* counts_ = nullptr;
+  event_counts* counts_ = nullptr;
 };
 
 }}  // namespace millrace

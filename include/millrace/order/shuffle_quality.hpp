@@ -15,21 +15,12 @@
 // Lifetime: the exact_order outlives it.
 #pragma once
 
+#include <millrace/measure/values/shuffle_quality_figures.hpp>
 #include <millrace/order/shuffle_forecast.hpp>
 
 #include <unordered_map>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// Shuffle quality, compared with a shuffle of the whole data set.
-struct shuffle_quality_figures {
-  double share = 0;            ///< observed mean share of the largest shard in a batch
-  double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
-  double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0
-  double neighbor_distance = 0;         ///< observed mean distance, in positions of all ranks together
-  double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
-  std::uint64_t batches = 0, neighbors = 0;   ///< observed batches and pairs; 0 makes the figure 0
-};
 
 /// Observes the samples of one rank and measures their shuffle quality.
 class shuffle_quality {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/report/verdict/knobs.hpp>
 #include <millrace/report/verdict/picture_figures.hpp>
 #include <millrace/report/verdict/run_origin.hpp>
@@ -31,21 +31,21 @@ struct run_report {
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
   };
 
-  detail::flow_figures figures{};
+  flow_figures figures{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
   std::vector<point> scaling{};   ///< by number of workers; measured for the run's own, else predicted
   std::vector<kept_prediction> kept{};
-  detail::timeline events{};
-  detail::picture_figures pictures{};       ///< since the start of the run, like `counts`
-  std::vector<detail::event_count> counts{};    ///< events that are no errors: skipped, accepted
+  timeline events{};
+  picture_figures pictures{};       ///< since the start of the run, like `counts`
+  std::vector<event_count> counts{};    ///< events that are no errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
-  detail::run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
+  run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
 /// Returns the report of a window of a run: judges it, predicts gains and replays it. Takes some milliseconds.
-run_report report_of(detail::flow_figures figures, detail::timeline events = {});
+run_report report_of(flow_figures figures, timeline events = {});
 
 namespace detail {
 

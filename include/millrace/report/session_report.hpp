@@ -16,13 +16,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 template <auto... Columns>
 run_report report_of(const session<Columns...>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());
-  r.origin = detail::run_origin::now();
+  r.origin = run_origin::now();
   if (!r.origin.program.empty()) r.title = r.origin.program;
   const std::string& text = run.description();
   r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
-  const detail::run_stats stats = run.stats();
+  const run_stats stats = run.stats();
   if (stats.digest != 0) r.facts.push_back({"digest", std::to_string(stats.digest)});
-  add_counts(r, stats.counts);
+  detail::add_counts(r, stats.counts);
   return r;
 }
 

@@ -13,7 +13,7 @@
 
 #include <millrace/deliver/batch_lease.hpp>
 #include <millrace/measure/meters/run_figures.hpp>
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/measure/meters/trainer_times.hpp>
 #include <millrace/read/run/planned_run.hpp>

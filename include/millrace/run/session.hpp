@@ -141,18 +141,18 @@ class session {
   }
   /// Returns the shuffle quality of this rank's samples so far, and the one to expect. Any thread. Throws setup_error
   /// unless the flow has one source, with an index.
-  detail::shuffle_quality_figures shuffle_quality() const { return running().order().shuffle_quality(); }
+  shuffle_quality_figures shuffle_quality() const { return running().order().shuffle_quality(); }
   /// Returns the counters of the run. Cheap. Any thread.
-  detail::run_stats stats() const { return running().core().stats(); }
+  run_stats stats() const { return running().core().stats(); }
   /// Returns all that a report needs (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
   /// time. Takes 0.2 to 0.5 ms: it asks the system about each thread.
-  detail::flow_figures figures() const { return running().core().figures(); }
+  flow_figures figures() const { return running().core().figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
-  detail::flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }
+  flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }
   /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }
   /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
-  detail::timeline events() const { return running().core().events(); }
+  timeline events() const { return running().core().events(); }
   /// Returns what was announced at start: device, threads, shapes and memory.
   const std::string& description() const { return running().core().description(); }
 
@@ -249,14 +249,14 @@ struct flow_without_batch {
 /// Throws what session throws and what `step` throws.
 template <detail::flow_like Flow, class Step>
   requires detail::is_delivered<Flow>
-detail::run_stats feed(Flow flow, session_options options, Step&& step) {
+run_stats feed(Flow flow, session_options options, Step&& step) {
   session run{std::move(flow), options};
   for (auto& batch : run) step(batch);
   return run.stats();
 }
 /// Rejects a flow without batches at compile time.
 template <class Step>
-detail::run_stats feed(detail::diagnose::flow_without_batch, session_options, Step&&) {
+run_stats feed(detail::diagnose::flow_without_batch, session_options, Step&&) {
   return {};
 }
 

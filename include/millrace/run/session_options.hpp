@@ -7,7 +7,7 @@
 #include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>
-#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/order/world.hpp>
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
@@ -26,10 +26,8 @@ using detail::world_from_launcher;
 /// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-namespace detail {
-
 /// Reports what each stage waits for when a run stalls. It never ends anything.
-struct stall_watch {
+struct stall_options {
   /// Least time that is a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
   /// Empty: 10 s, and the time between two calls is the trainer's own business.
   std::optional<std::chrono::nanoseconds> after{};
@@ -38,9 +36,7 @@ struct stall_watch {
   std::chrono::nanoseconds least() const { return after.value_or(std::chrono::seconds(10)); }
 };
 
-class tuning_rule;   // tune/autotuner.hpp
-
-}  // namespace detail
+class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns one
 
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
@@ -75,8 +71,8 @@ struct session_options {
   /// greatest divisor of it that the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< what to do with damaged samples; by default the first one ends the run
-  detail::stall_watch stalls{};
-  std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
+  stall_options stalls{};       ///< when to report what a stalled run waits for
+  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed
 };
 

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class stall_watcher {
  public:
   /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
-  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits,
+  stall_watcher(stall_options watch, const trainer_times& trainer, std::function<std::string()> who_waits,
                 notice_outlet& notices);
   stall_watcher(const stall_watcher&) = delete;
   stall_watcher& operator=(const stall_watcher&) = delete;

@@ -52,7 +52,7 @@ class line_reader {
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
-  void report(detail::event_counts& counts) const noexcept;
+  void report(event_counts& counts) const noexcept;
 
  private:
   static constexpr const char* stage = "lines";

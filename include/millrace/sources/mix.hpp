@@ -20,7 +20,7 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/item/scratch.hpp>
-#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/read/mix/mix_streams.hpp>
 #include <millrace/read/mix/mixed_data.hpp>
 #include <millrace/sources/indexed_shards.hpp>

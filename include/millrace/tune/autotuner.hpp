@@ -15,7 +15,11 @@
 
 #include <memory>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+class concurrency;   // run/concurrency.hpp, the caller of a rule
 
 /// Decides on the workers and reads of one session while it runs.
 class autotuner {
@@ -34,15 +38,21 @@ struct concurrency_limits {
   notice_outlet* notices = nullptr;   ///< of the session
 };
 
-/// Makes the autotuner of each session that is given this rule.
+}  // namespace detail
+
+/// Decides how many workers and I/O threads a session may use while it runs. mr::tuning() returns one.
 class tuning_rule {
  public:
   virtual ~tuning_rule() = default;
+
+ private:
+  friend class detail::concurrency;
+
   /// Returns how many workers and reads a session should create if the user asked for `asked`.
   /// The session creates fewer reads if the memory budget has no space for them.
-  virtual concurrency_counts most(const concurrency_counts& asked) const = 0;
+  virtual detail::concurrency_counts most(const detail::concurrency_counts& asked) const = 0;
   /// Returns the autotuner of a session with these limits.
-  virtual std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const = 0;
+  virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -72,7 +72,7 @@ class window_tuning final : public tuning_rule {
 
 /// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
 /// Throws setup_error if an option has no usable value.
-std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {});
+std::shared_ptr<const tuning_rule> tuning(tuning_options o = {});
 
 }}  // namespace millrace
 

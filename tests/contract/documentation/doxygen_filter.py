@@ -14,8 +14,6 @@ DECOYS = [
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n]*;\n", re.MULTILINE),
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n;]*\{\n.*?^\};?\n",
                re.MULTILINE | re.DOTALL)]
-# Types that users receive and never name: the reference has them as if they were public.
-RECEIVED = {"measure/meters/run_stats.hpp": "run_stats"}
 
 
 def as_doxygen(comment):
@@ -75,11 +73,6 @@ def filtered(path, text):
     for decoy in DECOYS:
         body = decoy.sub("", body)
     body = body.replace(" inline namespace MILLRACE_ABI {", "")
-    for header, name in RECEIVED.items():
-        body = re.sub(rf"\bdetail::{name}\b", name, body)
-        if path.as_posix().endswith(header):
-            body = body.replace("namespace millrace { namespace detail {", "namespace millrace {")
-            body = body.replace("}}}  // namespace", "}}  // namespace")
     body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
     body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)

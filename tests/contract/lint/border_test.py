@@ -30,8 +30,21 @@ template <class T>
   return of;
 }
 template <class T>
-class shape {
+class shape : other::base<T> {
   T value{};
+
+ public:
+  template <detail::known From, class = detail::hidden>
+    requires(!std::same_as<From, detail::hidden>) && detail::known<From>
+  explicit shape(From from) noexcept(noexcept(detail::made(from))) : value(detail::made(from)), hidden_{from} {}
+  __attribute__((unavailable("write shape{x}"))) shape(detail::hidden, int);
+  shape(detail::diagnose::shape_of_a_number);
+  typename detail::row_of<T>::type row(int at = detail::first{}(1), detail::known auto more) const;
+  bool draws = detail::draws<T>();
+
+ private:
+  friend class detail::hidden;
+  detail::hidden hidden_;
 };
 template <class T>
 shape(T) -> shape<T>;
@@ -39,6 +52,7 @@ template <class T>
 bool operator==(const shape<T>&, const shape<T>&) { return true; }
 inline constexpr std::size_t most = 7;
 using number = int;
+int word(detail::allowed);
 MORE
 }}  // namespace millrace
 """
@@ -48,6 +62,7 @@ CLEAN = {
     "examples/one.cpp": "// One.\nint main() { return millrace::word(0); }\n",
     TRANSCODER + "one.hpp": "// One.\nusing millrace::detail::hidden;\n",
 }
+IN_SIGNATURES = {r"base/word\.hpp: detail::allowed": "an exception that is used"}
 UMBRELLA, OPT_IN = {"base/word.hpp": "word shape most"}, {"base/word.hpp": "number"}
 PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
     "unlisted": [({"include/millrace/base/word.hpp": HEADER.replace("MORE", more)}, UMBRELLA, OPT_IN) for more in (
@@ -62,6 +77,15 @@ PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
     "unreached": [({"include/millrace/millrace.hpp": "#pragma once\n"}, UMBRELLA, OPT_IN)],
     "examples": [({"examples/one.cpp": f"// One.\n{line}\n"}, UMBRELLA, OPT_IN)
                  for line in ("mr::detail::hidden h;", "#include <millrace/image/jpeg/baseline/unstuffer.hpp>")],
+    "signatures": [({"include/millrace/base/word.hpp": HEADER.replace("MORE", more)}, UMBRELLA, OPT_IN) for more in (
+        "inline detail::hidden word(char) { return {}; }", "int word(int size, const std::vector<detail::hidden>& of);",
+        "template <class T>\n  requires(sizeof(T) > 8)\nauto word(T) -> detail::hidden;",
+        "struct word_options {\n  int size = {};\n  detail::hidden more{};\n};",
+        "class shape {\n  int a;\n\n public:\n  int b() const { return 1; }\n  detail::hidden c() const;\n};",
+        "struct shape {\n  shape() : a{1} {}\n  class in {\n   public:\n    explicit in(detail::hidden);\n  };\n};",
+        "using detail::hidden;", "using number = detail::hidden;", "struct shape : detail::hidden {};",
+        "inline constexpr detail::hidden most{};")] + [
+            ({"include/millrace/base/word.hpp": HEADER.replace("int word(detail::allowed);", "")}, UMBRELLA, OPT_IN)],
     "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MAX_UMBRELLA_NAMES}, OPT_IN)],
 }
 
@@ -72,7 +96,7 @@ def findings(files, umbrella, opt_in):
             path = pathlib.Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("MORE\n", ""))
-        border = Border(folder, umbrella, opt_in)
+        border = Border(folder, umbrella, opt_in, IN_SIGNATURES)
         return {rule: list(getattr(border, rule)()) for rule in RULES}
 
 

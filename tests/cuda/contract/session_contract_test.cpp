@@ -113,10 +113,10 @@ TEST_CASE("session: the device's events say how long it had no batch, whatever a
   };
   CHECK(at_some_scale([&](int scale) {
     const std::chrono::milliseconds none(0), longer(12 * scale);
-    const mr::detail::flow_figures busy = figures_of(none, longer), idle = figures_of(longer, longer / 12);
+    const mr::flow_figures busy = figures_of(none, longer), idle = figures_of(longer, longer / 12);
     REQUIRE(busy.device_gap_ns);
     REQUIRE(idle.device_gap_ns);
-    return busy.find(mr::detail::stage_kind::step)->starved_share() > 0.5 && busy.data_wait_share() < 0.3 &&
+    return busy.find(mr::stage_kind::step)->starved_share() > 0.5 && busy.data_wait_share() < 0.3 &&
            *idle.device_gap_ns > static_cast<std::uint64_t>(40 * scale) * 5'000'000 &&
            idle.data_wait_share() > busy.data_wait_share();
   }));

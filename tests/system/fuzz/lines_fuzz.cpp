@@ -102,7 +102,7 @@ lines_read read(std::string_view text, const mr::line_reader_options& o, std::si
     }
   }
   slow::expect(!reader.next(), "a line after the end");
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   reader.report(counts);
   for (const auto& c : counts.counts()) all.empty += c.times;
   return all;

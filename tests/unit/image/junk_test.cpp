@@ -25,7 +25,7 @@ struct result {
 
 result decode(const file_bytes& file, mr::picture_decoder decoder = mr::picture_decoder::automatic) {
   result r;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   mr::scratch s;
   s.count_into(counts);
   try {
@@ -35,8 +35,8 @@ result decode(const file_bytes& file, mr::picture_decoder decoder = mr::picture_
     r.error = e.what();
   }
   for (const auto& c : counts.counts()) {
-    if (c.name() == mr::detail::event_name::warnings) r.warnings += c.times;
-    if (c.name() == mr::detail::event_name::damaged) r.damaged += c.times;
+    if (mr::detail::event_called(c.what) == mr::detail::event_name::warnings) r.warnings += c.times;
+    if (mr::detail::event_called(c.what) == mr::detail::event_name::damaged) r.damaged += c.times;
   }
   return r;
 }

@@ -152,7 +152,7 @@ TEST_CASE("live figures are those of a count") {
         cursor.move_to(epoch, 0);
         while (const auto planned = cursor.next()) live.add(*planned);
       }
-      const mr::detail::shuffle_quality_figures f = live.figures();
+      const mr::shuffle_quality_figures f = live.figures();
       const counted slow = count(s.plan, s.world, 4);
       CHECK(f.share == doctest::Approx(slow.share));
       CHECK(f.batches == 4 * plan.batches());

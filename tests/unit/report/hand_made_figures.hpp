@@ -1,6 +1,6 @@
 // Figures with round numbers, as tests of the verdict and of the reports use them.
 //
-//   mr::detail::flow_figures f = figures_of({.step_s = 9, .work_s = 2});   // the step was busy 9 of 10 seconds
+//   mr::flow_figures f = figures_of({.step_s = 9, .work_s = 2});   // the step was busy 9 of 10 seconds
 //
 // 100 batches of 50 samples in 10 s; 4 workers, 2 I/O threads.
 #pragma once
@@ -13,29 +13,29 @@ struct busy_seconds {
 
 inline std::uint64_t in_ns(double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); }
 
-inline millrace::detail::flow_figures figures_of(const busy_seconds& busy) {
+inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   namespace mr = millrace;
-  mr::detail::flow_figures f;
+  mr::flow_figures f;
   f.wall_ns = in_ns(10);
   f.batches = 100;
   f.samples = 5'000;
   f.batch_samples = 50;
   f.host_slots = 4;
   f.device_slots = 3;
-  const auto stage = [&](const char* name, mr::detail::stage_kind kind, std::size_t workers, double seconds) {
-    mr::detail::stage_figures s{.name = name, .kind = kind, .concurrency = workers, .busy_ns = in_ns(seconds),
+  const auto stage = [&](const char* name, mr::stage_kind kind, std::size_t workers, double seconds) {
+    mr::stage_figures s{.name = name, .kind = kind, .concurrency = workers, .busy_ns = in_ns(seconds),
                         .items = f.samples};
     s.starved_ns = in_ns(10 * static_cast<double>(workers) - seconds);
     f.stages.push_back(s);
   };
-  stage("read", mr::detail::stage_kind::read, 2, busy.read_s);
+  stage("read", mr::stage_kind::read, 2, busy.read_s);
   f.stages.back().bytes = 500'000'000;
-  if (busy.unpack_s > 0) stage("unpack", mr::detail::stage_kind::unpack, 2, busy.unpack_s);
-  stage("workers", mr::detail::stage_kind::work, 4, busy.work_s);
+  if (busy.unpack_s > 0) stage("unpack", mr::stage_kind::unpack, 2, busy.unpack_s);
+  stage("workers", mr::stage_kind::work, 4, busy.work_s);
   f.stages.back().phases = {{"decode", in_ns(0.7 * busy.work_s), {}}, {"resize", in_ns(0.3 * busy.work_s), {}}};
-  stage("copy", mr::detail::stage_kind::copy, 1, busy.copy_s);
+  stage("copy", mr::stage_kind::copy, 1, busy.copy_s);
   f.stages.back().bytes = 10'000'000'000;
-  stage("step", mr::detail::stage_kind::step, 1, busy.step_s);
+  stage("step", mr::stage_kind::step, 1, busy.step_s);
   // Two reads at a time, as if answers took long rather than filled the pipe.
   f.reads_at_once.add(
       2, {.ns = in_ns(busy.read_s / 2), .reads = 5'000, .read_ns = in_ns(busy.read_s), .bytes = 500'000'000});

@@ -58,7 +58,7 @@ struct list_reader final : mr::detail::read_stage {
   std::size_t epoch = 0, at = 0;
   std::uint64_t read = 0;
   bool over = false;
-  mr::detail::event_counts* counts = nullptr;
+  mr::event_counts* counts = nullptr;
   std::string log{};
 
   std::uint64_t bytes_read() const noexcept override { return 10 * read; }
@@ -78,7 +78,7 @@ struct list_reader final : mr::detail::read_stage {
     }
     return why;
   }
-  void count_into(mr::detail::event_counts& into) noexcept override { counts = &into; }
+  void count_into(mr::event_counts& into) noexcept override { counts = &into; }
   std::string waits(std::uint64_t) const override { return "the reader"; }
   void start() override { log += counts ? "start " : "start without counts "; }
   bool advance() override {

@@ -154,7 +154,7 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
   struct seen {
     std::vector<int> labels;   // -1: masked
     std::vector<std::string> positions;
-    mr::detail::run_stats stats;
+    mr::run_stats stats;
   };
   const auto run = [&](mr::damage_options o, int threads, std::uint64_t epoch_batches, const std::string& resume) {
     auto options = quiet(threads, 2);

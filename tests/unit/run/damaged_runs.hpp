@@ -51,7 +51,7 @@ struct seen_run {
   std::vector<seen_batch> batches{};
   std::vector<std::string> positions{};
   std::vector<std::size_t> global_sizes{};
-  millrace::detail::run_stats stats{};
+  millrace::run_stats stats{};
   std::string description{};
 };
 

@@ -77,7 +77,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
               mr::prefetch({.batches = v.depth}) |
               mr::to_device({.device = v.copying ? copying_device() : mr::host_device()});
   // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
-  const std::shared_ptr<const mr::detail::tuning_rule> rule =
+  const std::shared_ptr<const mr::tuning_rule> rule =
       v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;
   mr::detail::stream_digest digest;
   mr::feed(std::move(flow),

@@ -87,10 +87,10 @@ TEST_CASE("workers that are opened and closed after each batch change neither or
 }
 
 TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost") {
-  struct rule final : mr::detail::tuning_rule {
+  struct rule final : mr::tuning_rule {
     struct tuner final : mr::detail::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
-      mr::detail::concurrency_counts look(const mr::detail::flow_figures& f) override {
+      mr::detail::concurrency_counts look(const mr::flow_figures& f) override {
         last = f.batches;
         throw std::runtime_error("no workers");
       }

@@ -55,7 +55,7 @@ struct run_options {
   bool copying = false;
   bool keys = true;
   std::uint64_t max_batches = ~std::uint64_t{0};
-  std::shared_ptr<const millrace::detail::tuning_rule> tuning{};
+  std::shared_ptr<const millrace::tuning_rule> tuning{};
   millrace::indexed_shards_options source{};   // but for its seed and fields
 };
 
@@ -66,7 +66,7 @@ struct delivered {
   std::vector<rows> batches;
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs, global_sizes;
-  millrace::detail::run_stats stats{};
+  millrace::run_stats stats{};
 
   rows all_rows() const {
     rows all;

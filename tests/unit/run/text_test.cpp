@@ -58,7 +58,7 @@ struct trace {
   std::vector<std::vector<std::uint32_t>> batches{};
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{};
-  mr::detail::flow_figures figures{};
+  mr::flow_figures figures{};
 };
 
 template <class Flow>
@@ -150,8 +150,8 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
         // Reading is what the files' bytes took, in two passes; the rest of the I/O threads' time is processor time.
         std::uint64_t file_bytes = 0;
         for (const auto& name : c.names) file_bytes += 2 * std::filesystem::file_size(name);
-        CHECK(again.figures.find(mr::detail::stage_kind::read)->bytes == file_bytes);
-        CHECK(again.figures.find(mr::detail::stage_kind::unpack) != nullptr);
+        CHECK(again.figures.find(mr::stage_kind::read)->bytes == file_bytes);
+        CHECK(again.figures.find(mr::stage_kind::unpack) != nullptr);
       }
       std::size_t in_the_middle = 0;
       for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += length == 13 ? stride(2) : 3 * stride(7)) {

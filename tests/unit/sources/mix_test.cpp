@@ -64,8 +64,8 @@ struct delivered {
   std::vector<rows> batches;
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs;
-  mr::detail::run_stats stats{};
-  mr::detail::flow_figures figures{};
+  mr::run_stats stats{};
+  mr::flow_figures figures{};
   std::string description;
 };
 
@@ -147,8 +147,8 @@ TEST_CASE("every batch holds the sources in their shares, and each source gives 
     for (const auto& [label, times] : seen[i]) CHECK((times == passes || times == passes + 1));
     CHECK(d.stats.sources[i].samples == counts[i]);
   }
-  CHECK(d.figures.find(mr::detail::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
-  CHECK(d.figures.find(mr::detail::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
+  CHECK(d.figures.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
+  CHECK(d.figures.find(mr::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
   CHECK(d.stats.sources[0].name == "many");
   CHECK(d.stats.sources[2].name == "source 2");
 }

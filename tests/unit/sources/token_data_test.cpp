@@ -108,7 +108,7 @@ TEST_CASE("counts, names, offsets and fingerprints of files of tokens") {
   CHECK(data.size_bytes() == 4 * 8);
   CHECK(data.name_of({2, 0}) == names[2] + ":0");
   CHECK(data.location_of({0, 1}).offset_bytes == 8);
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   data.report(counts);
   REQUIRE(counts.counts().size() == 1);
   CHECK(counts.counts()[0].times == 2 + 3);

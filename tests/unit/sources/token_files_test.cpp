@@ -13,7 +13,7 @@ namespace {
 using windows = std::vector<std::vector<std::uint32_t>>;
 
 windows read_all(const std::string& path, const mr::token_files_options& options,
-                 mr::detail::event_counts* counts = nullptr) {
+                 mr::event_counts* counts = nullptr) {
   mr::detail::token_reader reader(path, options);
   windows all;
   while (auto one = reader.next()) all.push_back(one->ids);
@@ -34,7 +34,7 @@ TEST_CASE("windows of tokens of two bytes and of four") {
   tar_test::save(folder / "none.u16", "");
   tar_test::save(folder / "odd.u16", "123");
 
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   CHECK(read_all(folder / "a.u16", {.length = 3}, &counts) == windows{{1, 2, 65'535}, {4, 5, 6}});
   REQUIRE(counts.counts().size() == 1);
   CHECK(counts.counts()[0].times == 1);

@@ -112,7 +112,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     if (t.batches.size() == most) break;
   }
   for (const auto& stage : session.figures().stages)
-    if (stage.kind == mr::detail::stage_kind::copy) t.copied_bytes = stage.bytes;
+    if (stage.kind == mr::stage_kind::copy) t.copied_bytes = stage.bytes;
   t.slot_bytes = session.stats().slot_bytes;
   return t;
 }

@@ -61,9 +61,9 @@ mr::row row_named(const std::string& name) {
 }
 
 mr::run_report report_named(const std::string& name) {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   for (auto& s : f.stages) s.name += name;
-  mr::detail::timeline events;
+  mr::timeline events;
   const std::uint32_t track = events.add_track(name);
   for (std::uint64_t b = 0; b < 2; ++b) {
     const auto at = static_cast<std::int64_t>(b * 1'000'000);

@@ -4,7 +4,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/tune/autotuner.hpp>
 
-class restless_concurrency final : public millrace::detail::tuning_rule {
+class restless_concurrency final : public millrace::tuning_rule {
  public:
   explicit restless_concurrency(std::uint64_t seed = 1) : seed_(seed) {}
 
@@ -19,7 +19,7 @@ class restless_concurrency final : public millrace::detail::tuning_rule {
   struct tuner final : millrace::detail::autotuner {
     tuner(const millrace::detail::concurrency_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
     bool due(std::uint64_t) const noexcept override { return true; }
-    millrace::detail::concurrency_counts look(const millrace::detail::flow_figures&) override {
+    millrace::detail::concurrency_counts look(const millrace::flow_figures&) override {
       return {1 + random.below(most.workers), 1 + random.below(most.reads)};
     }
     const millrace::detail::concurrency_counts most;

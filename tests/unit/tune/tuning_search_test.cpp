@@ -13,7 +13,7 @@ constexpr mr::detail::concurrency_counts most{.workers = 16, .reads = 32};
 
 /// Half as long to half as long again, each equally often.
 mr::detail::empirical_distribution around(double mean_ns) {
-  mr::detail::distribution d;
+  mr::distribution d;
   for (int i = 0; i < 40; ++i) d.add(static_cast<std::uint64_t>(mean_ns * (0.5 + i / 40.0)));
   return mr::detail::empirical_distribution(d).with_mean(mean_ns);
 }
@@ -24,7 +24,7 @@ struct set_up {
   std::size_t batch = 64;
   double copy_ms = 0;
 
-  mr::detail::flow_figures window(const mr::detail::concurrency_counts& open, std::uint64_t seed,
+  mr::flow_figures window(const mr::detail::concurrency_counts& open, std::uint64_t seed,
                                   std::uint64_t batches = 20) const {
     mr::detail::pipeline_model m;
     m.workers = open.workers;

@@ -117,7 +117,7 @@ MILLRACE_INLINE void device_batch_output::add_to(flow_figures& f, std::uint64_t 
 }
 
 MILLRACE_INLINE void device_batch_output::add_to(timeline& t, std::uint64_t start_ns) const {
-  t.add_spans("copies", "copy", times_.spans(), start_ns);
+  add_spans(t, "copies", "copy", times_.spans(), start_ns);
 }
 
 MILLRACE_INLINE void device_batch_output::start() {

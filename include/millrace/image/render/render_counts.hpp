@@ -49,19 +49,19 @@ struct render_counts {
 
   /// Counts the events, and the reasons of those `results` that the built-in decoder refused.
   void count_into(scratch& s, std::span<const own_result> results) const noexcept {
-    s.count(own > 1 ? event_name::own_together : event_name::own_alone, own);
+    s.count(text_of(own > 1 ? event_name::own_together : event_name::own_alone), own);
     for (const own_result& r : results)
-      if (r.refusal != jpeg_refusal::none) s.count(event_of(r.refusal));
-    s.count(event_name::bytes, bytes);
-    s.count(event_name::pixels, pixels);
-    s.count(event_name::smaller, smaller);
-    s.count(event_name::by_entries, by_entries);
-    s.count(event_name::by_restarts, by_restarts);
-    s.count(event_name::entries_refused, entries_refused);
-    s.count(event_name::shared, shared);
-    s.count(event_name::progressive, own_progressive + libjpeg.progressive);
-    s.count(event_name::damaged, libjpeg.damaged);
-    s.count(event_name::warnings, libjpeg.warnings);
+      if (r.refusal != jpeg_refusal::none) s.count(text_of(event_of(r.refusal)));
+    s.count(text_of(event_name::bytes), bytes);
+    s.count(text_of(event_name::pixels), pixels);
+    s.count(text_of(event_name::smaller), smaller);
+    s.count(text_of(event_name::by_entries), by_entries);
+    s.count(text_of(event_name::by_restarts), by_restarts);
+    s.count(text_of(event_name::entries_refused), entries_refused);
+    s.count(text_of(event_name::shared), shared);
+    s.count(text_of(event_name::progressive), own_progressive + libjpeg.progressive);
+    s.count(text_of(event_name::damaged), libjpeg.damaged);
+    s.count(text_of(event_name::warnings), libjpeg.warnings);
   }
 };
 

@@ -2,7 +2,7 @@
 //
 //   mr::detail::complete(figures, mr::detail::process_figures::now() - at_start);   // every stage has added its own
 //   warm_ups.passed(batches, figures_now);     // after each delivery; calls figures_now() after batches 1, 4 and 16
-//   const mr::detail::flow_figures window = warm_ups.without(figures);
+//   const mr::flow_figures window = warm_ups.without(figures);
 //
 // The warm-up is the first 16 batches of a run with at least 64 batches. In shorter runs it is the first 4 batches (of
 // at least 16), or the first batch (of at least 4). If the number of threads changes, the batches before the change are

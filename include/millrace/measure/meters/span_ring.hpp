@@ -7,7 +7,7 @@
 // out the spans that were overwritten while it was taken.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/measure/values/timeline.hpp>
 
 #include <array>
 #include <atomic>
@@ -45,6 +45,10 @@ class span_ring {
   std::array<entry, most> entries_;
   std::atomic<std::uint64_t> count_{0};
 };
+
+/// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
+void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
+               std::uint64_t start);
 
 }}}  // namespace millrace::detail
 

@@ -14,7 +14,7 @@
 // Errors: none. Threads: the trainer calls call() and answer(), any thread the rest.
 #pragma once
 
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 #include <millrace/measure/values/histogram.hpp>
 

@@ -1,8 +1,8 @@
 // A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
 //
-//   const mr::detail::distribution before = reads.snapshot();
-//   run_epoch();
-//   mr::detail::distribution window = reads.snapshot() - before;
+//   const mr::distribution before = run.figures().wait_ns;        // time of each call of next()
+//   train_one_epoch(run);
+//   mr::distribution window = run.figures().wait_ns - before;
 //   window.count();   window.mean();                 // exact
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram
@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Counts values by size, in 624 buckets.
 class distribution {
@@ -30,6 +30,7 @@ class distribution {
   static constexpr double quantile_error = 1.0 / 32;   ///< largest error of a quantile, as a share of the value
   static constexpr std::uint64_t largest = (std::uint64_t{1} << 42) - 1;
 
+  /// Returns the bucket of a value.
   static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     value = std::min(value, largest);
     const auto width = static_cast<unsigned>(std::bit_width(value));
@@ -41,10 +42,12 @@ class distribution {
     if (bucket < 32) return bucket;
     return (std::uint64_t{16} + (bucket & 15)) << ((bucket >> 4) - 1);
   }
+  /// Returns the middle of a bucket, which stands for all of its values.
   static constexpr double middle_of(std::size_t bucket) noexcept {
     return 0.5 * static_cast<double>(first_of(bucket) + first_of(bucket + 1) - 1);
   }
 
+  /// Counts a value.
   void add(std::uint64_t value, std::uint64_t times = 1) noexcept {
     counts_[bucket_of(value)] += times;
     sum_ += value * times;
@@ -53,6 +56,7 @@ class distribution {
   void set_bucket(std::size_t bucket, std::uint64_t times) noexcept { counts_[bucket] = times; }
   void set_sum(std::uint64_t sum) noexcept { sum_ = sum; }
 
+  /// Returns the count of one bucket; sum(), count() and mean() are those of all values. The mean of none is 0.
   std::uint64_t bucket(std::size_t index) const noexcept { return counts_[index]; }
   std::uint64_t sum() const noexcept { return sum_; }
   std::uint64_t count() const noexcept;
@@ -61,6 +65,7 @@ class distribution {
   /// Returns the value that `share` (0..1) of all values do not exceed; 0 if there are no values.
   double quantile(double share) const noexcept;
 
+  /// Adds the values of another distribution.
   distribution& operator+=(const distribution& other) noexcept;
   /// Leaves the values recorded since `earlier`, a snapshot of the same histogram.
   distribution& operator-=(const distribution& earlier) noexcept;
@@ -73,7 +78,7 @@ class distribution {
   std::uint64_t sum_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/distribution.inl>

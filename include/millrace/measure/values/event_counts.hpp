@@ -10,7 +10,6 @@
 #pragma once
 
 #include <millrace/base/notice.hpp>
-#include <millrace/measure/values/event_names.hpp>
 
 #include <array>
 #include <atomic>
@@ -18,22 +17,19 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The text of an event, and how often the event occurred.
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
-
-  /// Returns which of the library's own events it is; `none` if it is none of them.
-  event_name name() const noexcept { return event_called(what); }
 };
 
 /// Counts events by name.
 class event_counts {
  public:
+  /// Adds to the count of `what`, a string literal.
   void count(const char* what, std::uint64_t times = 1) noexcept;
-  void count(event_name what, std::uint64_t times = 1) noexcept { count(text_of(what), times); }
 
   /// Leaves a notice for the user, unless `most` of its kind were posted before.
   void post(notice&& n, unsigned most = 1) noexcept;
@@ -50,13 +46,13 @@ class event_counts {
   };
   std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
-  std::array<std::atomic<unsigned>, notice_texts.size()> posted_{};   // by kind
+  std::array<std::atomic<unsigned>, detail::notice_texts.size()> posted_{};   // by kind
   std::atomic<bool> any_posted_{false};
   std::mutex mutex_;
   std::vector<notice> notices_;   // under the mutex
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/event_counts.inl>

@@ -1,8 +1,8 @@
 // The events that the library itself counts (measure/values/event_counts.hpp) and that report/ reads. image/ counts
 // rendered JPEGs, io/ counts entry points.
 //
-//   s.count(mr::detail::event_name::own_alone);   // `s` is a mr::scratch
-//   mr::detail::text_of(mr::detail::event_name::own_alone);   // "JPEGs by the own decoder, alone"
+//   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch; "JPEGs by the own ..."
+//   mr::detail::event_called(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
 //
 // Errors: none. Threads: constants.
 #pragma once

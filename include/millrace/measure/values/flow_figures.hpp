@@ -1,8 +1,10 @@
 // The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
 //
-//   const mr::detail::flow_figures window = now - before;      // of one run, taken at two times
-//   const mr::verdict v = mr::judge(window);                   // report/verdict/verdict.hpp
-//   const mr::detail::stage_figures* copy = window.find(mr::detail::stage_kind::copy);
+//   const mr::flow_figures before = run.figures();
+//   train_one_epoch(run);
+//   const mr::flow_figures window = run.figures() - before;
+//   const mr::verdict v = mr::judge(window);                    // report/verdict/verdict.hpp
+//   const mr::stage_figures* copy = window.find(mr::stage_kind::copy);
 //
 // Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So
 // busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
@@ -19,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The kind of a stage.
 enum class stage_kind : std::uint8_t {
@@ -29,9 +31,6 @@ enum class stage_kind : std::uint8_t {
   copy,     ///< copies to device memory
   step      ///< the trainer: busy between two calls of next(), starved in next()
 };
-
-/// Returns the name in reports and in their style sheet.
-const char* name_of(stage_kind kind) noexcept;
 
 /// The figures of one phase of a fused segment: "decode", "resize", "map".
 struct phase_figures {
@@ -94,10 +93,12 @@ struct flow_figures {
   std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
   std::vector<queue_figures> queues{};
 
+  /// Returns the first stage of that kind, or null.
   const stage_figures* find(stage_kind kind) const noexcept;
   /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples came from the shard
   /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
+  /// Returns the length of the window in seconds; samples_per_s() is the speed in it.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
@@ -107,7 +108,14 @@ struct flow_figures {
   double data_wait_share() const noexcept;
 };
 
+namespace detail {
+
+/// Returns the name in reports and in their style sheet.
+const char* name_of(stage_kind kind) noexcept;
+
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
+
+}  // namespace detail
 
 /// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
 /// `now`.
@@ -156,7 +164,7 @@ Figures operator-(Figures now, const Figures& before) {
   return now;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/flow_figures.inl>

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Counts time, reads and bytes by the number of outstanding reads.
 class read_levels {
@@ -39,10 +39,11 @@ class read_levels {
     friend bool operator==(const level&, const level&) = default;
   };
 
+  /// Adds time and reads at this number of outstanding reads; at() returns what was added.
   void add(std::size_t outstanding, const level& more) noexcept;
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
 
-  /// Returns the time with at least one outstanding read.
+  /// Returns the time with at least one outstanding read, and the bytes of all reads.
   std::uint64_t busy_ns() const noexcept;
   std::uint64_t bytes() const noexcept;
   /// Returns the mean number of outstanding reads, over the time with at least one.
@@ -58,6 +59,7 @@ class read_levels {
   /// Returns the mean of speed() over the recorded levels, weighted by time.
   double mean_speed(double contention) const noexcept;
 
+  /// Leaves the reads since `earlier`, the levels of the same run at an earlier time.
   read_levels& operator-=(const read_levels& earlier) noexcept;
   friend bool operator==(const read_levels&, const read_levels&) = default;
 
@@ -65,7 +67,7 @@ class read_levels {
   std::array<level, most + 1> levels_{};
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/read_levels.inl>

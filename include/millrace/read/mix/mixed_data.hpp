@@ -12,7 +12,7 @@
 
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/item/position.hpp>
-#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_plan.hpp>

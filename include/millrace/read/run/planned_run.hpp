@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/item/column/batch_origin.hpp>
-#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/order/shuffle_quality.hpp>

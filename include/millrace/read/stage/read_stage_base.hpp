@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/measure/meters/run_figures.hpp>
-#include <millrace/measure/meters/run_stats.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/read/stage/chunk_clock.hpp>
 #include <millrace/read/stage/read_ahead_limit.hpp>

@@ -27,7 +27,8 @@ MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns)
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::add_to(timeline& t, std::uint64_t start_ns) const {
   const auto lanes = meter().spans();
-  for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    detail::add_spans(t, "read " + std::to_string(i), "read", lanes[i], start_ns);
 }
 
 template <class Source>

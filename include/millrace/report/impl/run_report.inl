@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE run_report report_of(detail::flow_figures figures, detail::timeline events) {
+MILLRACE_INLINE run_report report_of(flow_figures figures, timeline events) {
   run_report r;
   r.conclusion = judge(figures);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
@@ -19,7 +19,7 @@ MILLRACE_INLINE run_report report_of(detail::flow_figures figures, detail::timel
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
     return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // equal gains: bounds last
   });
-  const detail::stage_figures* const work = figures.find(detail::stage_kind::work);
+  const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     // More workers than cores are not modeled.
     const std::size_t most = figures.usable_cores == 0 ? 2 * work->concurrency

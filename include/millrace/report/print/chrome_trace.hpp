@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/json_writer.hpp>
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -46,7 +46,7 @@ class trace_event_writer {
 }  // namespace detail
 
 /// Returns the timeline as JSON text in the Trace Event Format.
-std::string chrome_trace(const detail::timeline& t);
+std::string chrome_trace(const timeline& t);
 
 }}  // namespace millrace
 

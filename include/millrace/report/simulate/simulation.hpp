@@ -13,7 +13,7 @@
 // Errors: setup_error for a model that could never deliver. Threads: a pure function.
 #pragma once
 
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/report/simulate/pipeline_model.hpp>
 
 #include <deque>

@@ -52,7 +52,7 @@ double processor_gain(const flow_figures& f, const stage_figures& work, std::siz
 }  // namespace detail
 
 /// Returns the predicted gain of each change; none for a run without figures.
-std::vector<knob_gain> gains_of(const detail::flow_figures& f);
+std::vector<knob_gain> gains_of(const flow_figures& f);
 
 }}  // namespace millrace
 

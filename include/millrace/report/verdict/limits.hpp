@@ -1,6 +1,6 @@
 // How fast each stage could go if nothing else held it back, in delivered samples per second.
 //
-//   mr::detail::flow_limits l = mr::detail::limits_of(figures);
+//   mr::flow_limits l = mr::detail::limits_of(figures);
 //   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
 //   l.margin();                                       // the next lowest over the lowest
 //   mr::detail::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
@@ -21,18 +21,7 @@
 
 #include <millrace/measure/values/flow_figures.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// Factors that change the setup of a run; 1 is no change.
-struct flow_change {
-  double workers = 1, io_threads = 1, storage_speed = 1;
-  double step_time = 1, copy_time = 1;   ///< time per sample
-  double work_time = 1;                  ///< time per sample in `stage`, or in all stages
-  std::size_t stage = ~std::size_t{0};   ///< index in flow_figures::stages; default: all
-
-  /// Returns the factor of the work time of the stage with that index.
-  double work_time_of(std::size_t index) const noexcept;
-};
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The speed of the run if this stage alone limited it.
 struct stage_limit {
@@ -59,6 +48,19 @@ struct flow_limits {
   bool reads_in_turn() const noexcept;
 };
 
+namespace detail {
+
+/// Factors that change the setup of a run; 1 is no change.
+struct flow_change {
+  double workers = 1, io_threads = 1, storage_speed = 1;
+  double step_time = 1, copy_time = 1;   ///< time per sample
+  double work_time = 1;                  ///< time per sample in `stage`, or in all stages
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_figures::stages; default: all
+
+  /// Returns the factor of the work time of the stage with that index.
+  double work_time_of(std::size_t index) const noexcept;
+};
+
 /// Returns the limit of the I/O threads, on which reading and unpacking take turns. Storage may be slower than they
 /// are, or the one thread that reads what all others wait for.
 stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c);
@@ -66,7 +68,9 @@ stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_c
 /// Returns the limits of all stages, with the change `c`.
 flow_limits limits_of(const flow_figures& f, const flow_change& c = {});
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/limits.inl>

@@ -1,7 +1,7 @@
 // Which decoder took a run's JPEGs, and what kind of files they were.
 //
-//   mr::detail::picture_figures p;
-//   for (const mr::detail::event_count& c : run.stats().counts) p.add(c);
+//   mr::picture_figures p;
+//   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
 // Counts all that was rendered since the start of the run: workers are ahead of what was delivered.
@@ -9,12 +9,13 @@
 #pragma once
 
 #include <millrace/measure/values/event_counts.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Counts of the JPEGs of a run, by decoder and by kind of file.
 struct picture_figures {
@@ -48,10 +49,10 @@ struct picture_figures {
 
  private:
   /// Returns the member that counts the event; null for others.
-  std::uint64_t* sum_of(event_name name) noexcept;
+  std::uint64_t* sum_of(detail::event_name name) noexcept;
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/picture_figures.inl>

@@ -1,6 +1,6 @@
 // The origin of a report: which program, with which command, on which machine, and when.
 //
-//   mr::detail::run_origin o = mr::detail::run_origin::now();      // of this process
+//   mr::run_origin o = mr::run_origin::now();      // of this process
 //   o.program;    // "train_images"
 //   o.date;       // "2026-11-23 08:36:04 UTC"
 //   o.command;    // "build/train_images --epochs 3"
@@ -19,7 +19,7 @@
 #if defined(__unix__)
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Program, date, command and machine of a run.
 struct run_origin {
@@ -32,6 +32,8 @@ struct run_origin {
   static run_origin now();
 };
 
+namespace detail {
+
 /// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
 std::string line_after(const char* path, std::string_view word);
 
@@ -41,7 +43,9 @@ std::string arguments_of_this_process();
 /// Returns the arguments as one line that a shell would take again, if they are plain ASCII. Keeps 2,000 characters.
 std::string command_of(std::string_view arguments);
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/run_origin.inl>

@@ -65,7 +65,7 @@ struct verdict {
   double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages wait for each other in turns
   double data_wait_share = 0;
   bool agree = true;          ///< limits and walk name the same stage
-  detail::flow_limits limits{};
+  flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
 
@@ -107,7 +107,7 @@ void judge_stage(const flow_figures& f, const stage_limit& limit, verdict& v);
 }  // namespace detail
 
 /// Returns what limits the run; bound_by::unknown with fewer than 5 batches or without a trainer.
-verdict judge(const detail::flow_figures& f);
+verdict judge(const flow_figures& f);
 
 }}  // namespace millrace
 

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
+MILLRACE_INLINE stall_watcher::stall_watcher(stall_options watch, const trainer_times& trainer,
                                              std::function<std::string()> who_waits, notice_outlet& notices)
     : after_ns_(static_cast<std::uint64_t>(watch.least().count())),
       steps_(watch.after.has_value()),

@@ -51,7 +51,7 @@ MILLRACE_INLINE void line_reader::check_rest() {
   }
 }
 
-MILLRACE_INLINE void line_reader::report(detail::event_counts& counts) const noexcept {
+MILLRACE_INLINE void line_reader::report(event_counts& counts) const noexcept {
   if (empty_lines_ > 0) counts.count("empty lines passed over", empty_lines_);
 }
 

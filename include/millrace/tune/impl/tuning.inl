@@ -69,7 +69,7 @@ MILLRACE_INLINE std::unique_ptr<autotuner> window_tuning::start(const concurrenc
 
 }  // namespace detail
 
-MILLRACE_INLINE std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o) {
+MILLRACE_INLINE std::shared_ptr<const tuning_rule> tuning(tuning_options o) {
   return std::make_shared<detail::window_tuning>(std::move(o));
 }
 

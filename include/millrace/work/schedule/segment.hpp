@@ -8,7 +8,7 @@
 #pragma once
 
 #include <millrace/item/sample.hpp>
-#include <millrace/measure/meters/timeline.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 

@@ -103,7 +103,7 @@ EXAMPLE
 
 #include <cstdio>
 
-void show(mr::detail::event_counts& events) {
+void show(mr::event_counts& events) {
 EXAMPLE
 }
 

@@ -166,7 +166,7 @@ EXAMPLE
 
 // ---- entry_files.hpp
 void example(const mr::detail::index_file_options& options, const std::string& name,
-             const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::detail::event_counts& counts,
+             const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::event_counts& counts,
              const mr::detail::indexed_reader& reader, mr::detail::told_entries& told) {
 EXAMPLE
 }
@@ -246,7 +246,7 @@ EXAMPLE
 
 // ---- returning_samples.hpp
 void example(mr::detail::returning_samples& returning, mr::detail::known_shard& shard, std::size_t number,
-             const std::string& name, mr::detail::event_counts& counts, const std::vector<std::string>& names,
+             const std::string& name, mr::event_counts& counts, const std::vector<std::string>& names,
              const mr::detail::index_file_options& files) {
 EXAMPLE
 }

@@ -5,7 +5,7 @@ EXAMPLE
 }
 
 // ---- phase_times.hpp
-void example(mr::detail::phase_times& times, mr::detail::stage_figures& stage, std::uint64_t maps_ns,
+void example(mr::detail::phase_times& times, mr::stage_figures& stage, std::uint64_t maps_ns,
              std::uint64_t rendering_ns, std::size_t samples) {
 EXAMPLE
 }
@@ -17,8 +17,8 @@ EXAMPLE
 }
 
 // ---- run_figures.hpp
-mr::detail::flow_figures figures_now();
-void example(mr::detail::flow_figures figures, const mr::detail::process_figures& at_start,
+mr::flow_figures figures_now();
+void example(mr::flow_figures figures, const mr::detail::process_figures& at_start,
              mr::detail::warm_up_figures& warm_ups, std::uint64_t batches) {
 EXAMPLE
 }
@@ -47,21 +47,24 @@ EXAMPLE
 }
 
 // ---- trainer_times.hpp
-void example(mr::detail::trainer_times& times, mr::detail::flow_figures& figures, std::uint64_t started_ns,
+void example(mr::detail::trainer_times& times, mr::flow_figures& figures, std::uint64_t started_ns,
              std::uint64_t called_ns, std::uint64_t arrived_ns, std::uint64_t answered_ns, std::uint64_t now_ns) {
 EXAMPLE
 }
 
 // ---- worker_times.hpp
-void example(mr::detail::worker_times& times, mr::detail::stage_figures& stage, std::uint64_t now,
+void example(mr::detail::worker_times& times, mr::stage_figures& stage, std::uint64_t now,
              std::uint64_t batch) {
 EXAMPLE
 }
 
 // ---- distribution.hpp
-#include <millrace/measure/values/histogram.hpp>
-void run_epoch();
-void example(const mr::detail::histogram& reads, const mr::detail::distribution& other) {
+#include <millrace/millrace.hpp>
+struct row {
+  std::int32_t label;
+};
+void train_one_epoch(mr::session<&row::label>& run);
+void example(mr::session<&row::label>& run, const mr::distribution& other) {
 EXAMPLE
 }
 
@@ -79,13 +82,18 @@ EXAMPLE
 
 // ---- event_names.hpp
 #include <millrace/item/scratch.hpp>
-void example(mr::scratch& s) {
+void example(mr::scratch& s, const mr::event_count& c) {
 EXAMPLE
 }
 
 // ---- flow_figures.hpp
 #include <millrace/report/verdict/verdict.hpp>
-void example(const mr::detail::flow_figures& now, const mr::detail::flow_figures& before) {
+#include <millrace/millrace.hpp>
+struct row {
+  std::int32_t label;
+};
+void train_one_epoch(mr::session<&row::label>& run);
+void example(mr::session<&row::label>& run) {
 EXAMPLE
 }
 
@@ -101,6 +109,25 @@ EXAMPLE
 }
 
 // ---- read_levels.hpp
-void example(mr::detail::read_levels& levels, std::uint64_t spent_ns, std::uint64_t took_ns, std::uint64_t size) {
+void example(mr::read_levels& levels, std::uint64_t spent_ns, std::uint64_t took_ns, std::uint64_t size) {
+EXAMPLE
+}
+
+// ---- shuffle_quality_figures.hpp
+#include <cstdio>
+#include <millrace/millrace.hpp>
+struct row {
+  std::int32_t label;
+};
+void example(const mr::session<&row::label>& run) {
+EXAMPLE
+}
+
+// ---- timeline.hpp
+#include <millrace/millrace.hpp>
+struct row {
+  std::int32_t label;
+};
+void example(const mr::session<&row::label>& run, std::vector<std::uint64_t>& waits_ns) {
 EXAMPLE
 }

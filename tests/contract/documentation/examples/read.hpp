@@ -3,7 +3,7 @@
 
 void use(mr::detail::sample<mr::record>);
 
-void show(const mr::detail::shards_source& source, mr::detail::event_counts& counts) {
+void show(const mr::detail::shards_source& source, mr::event_counts& counts) {
 EXAMPLE
 }
 

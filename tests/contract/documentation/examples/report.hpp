@@ -6,19 +6,19 @@ EXAMPLE
 // ---- chrome_trace.hpp
 void write(const std::string& json);
 
-void example(const mr::detail::timeline& events) {
+void example(const mr::timeline& events) {
 EXAMPLE
 }
 
 // ---- html_report.hpp
 void write(const std::string& page);
 
-void example(const mr::detail::flow_figures& window, mr::detail::timeline events) {
+void example(const mr::flow_figures& window, mr::timeline events) {
 EXAMPLE
 }
 
 // ---- json_report.hpp
-void example(const mr::detail::flow_figures& window) {
+void example(const mr::flow_figures& window) {
 EXAMPLE
 }
 
@@ -31,7 +31,7 @@ EXAMPLE
 #include <cstdio>
 
 // block 2 is a report's first lines
-void example(const mr::detail::flow_figures& window) {
+void example(const mr::flow_figures& window) {
 EXAMPLE 1
 }
 
@@ -52,7 +52,7 @@ EXAMPLE
 
 #include <cstdio>
 
-void example(const mr::detail::flow_figures& window, mr::detail::timeline events) {
+void example(const mr::flow_figures& window, mr::timeline events) {
 EXAMPLE
 }
 
@@ -83,14 +83,14 @@ EXAMPLE
 // ---- empirical_distribution.hpp
 #include <millrace/measure/values/flow_figures.hpp>
 
-void example(const mr::detail::flow_figures& window, mr::rng& random) {
+void example(const mr::flow_figures& window, mr::rng& random) {
 EXAMPLE
 }
 
 // ---- pipeline_model.hpp
 #include <millrace/report/simulate/simulation.hpp>
 
-void example(const mr::detail::flow_figures& window) {
+void example(const mr::flow_figures& window) {
 EXAMPLE
 }
 
@@ -102,20 +102,20 @@ EXAMPLE
 }
 
 // ---- what_if.hpp
-void example(const mr::detail::flow_figures& window) {
+void example(const mr::flow_figures& window) {
 EXAMPLE
 }
 
 // ---- knobs.hpp
 #include <cstdio>
 
-void example(const mr::detail::flow_figures& figures) {
+void example(const mr::flow_figures& figures) {
 EXAMPLE
 }
 
 // ---- limits.hpp
 // block 2 is a table of the limits
-void example(const mr::detail::flow_figures& figures) {
+void example(const mr::flow_figures& figures) {
 EXAMPLE 1
 }
 
@@ -135,6 +135,6 @@ EXAMPLE
 
 #include <cstdio>
 
-void example(const mr::detail::flow_figures& figures) {
+void example(const mr::flow_figures& figures) {
 EXAMPLE
 }

@@ -1,7 +1,7 @@
 // ---- concurrency.hpp
 void warm_up();
 void engine(const mr::session_options& options, unsigned workers, std::size_t reads_that_memory_allows,
-            std::uint64_t batches, const mr::detail::flow_figures& figures, mr::detail::notice_outlet& notices,
+            std::uint64_t batches, const mr::flow_figures& figures, mr::detail::notice_outlet& notices,
             const std::vector<mr::detail::pipeline_node*>& nodes) {
 EXAMPLE
 }
@@ -9,7 +9,7 @@ EXAMPLE
 // ---- damage_account.hpp
 #include <millrace/read/stage/lost_shards.hpp>
 #include <millrace/run/session_options.hpp>
-void account_for(const mr::session_options& options, mr::detail::lost_shards& lost, mr::detail::event_counts& counts,
+void account_for(const mr::session_options& options, mr::detail::lost_shards& lost, mr::event_counts& counts,
                  const mr::detail::ready_batch& batch, const mr::detail::batch_origin& origin) {
 EXAMPLE
 }

@@ -29,7 +29,7 @@ mr::record record_of(std::span<const std::byte> file, std::span<const std::byte>
   return build.finish();
 }
 
-std::map<std::string, std::uint64_t> counted(const mr::detail::event_counts& t) {
+std::map<std::string, std::uint64_t> counted(const mr::event_counts& t) {
   std::map<std::string, std::uint64_t> all;
   for (const auto& c : t.counts()) all[c.what] = c.times;
   return all;
@@ -54,7 +54,7 @@ TEST_CASE("pictures of a record with entries are those of its bytes alone, sever
   mr::rng d({.seed = slow::seed_of_run(), .sample = 31});
   mr::block_pool pool;
   mr::scratch s, plain;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   const std::size_t rounds = slow::count_of("MILLRACE_TEST_ENTRIES", 1'500) / 10;
   for (std::size_t i = 0; i < rounds; ++i) {
@@ -93,7 +93,7 @@ TEST_CASE("counts say whose entries were used, and whose were refused") {
                    none = record_of(marked, {}, pool);
   const mr::crop_box box{.left = 100, .top = 100, .width = 50, .height = 50};
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   const auto expect = [&](std::uint64_t entries_used, std::uint64_t restarts, std::uint64_t entries_refused) {
     auto found = counted(counts);

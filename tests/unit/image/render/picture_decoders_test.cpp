@@ -81,7 +81,7 @@ TEST_CASE("both decoders make the same exact pictures of photographs") {
 TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 15});
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
   std::uint64_t pictures = 0;
@@ -107,12 +107,12 @@ TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where th
 TEST_CASE("of damage that is not left out nobody can tell whether the built-in decoder saw it first") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   const auto left_out = [&] {
     std::uint64_t sum = 0;
     for (const auto& c : counts.counts())
-      if (c.name() == mr::detail::event_name::by_restarts) sum = c.times;
+      if (mr::detail::event_called(c.what) == mr::detail::event_name::by_restarts) sum = c.times;
     return sum;
   };
   std::size_t errors = 0, pictures = 0, accepted = 0, unseen = 0;
@@ -186,7 +186,7 @@ std::vector<mr::image> render_together(const std::vector<mr::picture>& all, std:
   return made;
 }
 
-std::map<std::string, std::uint64_t> counts_of(const mr::detail::event_counts& t) {
+std::map<std::string, std::uint64_t> counts_of(const mr::event_counts& t) {
   std::map<std::string, std::uint64_t> all;
   for (const auto& c : t.counts()) all[c.what] = c.times;
   return all;
@@ -215,7 +215,7 @@ TEST_CASE("together, the error is that of the picture that has one, and nothing 
   cut.resize(cut.size() / 2);
   const auto& bad = all.pictures.emplace_back(mr::jpeg(slow::view(cut)));
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   std::string alone;
   try {
@@ -243,7 +243,7 @@ TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accep
   CHECK_THROWS_WITH_AS(static_cast<void>(mr::jpeg(slow::view(damaged))),
                        doctest::Contains("the JPEG's first marker is damaged: got ff d8 7f e0"), mr::data_error);
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   CHECK(same(mr::jpeg(slow::view(damaged), {.accept_damaged = true}).pixels(s), mr::jpeg(slow::view(file)).pixels(s)));
   CHECK(counts_of(counts)["damaged JPEGs accepted"] == 1);
@@ -259,7 +259,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   const mr::picture p = mr::jpeg(slow::view(plain), {.quality = mr::picture_quality::fast});
   const std::vector<mr::picture> all{p, p, p, mr::jpeg(slow::view(progressive))};
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   (void)render_together(all, 0, 4, s);
   (void)render_together(all, 2, 2, s);

@@ -15,7 +15,7 @@ using counted = std::vector<std::pair<std::string, std::uint64_t>>;
 
 namespace {
 
-counted counts_of(const mr::detail::event_counts& counts) {
+counted counts_of(const mr::event_counts& counts) {
   counted all;
   for (const auto& c : counts.counts()) all.push_back({c.what, c.times});
   return all;
@@ -35,7 +35,7 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
                            mr::detail::own_result{.entries = entry_origin::restart_markers, .entries_refused = true},
                            mr::detail::own_result{.refusal = jpeg_refusal::sampling},
                            mr::detail::own_result{.refusal = jpeg_refusal::damaged}};
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   mr::scratch s;
   s.count_into(counts);
 

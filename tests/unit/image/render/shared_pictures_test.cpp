@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* shared_count = "pictures made of the planes of another one";
 
-std::map<std::string, std::uint64_t> all_counts(const mr::detail::event_counts& t) {
+std::map<std::string, std::uint64_t> all_counts(const mr::event_counts& t) {
   std::map<std::string, std::uint64_t> all;
   for (const auto& c : t.counts()) all[c.what] = c.times;
   return all;
@@ -64,7 +64,7 @@ mr::detail::jpeg_planes_request ask_of(const std::vector<std::byte>& file, const
 TEST_CASE("several pictures of the same JPEG are what each is alone, damaged files and all other kinds too") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 41});
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   std::size_t groups_with_errors = 0, of_damaged = 0;
   const std::size_t rounds = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
@@ -115,7 +115,7 @@ TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten pictures")
   const auto file = slow::make_file(slow::photo(375, 500, 3, 1), {}), copy = file;
   mr::rng d({.seed = 4});
   mr::scratch s;
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   s.count_into(counts);
   std::vector<mr::picture> crops;
   for (int k = 0; k < 2; ++k)

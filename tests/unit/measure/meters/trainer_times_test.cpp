@@ -9,7 +9,7 @@ namespace mr = millrace;
 namespace {
 
 using times = mr::detail::trainer_times;
-using figures = mr::detail::stage_figures;
+using figures = mr::stage_figures;
 
 /// A run of 1000 ns whose trainer paused from 600 to 900. Its one stage has two threads.
 figures after_a_pause(const figures& stage) {
@@ -21,7 +21,7 @@ figures after_a_pause(const figures& stage) {
   t.answer(600, times::kind::pause, {});
   t.call(900);
   t.answer(950, times::kind::batch, {});
-  mr::detail::flow_figures f;
+  mr::flow_figures f;
   f.stages.push_back(stage);
   t.add_to(f, 1000);
   CHECK(f.wall_ns == 700);

@@ -1,4 +1,5 @@
 #include <millrace/measure/values/event_counts.hpp>
+#include <millrace/measure/values/event_names.hpp>
 
 #include <doctest/doctest.h>
 
@@ -9,7 +10,7 @@
 namespace mr = millrace;
 
 TEST_CASE("counts of many threads add up, by text") {
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   const std::string same = "one";   // another address
   {
     std::vector<std::jthread> threads;
@@ -29,27 +30,27 @@ TEST_CASE("counts of many threads add up, by text") {
 }
 
 TEST_CASE("the library's own events share their counts with their texts, and are known by their names") {
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   const std::string text = mr::detail::text_of(mr::detail::event_name::warnings);   // another address
   counts.count(text.c_str(), 2);
-  counts.count(mr::detail::event_name::warnings);
+  counts.count(text_of(mr::detail::event_name::warnings));
   counts.count("mine", 5);
-  counts.count(mr::detail::event_name::own_alone, 3);
+  counts.count(text_of(mr::detail::event_name::own_alone), 3);
   const auto all = counts.counts();
   REQUIRE(all.size() == 3);
   const auto& [what, times] = all[1];   // as in programs of users
   CHECK(std::string(what) == "mine");
   CHECK(times == 5);
-  CHECK(all[0].name() == mr::detail::event_name::warnings);
+  CHECK(mr::detail::event_called(all[0].what) == mr::detail::event_name::warnings);
   CHECK(all[0].times == 3);
-  CHECK(all[1].name() == mr::detail::event_name::none);
+  CHECK(mr::detail::event_called(all[1].what) == mr::detail::event_name::none);
   CHECK(std::string(all[1].what) == "mine");
-  CHECK(all[2].name() == mr::detail::event_name::own_alone);
+  CHECK(mr::detail::event_called(all[2].what) == mr::detail::event_name::own_alone);
   CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
 }
 
 TEST_CASE("names beyond the room for them are counted together") {
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   std::vector<std::string> names;
   for (int i = 0; i < 54; ++i) names.push_back("name " + std::to_string(i));
   for (const auto& name : names) counts.count(name.c_str());

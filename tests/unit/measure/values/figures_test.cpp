@@ -76,7 +76,7 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
   return mr::session{std::move(flow), options};
 }
 
-mr::detail::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
+mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
   auto run = slow_session(s, mr::host_device(), options);
   for (auto& b : run) {
     if (s.step.count() > 0) std::this_thread::sleep_for(s.step);
@@ -86,14 +86,14 @@ mr::detail::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000
 }
 
 /// All that a stage counted, as a share of its threads' time.
-double counted(const mr::detail::flow_figures& f, const mr::detail::stage_figures& s) {
+double counted(const mr::flow_figures& f, const mr::stage_figures& s) {
   return f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
 }
 
 /// Whether nearly all time is counted. Some of it is nobody's: between a kick and the worker that it wakes.
-bool sums_are_right(const mr::detail::flow_figures& f) {
-  for (const mr::detail::stage_figures& s : f.stages) {
-    if (s.kind == mr::detail::stage_kind::unpack) continue;
+bool sums_are_right(const mr::flow_figures& f) {
+  for (const mr::stage_figures& s : f.stages) {
+    if (s.kind == mr::stage_kind::unpack) continue;
     CAPTURE(s.name);
     CHECK(counted(f, s) < 1.1);
     CHECK(s.cpu_ns <= s.busy_ns);
@@ -110,7 +110,7 @@ double number_before(const std::string& text, const std::string& words) {
 }  // namespace
 
 TEST_CASE("a real run's figures name the stage that sleeps longest") {
-  using mr::detail::stage_kind;
+  using mr::stage_kind;
   SUBCASE("the source") {
     CHECK(at_some_scale([](int scale) {
       const auto f = figures_of(
@@ -125,7 +125,7 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
       const auto f = figures_of(
           {.read = microseconds(100), .work = microseconds(3000) * scale, .step = microseconds(1000)}, 50 / scale + 9);
       const mr::verdict v = mr::judge(f);
-      const mr::detail::stage_figures& work = *f.find(stage_kind::work);
+      const mr::stage_figures& work = *f.find(stage_kind::work);
       return (v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved) && v.where == "map" &&
              work.service_ns.quantile(0.5) > 2.9e6 * scale && work.cpu_ns < work.busy_ns / 2 && sums_are_right(f);
     }));
@@ -134,7 +134,7 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
     CHECK(at_some_scale([](int scale) {
       const auto f = figures_of(
           {.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000) * scale}, 50 / scale + 9);
-      const mr::detail::stage_figures& work = *f.find(stage_kind::work);
+      const mr::stage_figures& work = *f.find(stage_kind::work);
       return mr::judge(f).what == mr::bound_by::consumer && f.data_wait_share() < 0.2 &&
              work.blocked_ns > work.starved_ns && f.queues.at(0).mean > 1 && sums_are_right(f);
     }));
@@ -145,7 +145,7 @@ TEST_CASE("one long part, read by one of four readers, is what limits: not the f
   // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
   // has one every 16 ms, while the others read what comes long after.
   CHECK(at_some_scale([](int scale) {
-    const mr::detail::flow_figures f = figures_of({.read = microseconds(1'000) * scale,
+    const mr::flow_figures f = figures_of({.read = microseconds(1'000) * scale,
                                                    .step = microseconds(3'800) * scale, .shard_size = 4'000,
                                                    .io_threads = 4}, 36);
     const mr::verdict v = mr::judge(f);
@@ -167,8 +167,8 @@ TEST_CASE("a worker that waits is not starved because readers that burn are") {
   CHECK(at_some_scale([](int scale) {
     const slow s{.read = microseconds(300), .work = microseconds(20'000) * scale, .shard_size = 20'000,
                  .io_threads = 4, .readers_burn = true};
-    mr::detail::flow_figures f = figures_of(s, 7, {.threads = 1});
-    const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
+    mr::flow_figures f = figures_of(s, 7, {.threads = 1});
+    const mr::stage_figures& work = *f.find(mr::stage_kind::work);
     CHECK(f.process_cpu_ns > work.cpu_ns);
     const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
     f.usable_cores = 64;   // as many as there are here, there is room for a worker
@@ -183,11 +183,11 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   std::atomic<bool> over{false};
   std::atomic<int> taken{0};
   std::thread looker([&] {
-    mr::detail::flow_figures last = run.figures();
-    mr::detail::run_stats before = run.stats();
+    mr::flow_figures last = run.figures();
+    mr::run_stats before = run.stats();
     while (!over.load()) {
-      const mr::detail::flow_figures now = run.figures();
-      const mr::detail::run_stats stats = run.stats();
+      const mr::flow_figures now = run.figures();
+      const mr::run_stats stats = run.stats();
       CHECK(stats.samples >= before.samples);
       CHECK(stats.samples_read >= before.samples_read);
       CHECK(stats.worker_busy_ns >= before.worker_busy_ns);
@@ -208,18 +208,18 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   for (auto& b : run) {
     if (delivered == 0) CHECK(eventually([&] { return taken.load() > 0; }));
     delivered += b.size();
-    counted = counted && run.figures().find(mr::detail::stage_kind::work)->items >= delivered;
+    counted = counted && run.figures().find(mr::stage_kind::work)->items >= delivered;
   }
   CHECK(counted);
   over.store(true);
   looker.join();
-  const mr::detail::flow_figures f = run.figures();
+  const mr::flow_figures f = run.figures();
   CHECK(f.batches == 50);
   CHECK(f.samples == 800);
-  CHECK(f.find(mr::detail::stage_kind::work)->items == 800);
-  CHECK(f.find(mr::detail::stage_kind::step)->service_ns.count() == 50);
-  CHECK(f.find(mr::detail::stage_kind::read)->items == 800);
-  const mr::detail::timeline t = run.events();
+  CHECK(f.find(mr::stage_kind::work)->items == 800);
+  CHECK(f.find(mr::stage_kind::step)->service_ns.count() == 50);
+  CHECK(f.find(mr::stage_kind::read)->items == 800);
+  const mr::timeline t = run.events();
   CHECK(t.deliveries.size() == 50);
   CHECK(t.tracks.size() >= 4);
 }
@@ -242,9 +242,9 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
       for (const std::int32_t n : b.get<&row::label>().host()) in_order = in_order && n == next++ % 800;
       // Later moves of another search are not told before it ends.
       if (std::exchange(looked_at, told.size()) < told.size()) {
-        const mr::detail::flow_figures f = run.figures();
-        CHECK(f.find(mr::detail::stage_kind::work)->concurrency == number_before(told.back(), " workers"));
-        CHECK(f.find(mr::detail::stage_kind::read)->concurrency == number_before(told.back(), " reads"));
+        const mr::flow_figures f = run.figures();
+        CHECK(f.find(mr::stage_kind::work)->concurrency == number_before(told.back(), " workers"));
+        CHECK(f.find(mr::stage_kind::read)->concurrency == number_before(told.back(), " reads"));
       }
       std::this_thread::sleep_for(s.step);
     }
@@ -269,12 +269,12 @@ TEST_CASE("between the epochs of a loop the clock stands") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
-  const mr::detail::flow_figures f = run.figures();
+  const mr::flow_figures f = run.figures();
   const auto running_ns = static_cast<std::uint64_t>(all.count()) - 600'000'000;
   CHECK(f.wall_ns <= running_ns);
   CHECK(run.stats().step_ns <= running_ns);
   // What stands still for the validation is no reason for the workers to wait, and no part of a stage's time.
-  for (const mr::detail::stage_figures& s : f.stages) CHECK(counted(f, s) < 1.1);
+  for (const mr::stage_figures& s : f.stages) CHECK(counted(f, s) < 1.1);
 }
 
 TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
@@ -331,9 +331,9 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
   batch(3'300);
   times.call(3'400, 9'000);   // not yet when next() was called again: the trainer did not wait for it
   batch(3'500);
-  mr::detail::flow_figures f;
+  mr::flow_figures f;
   times.add_to(f, 4'000);
-  const mr::detail::stage_figures* const step = f.find(mr::detail::stage_kind::step);
+  const mr::stage_figures* const step = f.find(mr::stage_kind::step);
   REQUIRE(step);
   CHECK(step->busy_ns == 300);
   CHECK(step->starved_ns == 300 + 900);
@@ -344,8 +344,8 @@ TEST_CASE("copies have a stage of their own") {
   CHECK(at_some_scale([](int scale) {
     auto run = slow_session({}, copying_device({.latency_ns = 3'000'000ULL * static_cast<std::uint64_t>(scale)}));
     for (auto& b : run) static_cast<void>(b);
-    const mr::detail::flow_figures f = run.figures_after_warm_up();
-    const mr::detail::stage_figures* const copy = f.find(mr::detail::stage_kind::copy);
+    const mr::flow_figures f = run.figures_after_warm_up();
+    const mr::stage_figures* const copy = f.find(mr::stage_kind::copy);
     REQUIRE(copy);
     CHECK(copy->bytes > 0);
     CHECK(copy->service_ns.quantile(0.5) > 2.9e6 * scale);
@@ -379,9 +379,9 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
                          {.epochs = 2, .threads = 1, .io_threads = 2, .notice = mr::quiet}};
   for (auto& b : run) static_cast<void>(b);
   const mr::run_report report = mr::report_of(run);
-  const mr::detail::flow_figures& f = report.figures;
-  const mr::detail::stage_figures *const read = f.find(mr::detail::stage_kind::read),
-    *const unpack = f.find(mr::detail::stage_kind::unpack);
+  const mr::flow_figures& f = report.figures;
+  const mr::stage_figures *const read = f.find(mr::stage_kind::read),
+    *const unpack = f.find(mr::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);
   CHECK(unpack->busy_ns > 5 * read->busy_ns);

@@ -20,18 +20,18 @@ std::uint64_t any_size(mr::rng& random, double octaves = 41) {
 }  // namespace
 
 TEST_CASE("the buckets follow each other without a gap, and each value lies in its own") {
-  for (std::size_t b = 0; b < mr::detail::distribution::buckets; ++b) {
+  for (std::size_t b = 0; b < mr::distribution::buckets; ++b) {
     CAPTURE(b);
-    const std::uint64_t first = mr::detail::distribution::first_of(b), next = mr::detail::distribution::first_of(b + 1);
+    const std::uint64_t first = mr::distribution::first_of(b), next = mr::distribution::first_of(b + 1);
     REQUIRE(first < next);
-    CHECK(mr::detail::distribution::bucket_of(first) == b);
-    CHECK(mr::detail::distribution::bucket_of(next - 1) == b);
+    CHECK(mr::distribution::bucket_of(first) == b);
+    CHECK(mr::distribution::bucket_of(next - 1) == b);
     // Half a bucket over its first value is the most that its middle can be wrong by.
     CHECK(0.5 * static_cast<double>(next - 1 - first) <=
-          mr::detail::distribution::quantile_error * static_cast<double>(first));
+          mr::distribution::quantile_error * static_cast<double>(first));
   }
-  CHECK(mr::detail::distribution::first_of(mr::detail::distribution::buckets) == mr::detail::distribution::largest + 1);
-  CHECK(mr::detail::distribution::bucket_of(~std::uint64_t{0}) == mr::detail::distribution::buckets - 1);
+  CHECK(mr::distribution::first_of(mr::distribution::buckets) == mr::distribution::largest + 1);
+  CHECK(mr::distribution::bucket_of(~std::uint64_t{0}) == mr::distribution::buckets - 1);
 }
 
 TEST_CASE("quantiles are those of the sorted list, within the stated error") {
@@ -47,20 +47,20 @@ TEST_CASE("quantiles are those of the sorted list, within the stated error") {
       ours->record(slow.back());
     }
     std::sort(slow.begin(), slow.end());
-    const mr::detail::distribution found = ours->snapshot();
+    const mr::distribution found = ours->snapshot();
     CHECK(found.count() == count);
     CHECK(found.sum() == sum);
     for (const double share : {0.0, 0.01, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1.0}) {
       CAPTURE(share);
       const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(count)));
       const auto expected = static_cast<double>(slow[std::max<std::size_t>(rank, 1) - 1]);
-      CHECK(std::abs(found.quantile(share) - expected) <= mr::detail::distribution::quantile_error * expected);
+      CHECK(std::abs(found.quantile(share) - expected) <= mr::distribution::quantile_error * expected);
     }
   }
 }
 
 TEST_CASE("small values have buckets of their own: their quantiles are exact") {
-  mr::detail::distribution d;
+  mr::distribution d;
   for (std::uint64_t v = 0; v < 32; ++v) d.add(v);
   CHECK(d.quantile(0.5) == 15);
   CHECK(d.quantile(1) == 31);
@@ -68,7 +68,7 @@ TEST_CASE("small values have buckets of their own: their quantiles are exact") {
 }
 
 TEST_CASE("an empty distribution answers 0") {
-  const mr::detail::distribution none;
+  const mr::distribution none;
   CHECK(none.quantile(0.99) == 0);
   CHECK(none.mean() == 0);
   CHECK(none.count() == 0);
@@ -83,8 +83,8 @@ TEST_CASE("a sum is what one histogram of all would hold, a difference what came
     a->record(v);
     all->record(v);
   }
-  const mr::detail::distribution before = a->snapshot();
-  mr::detail::distribution expected_window;
+  const mr::distribution before = a->snapshot();
+  mr::distribution expected_window;
   for (int i = 0; i < 500; ++i) {
     const std::uint64_t v = any_size(random), w = any_size(random);
     a->record(v);

@@ -180,9 +180,9 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
                           mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                       quiet(1)};
   for (auto& b : session) static_cast<void>(b);
-  const mr::detail::flow_figures f = session.figures();
-  const mr::detail::stage_figures *const read = f.find(mr::detail::stage_kind::read),
-    *const unpack = f.find(mr::detail::stage_kind::unpack);
+  const mr::flow_figures f = session.figures();
+  const mr::stage_figures *const read = f.find(mr::stage_kind::read),
+    *const unpack = f.find(mr::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);
   CHECK(read->bytes == std::filesystem::file_size(paths[0]) + std::filesystem::file_size(paths[1]));

@@ -249,7 +249,7 @@ TEST_CASE("figures tell what was read in turn") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 4).add(10, 3), {.open_shards = 2});
   t.sink.room = 0;
   t.stage.run();   // the second shard is not in turn: the first one still waits for space
-  mr::detail::flow_figures f;
+  mr::flow_figures f;
   t.stage.base::add_to(f, mr::detail::steady_now_ns());
   CHECK(f.in_turn_samples == 4);
   CHECK(t.stage.samples_read() == 7);

@@ -16,7 +16,7 @@ struct strict_numbers {
   static constexpr bool one_reader_at_a_time = true;
   struct reader {
     std::optional<int> next() { return std::nullopt; }
-    void report(mr::detail::event_counts& counts) const { counts.count("ends"); }
+    void report(mr::event_counts& counts) const { counts.count("ends"); }
   };
   std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {}; }
@@ -148,7 +148,7 @@ TEST_CASE("a shard that is ended, in hand or not readable is not idle") {
 }
 
 TEST_CASE("a source that reads one shard at a time knows its shards, and reports at the end of each") {
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   buffer_with_sink<strict_numbers> t({.shards = 3}, {.epochs = 2, .first_shard = 1});
   t.buffer.count_into(counts);
   auto* const a = t.buffer.open_next();

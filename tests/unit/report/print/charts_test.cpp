@@ -61,8 +61,8 @@ TEST_CASE("charts of one and of two points show them as columns, with their valu
 
 TEST_CASE("the stages' chart has room for no more than all of a stage's time") {
   mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
-  mr::detail::stage_figures& work = r.figures.stages[1];
-  REQUIRE(work.kind == mr::detail::stage_kind::work);
+  mr::stage_figures& work = r.figures.stages[1];
+  REQUIRE(work.kind == mr::stage_kind::work);
   work.busy_ns = in_ns(30);      // of 40: four workers
   work.starved_ns = in_ns(14);
   work.blocked_ns = in_ns(2);

@@ -25,7 +25,7 @@ using mr::detail::event_name;
 using mr::detail::jpeg_refusal;
 
 TEST_CASE("the text says the verdict first, then what to do, the stages and the gains") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   f.stages[1].service_ns.add(8'000'000, 5'000);
   mr::run_report r = mr::report_of(f);
   r.kept.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
@@ -65,11 +65,11 @@ TEST_CASE("a report replaces the one before it at once, and removes what a kille
 
 TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {
   const temporary_folder folder;
-  mr::detail::flow_figures f = figures_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
+  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
   f.usable_cores = 8;
   mr::write_reports(mr::report_of(f), folder / "earlier");
   const auto compared = [&](std::size_t workers, std::size_t batch, std::uint64_t samples) {
-    mr::detail::flow_figures later = f;
+    mr::flow_figures later = f;
     later.stages[1].concurrency = workers;
     later.batch_samples = batch;
     later.samples = samples;
@@ -95,7 +95,7 @@ TEST_CASE("a later run that has turned a knob shows what was predicted for it be
 }
 
 TEST_CASE("changes that bring nothing share a line, and no line is wider than 110 columns") {
-  mr::detail::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
+  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
   f.usable_cores = 4;   // each has a worker, which is said beside that change
   f.throttled_ns = 3'000'000;
   f.run_delay_ns = 12'000'000;
@@ -134,7 +134,7 @@ TEST_CASE("over workers, what was measured stands in place of what was predicted
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].measured == (i == 3));
   CHECK(times_in(mr::detail::scaling_chart(r), "measured") == 1);
   // As many as there are cores; what lies beyond is not known.
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   f.usable_cores = 6;
   CHECK(mr::report_of(f).scaling.size() == 6);
   // On crowded cores others get their share: here twelve threads that have half a core each.
@@ -169,7 +169,7 @@ TEST_CASE("text, page and JSON say what ran, how it was started, where and when"
   CHECK(holds(page, "<code>./train --data 's-{0..7}.tar' '&lt;a&gt;'</code>"));
   CHECK(times_in(page, "node7") == 2);   // at the top, and with what it gave to the run
 
-  const mr::detail::run_origin here = mr::detail::run_origin::now();
+  const mr::run_origin here = mr::run_origin::now();
   CHECK(here.date.size() == std::string_view("2026-11-23 08:36:04 UTC").size());
   CHECK(here.date.ends_with(" UTC"));
 #if defined(__linux__)
@@ -194,7 +194,7 @@ TEST_CASE("nothing measured makes a report too") {
 }
 
 TEST_CASE("what is unknown is null, and what is not finite too") {
-  mr::detail::flow_figures f = figures_of({.step_s = 10});
+  mr::flow_figures f = figures_of({.step_s = 10});
   f.stages = {f.stages.back()};   // a single limit: the next one is infinitely far
   const std::string json = mr::json_report(mr::report_of(f));
   CHECK(holds(json, "\"margin\":null"));
@@ -208,7 +208,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
   CHECK(holds(mr::json_report(r), "\"bytes_per_pixel\":null"));
   const auto counted = [](std::initializer_list<std::pair<event_name, std::uint64_t>> all) {
-    std::vector<mr::detail::event_count> counts{{.what = "dot files passed over", .times = 12}};
+    std::vector<mr::event_count> counts{{.what = "dot files passed over", .times = 12}};
     for (const auto& [name, times] : all) counts.push_back({mr::detail::text_of(name), times});
     return counts;
   };
@@ -253,7 +253,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
 }
 
 TEST_CASE("names from outside stay text in the page and in the JSON") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   f.stages[1].phases[0].name = "<b>\"&";
   mr::run_report r = mr::report_of(f);
   r.title = "</title><script>";
@@ -267,7 +267,7 @@ TEST_CASE("names from outside stay text in the page and in the JSON") {
 }
 
 TEST_CASE("a trace has a row for each track, and an arrow from stage to stage of each batch") {
-  mr::detail::timeline t;
+  mr::timeline t;
   const auto worker = t.add_track("worker 0"), copy = t.add_track("copy");
   t.spans.push_back({.track = worker, .name = "work", .start_ns = 1'000, .end_ns = 3'000, .batch = 7});
   t.spans.push_back({.track = worker, .name = "work", .start_ns = 3'000, .end_ns = 5'000, .batch = 7});

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
   r.facts = {{"commit", "20fbe65"}, {"a very long name", std::string(300, 'x')}};
   using mr::detail::event_name;
-  std::vector<mr::detail::event_count> counts{{"dot files passed over", 12}, {"metadata members passed over", 1'500}};
+  std::vector<mr::event_count> counts{{"dot files passed over", 12}, {"metadata members passed over", 1'500}};
   for (const auto& [name, times] : std::initializer_list<std::pair<event_name, std::uint64_t>>{
            {event_name::own_together, 17'900}, {event_name::own_alone, 20},
            {event_of(mr::detail::jpeg_refusal::sampling), 3}, {event_of(mr::detail::jpeg_refusal::process), 1'277},

@@ -96,7 +96,7 @@ TEST_CASE("times add up: each stage's workers are busy, starved or blocked all t
   mr::rng random({.seed = 6});
   for (int i = 0; i < 30; ++i) {
     const mr::detail::pipeline_model m = any_model(random);
-    const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
+    const mr::flow_figures f = mr::detail::simulate(m).figures;
     CHECK(f.batches == m.batches);
     CHECK(f.warm_up_batches == m.warm_up_batches);
     double on_io_threads = 0;
@@ -104,8 +104,8 @@ TEST_CASE("times add up: each stage's workers are busy, starved or blocked all t
       CAPTURE(s.name);
       const auto all = static_cast<double>(s.busy_ns + s.starved_ns + s.blocked_ns);
       const double most = static_cast<double>(s.concurrency) * static_cast<double>(f.wall_ns);
-      if (s.kind == mr::detail::stage_kind::read || s.kind ==
-          mr::detail::stage_kind::unpack) on_io_threads += all / most;
+      if (s.kind == mr::stage_kind::read || s.kind ==
+          mr::stage_kind::unpack) on_io_threads += all / most;
       else CHECK(all == doctest::Approx(most).epsilon(1e-6));
     }
     CHECK(on_io_threads == doctest::Approx(1).epsilon(1e-6));
@@ -116,7 +116,7 @@ TEST_CASE("the same seed gives the same run, another one another") {
   mr::rng random({.seed = 7});
   mr::detail::pipeline_model m = any_model(random);
   m.work_ns = times::around(5e6, 0.5);
-  const mr::detail::flow_figures once = mr::detail::simulate(m).figures, again = mr::detail::simulate(m).figures;
+  const mr::flow_figures once = mr::detail::simulate(m).figures, again = mr::detail::simulate(m).figures;
   CHECK(once.wall_ns == again.wall_ns);
   CHECK(once.wait_ns == again.wait_ns);
   ++m.seed;
@@ -131,8 +131,8 @@ TEST_CASE("reads share the storage as their contention says") {
       mr::detail::pipeline_model m{.io_threads = threads, .batch_samples = 16, .contention = contention,
                            .read_ns = times::around(1e7, 0.5), .work_ns = times::fixed(1e3),
                            .step_ns = times::fixed(1e3)};
-      const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
-      const double expected = 100 * mr::detail::read_levels::speed(static_cast<double>(threads), contention);
+      const mr::flow_figures f = mr::detail::simulate(m).figures;
+      const double expected = 100 * mr::read_levels::speed(static_cast<double>(threads), contention);
       CHECK(f.samples_per_s() == doctest::Approx(expected).epsilon(0.03));
       CHECK(f.reads_at_once.mean_outstanding() == doctest::Approx(static_cast<double>(threads)).epsilon(0.01));
     }
@@ -191,7 +191,7 @@ TEST_CASE("what would be is predicted from the recorded run alone") {
   for (int i = 0; i < 40; ++i) {
     mr::detail::pipeline_model m = any_model(random);
     m.batches = 300;
-    const mr::detail::flow_figures recorded = mr::detail::simulate(m).figures;
+    const mr::flow_figures recorded = mr::detail::simulate(m).figures;
     mr::what_if_change c;
     switch (i % 6) {
       case 0: c.workers = 2 * m.workers; break;
@@ -214,18 +214,18 @@ TEST_CASE("what would be is predicted from the recorded run alone") {
 
 TEST_CASE("drawn times are the recorded ones: their mean exactly, their quantiles within a bucket") {
   mr::rng random({.seed = 10});
-  mr::detail::distribution recorded;
+  mr::distribution recorded;
   for (int i = 0; i < 2'000; ++i) recorded.add(static_cast<std::uint64_t>(std::exp2(10 + 10 * random.uniform())));
   const empirical_distribution times(recorded);
   CHECK(times.mean() == doctest::Approx(recorded.mean()));
-  mr::detail::distribution again;
+  mr::distribution again;
   for (int i = 0; i < 200'000; ++i) again.add(static_cast<std::uint64_t>(times.at(random)));
   CHECK(again.mean() == doctest::Approx(recorded.mean()).epsilon(0.01));
   for (const double share : {0.1, 0.5, 0.9, 0.99})
     CHECK(again.quantile(share) == doctest::Approx(recorded.quantile(share)).epsilon(0.07));
   CHECK(times.scaled(3).with_mean(5).mean() == doctest::Approx(5));
   CHECK(empirical_distribution().at(random) == 0);
-  CHECK(empirical_distribution(mr::detail::distribution()).with_mean(7).at(random) == 7);
+  CHECK(empirical_distribution(mr::distribution()).with_mean(7).at(random) == 7);
 }
 
 TEST_CASE("a model that could never deliver is refused") {
@@ -234,7 +234,7 @@ TEST_CASE("a model that could never deliver is refused") {
 }
 
 TEST_CASE("a change by no number is refused, and names the setting") {
-  const mr::detail::flow_figures recorded =
+  const mr::flow_figures recorded =
       mr::detail::simulate({.workers = 2, .work_ns = empirical_distribution::fixed(2e6)}).figures;
   const double none = std::numeric_limits<double>::quiet_NaN(), endless = std::numeric_limits<double>::infinity();
   for (const double factor : {0.0, -1.0, none, endless}) {

@@ -23,14 +23,14 @@ std::vector<std::string> changes_of(const std::vector<mr::knob_gain>& gains) {
   for (const mr::knob_gain& g : gains) all.push_back(g.change);
   return all;
 }
-mr::detail::stage_figures& stage_of(mr::detail::flow_figures& f, mr::detail::stage_kind kind) {
+mr::stage_figures& stage_of(mr::flow_figures& f, mr::stage_kind kind) {
   return *std::find_if(f.stages.begin(), f.stages.end(), [&](const auto& s) { return s.kind == kind; });
 }
 
 }  // namespace
 
 TEST_CASE("a run with idle cores has a gain for each knob, with the settings of the change") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   f.usable_cores = 16;
   const auto gains = mr::gains_of(f);
   CHECK(changes_of(gains) ==
@@ -54,11 +54,11 @@ TEST_CASE("a run with idle cores has a gain for each knob, with the settings of 
 }
 
 TEST_CASE("a knob that is not known has no settings, and a stage that is not there has no knob") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_figures f = figures_of({.work_s = 40});
   f.usable_cores = 4;
   f.host_slots = f.batch_samples = 0;
-  stage_of(f, mr::detail::stage_kind::work).phases.clear();
-  stage_of(f, mr::detail::stage_kind::read).concurrency = 0;
+  stage_of(f, mr::stage_kind::work).phases.clear();
+  stage_of(f, mr::stage_kind::read).concurrency = 0;
   const auto gains = mr::gains_of(f);
   CHECK(changes_of(gains) ==
         std::vector<std::string>{"4 -> 5 workers", "deeper prefetch", "twice the batch", "step twice as fast"});
@@ -71,14 +71,14 @@ TEST_CASE("a knob that is not known has no settings, and a stage that is not the
 
 TEST_CASE("a run without figures or without samples has no gains") {
   CHECK(mr::gains_of({}).empty());
-  mr::detail::flow_figures f = figures_of({});
+  mr::flow_figures f = figures_of({});
   f.samples = 0;
   CHECK(mr::gains_of(f).empty());
 }
 
 TEST_CASE("of two equally costly phases the first is halved") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
-  stage_of(f, mr::detail::stage_kind::work).phases = {{"a", in_ns(20), {}}, {"b", in_ns(20), {}}};
+  mr::flow_figures f = figures_of({.work_s = 40});
+  stage_of(f, mr::stage_kind::work).phases = {{"a", in_ns(20), {}}, {"b", in_ns(20), {}}};
   const auto changes = changes_of(mr::gains_of(f));
   CHECK(std::count(changes.begin(), changes.end(), "a at half the cost") == 1);
 }

@@ -60,7 +60,7 @@ mr::detail::pipeline_model plant(planted where, double ratio, std::uint64_t seed
     return mr::detail::empirical_distribution::around(mean_ns, how == rings::shallow ? 0.95 : 0.5);
   };
   if (where == planted::bandwidth) m.contention = 1;
-  const double of_a_read = ns[0] * per_sample * mr::detail::read_levels::speed(threads, m.contention);
+  const double of_a_read = ns[0] * per_sample * mr::read_levels::speed(threads, m.contention);
   m.read_ns = spread(unpacks ? 0.2 * of_a_read : of_a_read);
   if (unpacks) m.unpack_ns = spread(0.8 * of_a_read);
   m.work_ns = spread(ns[1] * static_cast<double>(m.workers));
@@ -101,7 +101,7 @@ TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 tim
       std::uint64_t right = 0, causes = 0;
       std::string misses;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        mr::detail::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
+        mr::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
         f.storage_ceiling_bytes_per_s = ceiling(p, seed);
         const mr::verdict v = mr::judge(f);
         const bool found = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
@@ -159,7 +159,7 @@ TEST_CASE("replay predicts what shallow rings would do with other settings, wher
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
       const mr::detail::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
-      const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
+      const mr::flow_figures f = mr::detail::simulate(m).figures;
       const auto limits = mr::gains_of(f), replay = mr::simulated_gains(f);
       REQUIRE(limits.size() == replay.size());
       for (std::size_t i = 0; i < limits.size(); ++i) {
@@ -189,7 +189,7 @@ TEST_CASE("the gain that the limits predict is what the changed run brings") {
     for (const double ratio : {1.1, 1.25, 1.5, 2.0})
       for (std::uint64_t seed = 1; seed <= 10; seed += stride(3)) {
         const mr::detail::pipeline_model m = plant(p, ratio, seed);
-        const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
+        const mr::flow_figures f = mr::detail::simulate(m).figures;
         for (const mr::knob_gain& k : mr::gains_of(f)) {
           mr::what_if_change c;
           if (k.what == mr::knob::workers) c.workers = m.workers + 1;

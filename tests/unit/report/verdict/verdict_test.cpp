@@ -15,7 +15,7 @@ using mr::bound_cause;
 
 namespace {
 
-mr::detail::stage_figures& stage_of(mr::detail::flow_figures& f, mr::detail::stage_kind kind) {
+mr::stage_figures& stage_of(mr::flow_figures& f, mr::stage_kind kind) {
   return *std::find_if(f.stages.begin(), f.stages.end(), [&](const auto& s) { return s.kind == kind; });
 }
 const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob what) {
@@ -25,7 +25,7 @@ const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob wha
 }  // namespace
 
 TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
-  const auto sentence = [](const mr::detail::flow_figures& f) { return mr::judge(f).sentence(); };
+  const auto sentence = [](const mr::flow_figures& f) { return mr::judge(f).sentence(); };
   CHECK(sentence(figures_of({.step_s = 10})) ==
         "Consumer-bound: your step is the limit; loading could be 4.0 times as fast");
   CHECK(sentence(figures_of({.work_s = 4, .step_s = 68.7})) ==
@@ -48,9 +48,9 @@ TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
 }
 
 TEST_CASE("the costliest part of a fused stage is named") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
-  std::swap(stage_of(f, mr::detail::stage_kind::work).phases[0].busy_ns,
-            stage_of(f, mr::detail::stage_kind::work).phases[1].busy_ns);
+  mr::flow_figures f = figures_of({.work_s = 40});
+  std::swap(stage_of(f, mr::stage_kind::work).phases[0].busy_ns,
+            stage_of(f, mr::stage_kind::work).phases[1].busy_ns);
   CHECK(mr::judge(f).where == "resize");
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("decompression on I/O threads is processor time, not I/O") {
 }
 
 TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
-  mr::detail::flow_figures f = figures_of({.read_s = 20});   // 500 MB in 10 s
+  mr::flow_figures f = figures_of({.read_s = 20});   // 500 MB in 10 s
   CHECK(mr::judge(f).cause == bound_cause::none);    // one level of concurrency tells nothing
   f.storage_ceiling_bytes_per_s = 55e6;
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
@@ -92,8 +92,8 @@ TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
 }
 
 TEST_CASE("workers without cores are starved, by a quota or by neighbours; workers that wait are neither") {
-  mr::detail::flow_figures f = figures_of({.work_s = 40});
-  mr::detail::stage_figures& work = stage_of(f, mr::detail::stage_kind::work);
+  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
   work.cpu_ns = in_ns(39.5);
   CHECK(mr::judge(f).what == bound_by::cpu);
   work.cpu_ns = in_ns(24);
@@ -109,14 +109,14 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota does not give them time");
   // Only where the workers are what limits the run.
   f = figures_of({.work_s = 8, .step_s = 10});
-  stage_of(f, mr::detail::stage_kind::work).cpu_ns = in_ns(4);
+  stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).what == bound_by::consumer);
   // A step that is nearly as slow waits for them, or it does not: then nothing is lost by it.
   for (const double step_s : {9.3, 9.9}) {
     f = figures_of({.work_s = 40, .step_s = step_s});
-    stage_of(f, mr::detail::stage_kind::work).cpu_ns = in_ns(20);
-    stage_of(f, mr::detail::stage_kind::work).run_delay_ns = in_ns(20);
+    stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(20);
+    stage_of(f, mr::stage_kind::work).run_delay_ns = in_ns(20);
     CHECK(mr::judge(f).margin < 1.10);
     CHECK(mr::judge(f).what == (step_s < 9.5 ? bound_by::cpu_starved : bound_by::balanced));
   }
@@ -124,9 +124,9 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
 
 TEST_CASE("what threads beside the workers waited for a core says nothing of the workers") {
   // One worker that waits for something else, beside four readers that burn two cores.
-  mr::detail::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
-  mr::detail::stage_figures& work = stage_of(f, mr::detail::stage_kind::work);
-  stage_of(f, mr::detail::stage_kind::read).concurrency = 4;
+  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
   work.concurrency = 1;
   work.cpu_ns = in_ns(0.2);
   work.run_delay_ns = in_ns(0.5);
@@ -140,9 +140,9 @@ TEST_CASE("what threads beside the workers waited for a core says nothing of the
 
 TEST_CASE("workers whose cores the process's other threads have are starved by no neighbours; more take a share") {
   // One worker and four readers that burn: each of the five has two fifths of a core.
-  mr::detail::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
-  mr::detail::stage_figures& work = stage_of(f, mr::detail::stage_kind::work);
-  stage_of(f, mr::detail::stage_kind::read).concurrency = 4;
+  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
   work.concurrency = 1;
   work.cpu_ns = in_ns(4);
   work.run_delay_ns = in_ns(6);
@@ -172,8 +172,8 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
 
 TEST_CASE("readers that read ahead of later shards are no speed of the one that all wait for") {
   // Four readers, busy all the time: one of them at the shard whose turn it is, all of whose samples go on, at once.
-  mr::detail::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
-  mr::detail::stage_figures& read = stage_of(f, mr::detail::stage_kind::read);
+  mr::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
+  mr::stage_figures& read = stage_of(f, mr::stage_kind::read);
   read.concurrency = 4;
   read.items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
@@ -200,7 +200,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain == doctest::Approx(0));
   // A quarter of the samples came so, the rest had been read ahead: the readers help each other.
   f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
-  stage_of(f, mr::detail::stage_kind::read).concurrency = 4;
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
   f.passed_on_samples = f.samples;
   f.in_turn_ns = in_ns(10);
   f.in_turn_samples = f.samples / 4;
@@ -208,8 +208,8 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain > 0.5);
   // Most of that one thread's time is decompression.
   f = figures_of({.read_s = 8, .unpack_s = 32, .work_s = 8, .step_s = 2.2});
-  stage_of(f, mr::detail::stage_kind::read).concurrency = stage_of(f, mr::detail::stage_kind::unpack).concurrency = 4;
-  stage_of(f, mr::detail::stage_kind::read).items = 4 * f.samples;
+  stage_of(f, mr::stage_kind::read).concurrency = stage_of(f, mr::stage_kind::unpack).concurrency = 4;
+  stage_of(f, mr::stage_kind::read).items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
   f.in_turn_samples = f.passed_on_samples = f.samples;
   CHECK(mr::judge(f).what == bound_by::cpu);
@@ -219,15 +219,15 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
 
 TEST_CASE("too little measured gives no verdict, and says so") {
   CHECK(mr::judge({}).what == bound_by::unknown);
-  mr::detail::flow_figures f = figures_of({.step_s = 10});
+  mr::flow_figures f = figures_of({.step_s = 10});
   f.batches = 4;
   CHECK(mr::judge(f).sentence() == "No verdict: only 4 batches were measured, and 5 are the least");
 }
 
 TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle one does not") {
   // The trainer starves, the workers never: but they were counted busy only half of their time.
-  mr::detail::flow_figures f = figures_of({.work_s = 20, .step_s = 6});
-  stage_of(f, mr::detail::stage_kind::work).starved_ns = 0;
+  mr::flow_figures f = figures_of({.work_s = 20, .step_s = 6});
+  stage_of(f, mr::stage_kind::work).starved_ns = 0;
   const mr::verdict walk = mr::judge(f);
   CHECK_FALSE(walk.agree);
   CHECK(walk.what == bound_by::cpu);
@@ -240,7 +240,7 @@ TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle o
 
 TEST_CASE("the device's own gaps count, where a trainer that runs ahead hides them from the host's clock") {
   // the trainer only queues work, and waits in next()
-  mr::detail::flow_figures f = figures_of({.work_s = 30, .step_s = 1});
+  mr::flow_figures f = figures_of({.work_s = 30, .step_s = 1});
   CHECK(mr::judge(f).what != bound_by::consumer);
   f.device_gap_ns = in_ns(0.1);
   CHECK(mr::judge(f).what == bound_by::consumer);
@@ -248,7 +248,7 @@ TEST_CASE("the device's own gaps count, where a trainer that runs ahead hides th
 }
 
 TEST_CASE("gains end at the next limit, and name it") {
-  mr::detail::flow_figures f = figures_of({.read_s = 4, .work_s = 40, .copy_s = 1, .step_s = 9});
+  mr::flow_figures f = figures_of({.read_s = 4, .work_s = 40, .copy_s = 1, .step_s = 9});
   f.usable_cores = 16;
   const auto gains = mr::gains_of(f);
   const mr::knob_gain& one = gain_of(gains, mr::knob::workers);
@@ -271,7 +271,7 @@ TEST_CASE("half the costliest part is half of that part alone") {
 }
 
 TEST_CASE("reads that do not slow each other down gain from more threads, a full pipe does not") {
-  mr::detail::flow_figures slow_answers = figures_of({.read_s = 20}), full_pipe = slow_answers;
+  mr::flow_figures slow_answers = figures_of({.read_s = 20}), full_pipe = slow_answers;
   slow_answers.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});
   full_pipe.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});
   CHECK(*slow_answers.reads_at_once.contention() == doctest::Approx(0));
@@ -297,7 +297,7 @@ TEST_CASE("a disk that serves one read after the other is a full pipe, one that 
     };
     std::vector<reader> all(readers);
     std::vector<std::size_t> line;   // who waits for the pipe, the first has it
-    mr::detail::read_levels levels;
+    mr::read_levels levels;
     for (int tick = 0; tick < 400'000; ++tick) {
       int outstanding = 0;
       for (reader& r : all) {
@@ -329,25 +329,25 @@ TEST_CASE("a disk that serves one read after the other is a full pipe, one that 
 }
 
 TEST_CASE("a window is what came between two times, the settings being the later ones") {
-  mr::detail::flow_figures before = figures_of({.work_s = 4}), now = figures_of({.work_s = 40});
+  mr::flow_figures before = figures_of({.work_s = 4}), now = figures_of({.work_s = 40});
   now.wall_ns = in_ns(30);
   now.batches = 400;
   now.host_slots = 6;
   now.stages[0].service_ns.add(100, 7);
   before.stages[0].service_ns.add(100, 3);
-  const mr::detail::flow_figures window = now - before;
+  const mr::flow_figures window = now - before;
   CHECK(window.wall_ns == in_ns(20));
   CHECK(window.batches == 300);
   CHECK(window.warm_up_batches == 100);
   CHECK(window.host_slots == 6);
-  CHECK(window.find(mr::detail::stage_kind::work)->busy_ns == in_ns(36));
-  CHECK(window.find(mr::detail::stage_kind::work)->phases[0].busy_ns == in_ns(28) - in_ns(2.8));
+  CHECK(window.find(mr::stage_kind::work)->busy_ns == in_ns(36));
+  CHECK(window.find(mr::stage_kind::work)->phases[0].busy_ns == in_ns(28) - in_ns(2.8));
   CHECK(window.stages[0].service_ns.count() == 4);
   CHECK(window.reads_at_once.busy_ns() == 0);
   // A part whose share shrank: the others are not larger than the whole.
   before.stages[1].phases = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
   now.stages[1].phases = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
-  const std::vector<mr::detail::phase_figures> phases = (now - before).stages[1].phases;
+  const std::vector<mr::phase_figures> phases = (now - before).stages[1].phases;
   CHECK(static_cast<double>(phases[0].busy_ns) == doctest::Approx(36e9));
   CHECK(phases[1].busy_ns == 0);
 }

@@ -119,7 +119,7 @@ TEST_CASE("a claim is counted before others see its results") {
     std::atomic<std::uint64_t> done{0}, uncounted{0};
     void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
     void publish(std::uint64_t first, std::size_t count) noexcept override {
-      const mr::detail::stage_figures f = of->figures("map", mr::detail::steady_now_ns());
+      const mr::stage_figures f = of->figures("map", mr::detail::steady_now_ns());
       uncounted += f.items != first + count || f.service_ns.count() != first + count;
       done += count;
     }

@@ -70,8 +70,8 @@ struct segment_with_sink {
     while (segment.advance()) ++done;
     return done;
   }
-  mr::detail::stage_figures figures() const {
-    mr::detail::flow_figures f;
+  mr::stage_figures figures() const {
+    mr::flow_figures f;
     segment.add_to(f, 0);
     REQUIRE(f.stages.size() == 1);
     return f.stages[0];

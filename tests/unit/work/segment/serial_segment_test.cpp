@@ -78,8 +78,8 @@ struct segment_with_sink {
     }
     return sink.log();
   }
-  mr::detail::stage_figures figures(std::uint64_t now_ns) const {
-    mr::detail::flow_figures f;
+  mr::stage_figures figures(std::uint64_t now_ns) const {
+    mr::flow_figures f;
     segment.add_to(f, now_ns);
     REQUIRE(f.stages.size() == 1);
     return f.stages[0];

@@ -2,7 +2,7 @@
 //
 //   const mr::detail::jpeg_refusal why = mr::detail::jpeg_refusal::sampling;
 //   std::puts(mr::detail::refusal_name(why));     // "sampling"
-//   events.count(mr::detail::event_of(why));      // the event that counts such pictures
+//   events.count(text_of(event_of(why)));         // the event that counts such pictures
 //
 // Errors: none. Threads: pure functions.
 #pragma once

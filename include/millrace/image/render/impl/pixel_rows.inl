@@ -131,7 +131,7 @@ MILLRACE_INLINE void render_each(std::span<const picture_job> jobs, row_decoder&
       throw;
     }
   }
-  s.count(event_name::shared, shared);
+  s.count(text_of(event_name::shared), shared);
 }
 
 }}}  // namespace millrace::detail

@@ -72,9 +72,9 @@ class entry_files {
   /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
   void report(event_counts& counts) noexcept {
     if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
-      counts.count(event_name::fields_with_entries, fields);
+      counts.count(text_of(event_name::fields_with_entries), fields);
     if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
-      counts.count(event_name::fields_refused, fields);
+      counts.count(text_of(event_name::fields_refused), fields);
   }
   /// Makes room for what lanes read of a storage. Returns the bytes that may be held.
   std::size_t limit(const limits& l) {

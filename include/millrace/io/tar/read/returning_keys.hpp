@@ -22,9 +22,12 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class event_counts;
+
+namespace detail {
+
 class shard_index;
 
 /// Remembers the keys of one shard.

@@ -42,8 +42,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-using detail::event_counts;
-
 /// Options of shard_reader.
 struct shard_reader_options {
   /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into

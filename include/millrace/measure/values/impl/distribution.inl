@@ -3,7 +3,7 @@
 
 #include <millrace/measure/values/distribution.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE std::uint64_t distribution::count() const noexcept {
   std::uint64_t all = 0;
@@ -40,4 +40,4 @@ MILLRACE_INLINE distribution& distribution::operator-=(const distribution& earli
   return *this;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

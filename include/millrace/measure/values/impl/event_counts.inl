@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void event_counts::count(const char* what, std::uint64_t times) noexcept {
   for (auto& e : entries_) {
@@ -49,4 +49,4 @@ MILLRACE_INLINE std::vector<event_count> event_counts::counts() const {
   return all;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -3,7 +3,9 @@
 
 #include <millrace/measure/values/flow_figures.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
 
 MILLRACE_INLINE const char* name_of(stage_kind kind) noexcept {
   switch (kind) {
@@ -15,6 +17,8 @@ MILLRACE_INLINE const char* name_of(stage_kind kind) noexcept {
   }
   return "step";
 }
+
+}  // namespace detail
 
 MILLRACE_INLINE double stage_figures::starved_share() const noexcept {
   const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
@@ -47,4 +51,4 @@ MILLRACE_INLINE double flow_figures::data_wait_share() const noexcept {
   return trainer ? trainer->starved_share() : 0;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

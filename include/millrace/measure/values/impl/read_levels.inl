@@ -3,7 +3,7 @@
 
 #include <millrace/measure/values/read_levels.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void read_levels::add(std::size_t outstanding, const level& more) noexcept {
   level& l = levels_[std::min(outstanding, most)];
@@ -77,4 +77,4 @@ MILLRACE_INLINE read_levels& read_levels::operator-=(const read_levels& earlier)
   return *this;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -70,22 +70,22 @@ MILLRACE_INLINE void trace_event_writer::begin(const std::string& phase, const s
 
 }  // namespace detail
 
-MILLRACE_INLINE std::string chrome_trace(const detail::timeline& t) {
+MILLRACE_INLINE std::string chrome_trace(const timeline& t) {
   detail::trace_event_writer out;
   for (std::uint32_t i = 0; i < t.tracks.size(); ++i) out.name_track(i, t.tracks[i]);
-  std::map<std::uint64_t, std::map<std::string, const detail::timeline_span*>> batches;   // the last span of each name
+  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // the last span of each name
   for (const auto& s : t.spans) {
     if (s.end_ns < s.start_ns) continue;
     out.span(s);
-    if (s.batch == detail::timeline_span::no_batch) continue;
-    const detail::timeline_span*& last = batches[s.batch][s.name];
+    if (s.batch == timeline_span::no_batch) continue;
+    const timeline_span*& last = batches[s.batch][s.name];
     if (!last || last->end_ns < s.end_ns) last = &s;
   }
   for (const auto& [batch, by_name] : batches) {
-    std::vector<const detail::timeline_span*> stops;
+    std::vector<const timeline_span*> stops;
     for (const auto& [name, span] : by_name) stops.push_back(span);
     if (stops.size() < 2) continue;
-    const auto middle = [](const detail::timeline_span& s) { return s.start_ns + (s.end_ns - s.start_ns) / 2; };
+    const auto middle = [](const timeline_span& s) { return s.start_ns + (s.end_ns - s.start_ns) / 2; };
     std::sort(stops.begin(), stops.end(), [&](const auto* a, const auto* b) { return middle(*a) < middle(*b); });
     for (const auto* s : stops) out.flow(s == stops.front() ? "s" : s == stops.back() ? "f" : "t", *s);
   }

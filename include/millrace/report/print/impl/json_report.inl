@@ -169,7 +169,7 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   detail::add_predictions(out, r);
   detail::add_pictures(out, r.pictures);
   out.open("counts", '{');
-  for (const detail::event_count& c : r.counts) out.add(c.what, c.times);
+  for (const event_count& c : r.counts) out.add(c.what, c.times);
   out.close('}');
   out.open("facts", '{');
   for (const auto& [name, value] : r.facts) out.add(name, value);

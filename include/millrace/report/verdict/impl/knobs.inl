@@ -109,15 +109,15 @@ struct gain_predictor {
 
 }  // namespace detail
 
-MILLRACE_INLINE std::vector<knob_gain> gains_of(const detail::flow_figures& f) {
+MILLRACE_INLINE std::vector<knob_gain> gains_of(const flow_figures& f) {
   const detail::gain_predictor of{f};
   if (of.now.empty() || f.samples == 0) return {};
   std::vector<knob_gain> gains;
-  if (const detail::stage_figures* const work = f.find(detail::stage_kind::work); work && work->concurrency > 0) {
+  if (const stage_figures* const work = f.find(stage_kind::work); work && work->concurrency > 0) {
     gains = of.workers(*work);
     if (auto cheaper = of.cheaper_work(*work)) gains.push_back(*std::move(cheaper));
   }
-  if (const detail::stage_figures* const read = f.find(detail::stage_kind::read); read && read->concurrency > 0) {
+  if (const stage_figures* const read = f.find(stage_kind::read); read && read->concurrency > 0) {
     gains.push_back(of.io_threads(*read));
     gains.push_back(
         of.predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}, {.storage_speed = 2}));

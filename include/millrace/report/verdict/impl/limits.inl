@@ -6,11 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-MILLRACE_INLINE double flow_change::work_time_of(std::size_t index) const noexcept {
-  return stage == index || stage == ~std::size_t{0} ? work_time : 1;
-}
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE double flow_limits::margin() const noexcept {
   return all.size() > 1 ? all[1].samples_per_s / all[0].samples_per_s : std::numeric_limits<double>::infinity();
@@ -24,6 +20,12 @@ MILLRACE_INLINE const stage_limit* flow_limits::find(stage_kind kind) const noex
 
 MILLRACE_INLINE bool flow_limits::reads_in_turn() const noexcept {
   return std::any_of(all.begin(), all.end(), [](const auto& l) { return l.in_turn; });
+}
+
+namespace detail {
+
+MILLRACE_INLINE double flow_change::work_time_of(std::size_t index) const noexcept {
+  return stage == index || stage == ~std::size_t{0} ? work_time : 1;
 }
 
 MILLRACE_INLINE stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c) {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
-  const event_name name = c.name();
+  const detail::event_name name = detail::event_called(c.what);
   if (const char* const why = libjpeg_reason(name)) {
     by_libjpeg.push_back({why, c.times});
     std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
@@ -20,7 +20,8 @@ MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
   return sum != nullptr;
 }
 
-MILLRACE_INLINE std::uint64_t* picture_figures::sum_of(event_name name) noexcept {
+MILLRACE_INLINE std::uint64_t* picture_figures::sum_of(detail::event_name name) noexcept {
+  using detail::event_name;
   switch (name) {
     case event_name::own_together: return &own_together;
     case event_name::own_alone: return &own_alone;
@@ -51,4 +52,4 @@ MILLRACE_INLINE double picture_figures::bytes_per_pixel() const noexcept {
   return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

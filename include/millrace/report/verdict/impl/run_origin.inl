@@ -12,7 +12,9 @@
 
 #include <ctime>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
 
 MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {
   std::string found;
@@ -56,27 +58,29 @@ MILLRACE_INLINE std::string command_of(std::string_view arguments) {
   return command + " ...";
 }
 
+}  // namespace detail
+
 MILLRACE_INLINE run_origin run_origin::now() {
   run_origin o;
-  const std::string arguments = arguments_of_this_process();
+  const std::string arguments = detail::arguments_of_this_process();
   const std::string path = arguments.substr(0, arguments.find('\0'));
   o.program = printable(path.substr(path.rfind('/') + 1));
-  o.command = command_of(arguments);
+  o.command = detail::command_of(arguments);
   const std::time_t seconds = std::time(nullptr);
   std::tm utc{};
   char date[40] = "";
   if (::gmtime_r(&seconds, &utc)) std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
   o.date = date;
-  o.machine = printable(line_after("/proc/cpuinfo", "model name"));
+  o.machine = printable(detail::line_after("/proc/cpuinfo", "model name"));
 #if defined(__unix__)
   utsname system{};
   if (::uname(&system) == 0) {
     if (o.machine.empty()) o.machine = printable(system.machine);
-    o.machine += ", " + bytes_text(static_cast<double>(usable_memory_bytes())) + ", " +
+    o.machine += ", " + detail::bytes_text(static_cast<double>(detail::usable_memory_bytes())) + ", " +
                  printable(std::string(system.sysname) + " " + system.release + " on " + system.nodename);
   }
 #endif
   return o;
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -224,7 +224,7 @@ MILLRACE_INLINE void judge_stage(const flow_figures& f, const stage_limit& limit
 
 }  // namespace detail
 
-MILLRACE_INLINE verdict judge(const detail::flow_figures& f) {
+MILLRACE_INLINE verdict judge(const flow_figures& f) {
   using namespace detail;
   verdict v;
   v.samples_per_s = f.samples_per_s();

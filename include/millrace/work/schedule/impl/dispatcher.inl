@@ -150,7 +150,7 @@ MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
 
 MILLRACE_INLINE void dispatcher::add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    t.add_spans(name + " " + std::to_string(i), name.c_str(), workers_[i].times->spans(), start_ns);
+    detail::add_spans(t, name + " " + std::to_string(i), name.c_str(), workers_[i].times->spans(), start_ns);
 }
 
 MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {

@@ -86,10 +86,10 @@ inline std::size_t read_in_lists(mr::detail::indexed_reader& reader, std::uint32
 }
 
 inline std::uint64_t count_of(const mr::detail::shard_data& data, mr::detail::event_name name) {
-  mr::detail::event_counts counts;
+  mr::event_counts counts;
   data.report_reads(counts);
   for (const auto& c : counts.counts())
-    if (c.name() == name) return c.times;
+    if (mr::detail::event_called(c.what) == name) return c.times;
   return 0;
 }
 

@@ -240,7 +240,7 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
   for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
     mr::detail::shard_data data(names);
     CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
-    mr::detail::event_counts counts;
+    mr::event_counts counts;
     data.report(counts);
     REQUIRE(counts.counts().size() == 1);
     CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");

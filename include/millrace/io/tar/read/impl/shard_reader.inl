@@ -93,7 +93,7 @@ MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   add("member names that are no UTF-8", now.unconverted_names);
   if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, std::string(shard()));
   if (now.missing_end_markers == 0 || (missing_marker_told_ && missing_marker_told_->exchange(true))) return;
-  report_missing_end_marker(counts, std::string(shard()));
+  detail::report_missing_end_marker(counts, std::string(shard()));
 }
 
 MILLRACE_INLINE std::optional<record> shard_reader::advance() {

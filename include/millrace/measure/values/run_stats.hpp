@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The number of samples from one source of a mix.
 struct source_count {
@@ -45,4 +45,4 @@ struct run_stats {
   }
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -1,22 +1,24 @@
 // A timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
 //
-//   mr::detail::timeline t;
-//   const std::uint32_t worker = t.add_track("worker 3");
-//   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
-//   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
+//   mr::timeline t = run.events();
+//   const std::uint32_t steps = t.add_track("my steps");
+//   t.spans.push_back({.track = steps, .name = "validation", .start_ns = 0, .end_ns = 1'880'000});
+//   t.counters.push_back({.name = "loss", .at_ns = 0, .value = 2.31});
+//   for (const mr::delivered_batch& b : t.deliveries) waits_ns.push_back(b.wait_ns);     // of the last 2048 batches
 //
 // A track is a thread or a stream; its spans follow each other or nest. Times are in nanoseconds since the start of the
 // run. Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/measure/meters/span_ring.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A span of time on a track.
 struct timeline_span {
@@ -53,13 +55,10 @@ struct timeline {
   std::vector<delivered_batch> deliveries{};
 
   /// Adds a track and returns its number.
-  std::uint32_t add_track(std::string name);
-  /// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
-  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start);
+  std::uint32_t add_track(std::string name) {
+    tracks.push_back(std::move(name));
+    return static_cast<std::uint32_t>(tracks.size() - 1);
+  }
 };
 
-}}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/impl/timeline.inl>
-#endif
+}}  // namespace millrace
