@@ -32,8 +32,8 @@
 #include <millrace/work/batch/impl/batch_rows.inl>
 #include <millrace/work/batch/impl/damage_rule.inl>
 #include <millrace/work/schedule/impl/dispatcher.inl>
-#include <millrace/work/schedule/impl/executor.inl>
 #include <millrace/work/schedule/impl/new_arena_executor.inl>
+#include <millrace/work/schedule/impl/worker_executor.inl>
 #include <millrace/work/schedule/impl/worker_segment.inl>
 #include <millrace/work/segment/impl/replay_log.inl>
 #include <millrace/work/segment/impl/stage_passages.inl>

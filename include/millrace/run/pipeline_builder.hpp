@@ -89,7 +89,7 @@ constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
 struct pipeline_builder_options {
   std::uint64_t seed = 0;
   unsigned workers = 1;                          ///< 0: everything runs inline on the caller
-  executor* arena = nullptr;                     ///< the executor of the workers; null without workers
+  worker_executor* arena = nullptr;                     ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_borders borders{};
@@ -128,7 +128,7 @@ class built_segments {
 
   struct worker_counts {
     std::size_t count;
-    executor* workers;
+    worker_executor* workers;
   };
   /// Returns the workers of a segment; `own_threads` is not 0 if it asks for threads of its own.
   worker_counts workers_for(unsigned own_threads);

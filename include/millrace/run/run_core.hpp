@@ -25,7 +25,7 @@
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/start_steps.hpp>
 #include <millrace/work/batch/batch_segment.hpp>
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 
 #include <atomic>
 #include <memory>
@@ -53,7 +53,7 @@ class run_core {
   ~run_core();
 
   /// Returns the executor of the workers; null without workers.
-  executor* arena() const noexcept { return arena_.get(); }
+  worker_executor* arena() const noexcept { return arena_.get(); }
   /// Returns the slots that the workers fill.
   batch_ring& host_slots() const noexcept { return output_->host_slots(); }
   /// Returns the greatest number of workers and of I/O threads.
@@ -160,7 +160,7 @@ class run_core {
   event_counts counts_;
   damage_account damaged_;
   lost_shards lost_;
-  std::unique_ptr<executor> arena_;
+  std::unique_ptr<worker_executor> arena_;
   const std::shared_ptr<batch_output> output_;
   run_parts parts_;
   std::vector<pipeline_node*> nodes_;   // in the order of the flow

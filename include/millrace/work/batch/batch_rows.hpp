@@ -57,7 +57,7 @@ class batch_rows : public worker_segment, public final_segment {
     bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
     bool keys = false;   ///< keeps the keys of its rows with each batch
     std::size_t max_workers = 1;   ///< number of workers
-    executor* workers = nullptr;   ///< null: advance() does the work
+    worker_executor* workers = nullptr;   ///< null: advance() does the work
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
     batch_borders borders{};

@@ -12,11 +12,11 @@
 // Why a second arena: a queued task wakes the threads of its arena, which look for other tasks for a while. If
 // there are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). So their arena is small.
 // Why cores are left after each task: oneTBB's threads are the process's, and other work of the user runs on them.
-// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
+// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in worker_executor.hpp.
 #pragma once
 
 #include <millrace/base/numa.hpp>
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 
 #if !__has_include(<oneapi/tbb/version.h>)
 #error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
@@ -34,7 +34,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs tasks on oneTBB's workers.
-class arena_executor final : public executor {
+class arena_executor final : public worker_executor {
  public:
   explicit arena_executor(const arena_options& o)
       : shared_cores_(o.shared_cores),

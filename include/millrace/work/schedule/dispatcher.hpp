@@ -26,7 +26,7 @@
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/measure/meters/worker_times.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 #include <millrace/work/schedule/segment.hpp>
 
 #include <atomic>
@@ -65,7 +65,7 @@ class dispatcher final : public worker_task,
   dispatcher(dispatcher_work& work, options o);
 
   /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
-  void attach(executor* e) noexcept;
+  void attach(worker_executor* e) noexcept;
 
   /// Makes the tickets below `tickets` available: they have their input.
   void set_available(std::uint64_t tickets) override;
@@ -150,7 +150,7 @@ class dispatcher final : public worker_task,
   dispatcher_work* const work_;
   const options options_;
   std::size_t max_at_once_ = 1;
-  executor* executor_ = nullptr;
+  worker_executor* executor_ = nullptr;
 
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> available_{0};

@@ -4,17 +4,17 @@
 //   workers->submit(std::move(task), worker);
 //
 // In a forked child it has threads of its own, because oneTBB expects the parent's threads there.
-// Errors: none. Threads: any. Lifetime: as in executor.hpp.
+// Errors: none. Threads: any. Lifetime: as in worker_executor.hpp.
 #pragma once
 
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
-std::unique_ptr<executor> new_arena_executor(const arena_options& o);
+std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o);
 
 }}}  // namespace millrace::detail
 

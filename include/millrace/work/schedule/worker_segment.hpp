@@ -26,7 +26,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
   struct options {
     const char* name = "";        ///< in figures and in waits()
     const char* span_name = "";   ///< in timelines
-    executor* workers = nullptr;   ///< null: advance() does the work
+    worker_executor* workers = nullptr;   ///< null: advance() does the work
     dispatcher::options claims{};
   };
 

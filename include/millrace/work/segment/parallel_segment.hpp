@@ -76,7 +76,7 @@ class parallel_segment final : public worker_segment, public space_listener {
 
   struct options {
     std::size_t max_workers = 1;
-    executor* workers = nullptr;
+    worker_executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
     sample_names* names = nullptr;   ///< makes the names of the outputs; null: outputs need no names
     stage_passage* passage = nullptr;   ///< counts of the expanding stage; null: it drops nothing

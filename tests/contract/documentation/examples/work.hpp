@@ -10,7 +10,7 @@ struct example {
 };
 std::vector<std::byte*> slots_of(std::size_t bytes);
 
-void show(mr::detail::fused_maps<example> maps, mr::detail::executor& pool, mr::detail::batch_ring& ring) {
+void show(mr::detail::fused_maps<example> maps, mr::detail::worker_executor& pool, mr::detail::batch_ring& ring) {
 EXAMPLE
 }
 
@@ -47,11 +47,12 @@ EXAMPLE
 }
 
 // ---- dispatcher.hpp
-void show(mr::detail::dispatcher_work& segment, mr::detail::executor& executor, std::uint64_t n, std::uint64_t m) {
+void show(mr::detail::dispatcher_work& segment, mr::detail::worker_executor& executor,
+          std::uint64_t n, std::uint64_t m) {
 EXAMPLE
 }
 
-// ---- executor.hpp
+// ---- worker_executor.hpp
 void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
 EXAMPLE
 }
@@ -65,7 +66,7 @@ EXAMPLE
 // block 1 is a picture of the connections
 
 // ---- worker_segment.hpp
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 
 mr::detail::thread_executor pool(1);
 
@@ -110,7 +111,7 @@ struct windows_of {
 };
 using next_segment = mr::detail::parallel_segment<mr::detail::fused_maps<window>, mr::detail::no_expanding_stage>;
 
-void show(mr::detail::executor& pool, next_segment& next) {
+void show(mr::detail::worker_executor& pool, next_segment& next) {
 EXAMPLE
 }
 

@@ -21,7 +21,7 @@ namespace {
 using mr::detail::dispatcher;
 
 /// Runs each task on a thread of its own, as the shared workers of a session.
-class counting_executor final : public mr::detail::executor {
+class counting_executor final : public mr::detail::worker_executor {
  public:
   explicit counting_executor(std::size_t cores = 0) : cores_(cores) {}
   ~counting_executor() override {

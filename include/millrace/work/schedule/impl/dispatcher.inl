@@ -22,7 +22,7 @@ MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
   }
 }
 
-MILLRACE_INLINE void dispatcher::attach(executor* e) noexcept {
+MILLRACE_INLINE void dispatcher::attach(worker_executor* e) noexcept {
   executor_ = e;
   if (!e) return;
   e->add_stage();

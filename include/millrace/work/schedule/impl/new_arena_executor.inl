@@ -15,7 +15,7 @@ MILLRACE_INLINE int first_process_with_workers() noexcept {
   return process;
 }
 
-MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(const arena_options& o) {
+MILLRACE_INLINE std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o) {
   if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
   return std::make_unique<arena_executor>(o);
 }

@@ -29,9 +29,9 @@ class worker_task {
 };
 
 /// Runs tasks on threads.
-class executor {
+class worker_executor {
  public:
-  virtual ~executor() = default;
+  virtual ~worker_executor() = default;
   /// Queues a task for the worker with this index and returns at once.
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
@@ -56,7 +56,7 @@ struct arena_options {
 };
 
 /// Runs tasks on its own threads, for callables that wait.
-class thread_executor final : public executor {
+class thread_executor final : public worker_executor {
  public:
   /// Starts the threads. The destructor runs the queued tasks and joins the threads.
   explicit thread_executor(unsigned threads);
@@ -84,5 +84,5 @@ class thread_executor final : public executor {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/work/schedule/impl/executor.inl>
+#include <millrace/work/schedule/impl/worker_executor.inl>
 #endif

@@ -1,7 +1,7 @@
-// Defines what executor.hpp declares.
+// Defines what worker_executor.hpp declares.
 #pragma once
 
-#include <millrace/work/schedule/executor.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
 
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/started_thread.hpp>
