@@ -85,6 +85,7 @@
 #include <millrace/run/impl/session_over.inl>
 #include <millrace/run/impl/stall_watcher.inl>
 #include <millrace/run/impl/start_steps.inl>
+#include <millrace/run/impl/user_executor.inl>
 #include <millrace/report/impl/run_report.inl>
 #include <millrace/report/impl/saved_predictions.inl>
 #include <millrace/report/print/impl/charts.inl>

@@ -125,6 +125,8 @@ class run_core {
 
  private:
   // The steps of start(), in their order.
+  /// The executor has an error.
+  void wake_trainer() noexcept;
   void connect(run_parts parts);
   void start_threads();
   bool learn_shapes();

@@ -9,6 +9,7 @@
 #include <millrace/item/on_damage.hpp>
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/order/world.hpp>
+#include <millrace/run/executor.hpp>
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
 #include <cstddef>
@@ -47,6 +48,9 @@ struct session_options {
   /// (affinity, cgroup quota) but one for the trainer, at least 1. The run's processes on one machine divide its cores,
   /// and its memory below.
   std::optional<unsigned> threads{};
+  /// Your threads, which run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. `threads` limits how
+  /// many of them the session uses at a time, tuned or not; empty: concurrency(). Null: oneTBB's threads.
+  std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;            ///< shards that are read at the same time
   /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those if `threads` is empty. The
   /// cores of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.

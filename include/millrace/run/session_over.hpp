@@ -13,8 +13,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with its world set. Throws setup_error if it leaves nothing to do (0 epochs), or has no world where a
-/// launcher started several processes.
+/// Returns `o` with its world set and, with an executor, the threads that it uses. Throws setup_error if it leaves
+/// nothing to do (0 epochs), has an executor and no threads, or no world where a launcher started several processes.
 session_options checked(session_options o);
 
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.

@@ -8,7 +8,7 @@ from checks import ROOT, WARNINGS, StepFailed
 from contract.install.library import consumers_of_the_library, library_is_not_there
 
 ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
-            "sentencepiece": "SentencePiece", "torch": "LibTorch", "webp": "libwebp"}
+            "sentencepiece": "SentencePiece", "tbb": "oneTBB", "torch": "LibTorch", "webp": "libwebp"}
 
 
 def install(leg):

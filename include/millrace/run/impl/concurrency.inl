@@ -12,6 +12,7 @@ MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned work
   limits_.notices = &notices;
   limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
   limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
+  if (o.executor) limits_.most.workers = workers;   // its threads are not ours to use
 }
 
 MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) const {

@@ -7,7 +7,7 @@
 #include <millrace/deliver/new_batch_output.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/run/session_share.hpp>
-#include <millrace/work/schedule/new_arena_executor.hpp>
+#include <millrace/run/user_executor.hpp>
 
 #include <unistd.h>
 
@@ -29,10 +29,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       read_ahead_bytes_(options_.read_ahead_bytes.value_or(std::min(std::size_t{256} << 20, budget_bytes_ / 4))),
       damaged_(options_.on_damage, *options_.world),
       lost_(options_.on_damage.shards_at_most),
-      arena_(workers_ > 0 ? new_arena_executor({.workers = concurrency_.max_workers(),
-                                                .cores = cores_,
-                                                .shared_cores = shared_cores(options_, cores_)})
-                          : nullptr),
+      arena_(new_worker_executor(options_, concurrency_.max_workers(), cores_, [this] { wake_trainer(); })),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
   if (settings_.batch_rows == 0)
@@ -44,6 +41,11 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
 }
 
 MILLRACE_INLINE run_core::~run_core() { shut_down(); }
+
+MILLRACE_INLINE void run_core::wake_trainer() noexcept {
+  parts_.last->tickets().set_last();   // for learn_shapes()
+  output_->bell().ring();
+}
 
 MILLRACE_INLINE void run_core::start(run_parts parts) {
   try {
@@ -111,10 +113,11 @@ MILLRACE_INLINE bool run_core::learn_shapes() {
 /// Returns false if the run ends before that position.
 MILLRACE_INLINE bool run_core::wait_for_sample(std::uint64_t position) {
   dispatcher& tickets = parts_.last->tickets();
-  if (workers_ > 0) return tickets.wait_for_available(position);
-  while (tickets.available() <= position)
+  while (workers_ == 0 && tickets.available() <= position)
     if (!advance_any()) return false;
-  return true;
+  if (workers_ == 0 || tickets.wait_for_available(position)) return true;
+  if (const auto error = arena_->error()) std::rethrow_exception(error);
+  return false;
 }
 
 MILLRACE_INLINE void run_core::allocate() {
@@ -142,7 +145,7 @@ MILLRACE_INLINE void run_core::allocate() {
   output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
                      .keys = settings_.keys});
   description_ = "millrace: " + world_text(*options_.world) + output_->backend().name() + ", " +
-                 std::to_string(workers_) + " workers, " +
+                 std::to_string(workers_) + (options_.executor ? " workers on the executor, " : " workers, ") +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
                  (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
@@ -316,7 +319,8 @@ MILLRACE_INLINE batch_ring::taken run_core::wait_for(std::uint64_t batch, bool s
     if (workers_ == 0) {
       if (!advance_any()) return {outcome::stopped, {}};
     } else {
-      output_->bell().wait([&] { return output_->can_take(batch, stop_at_epoch); });
+      if (const auto error = arena_->error()) std::rethrow_exception(error);
+      output_->bell().wait([&] { return output_->can_take(batch, stop_at_epoch) || arena_->error(); });
     }
   }
 }
@@ -327,6 +331,7 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
   pushed_back_.release();
   for (pipeline_node* c : nodes_) c->stop();
   output_->host_slots().stop();
+  if (arena_) arena_->release_threads();
   for (pipeline_node* c : nodes_) c->join();
   deliver_news();
   if (const auto sum = damaged_.summary()) notices_.deliver(*sum);
@@ -378,6 +383,7 @@ MILLRACE_INLINE std::string run_core::waits() const {
   std::string text = start_.text();
   if (text.empty()) text = times_.waits(now);
   if (!started_.load()) return text;
+  if (const std::string line = arena_ ? arena_->waits() : ""; !line.empty()) text += "\n" + line;
   for (std::size_t i = nodes_.size(); i-- > 0;)
     if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
   return text;

@@ -3,6 +3,7 @@
 
 #include <millrace/run/session_over.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,17 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
     throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
+  if (o.executor) {
+    if (o.threads == 0U)
+      throw setup_error("session_options.threads is wrong with an executor: got 0, which runs everything inside "
+                        "next(), expected at least 1",
+                        "Leave out session_options::threads or session_options::executor");
+    const unsigned most = o.executor->concurrency();
+    if (most == 0)
+      throw setup_error("session_options.executor has no threads: concurrency() is 0, expected at least 1",
+                        "Return the number of its threads");
+    o.threads = std::min(o.threads.value_or(most), most);
+  }
   if (!o.world) o.world = world_by_default();
   return o;
 }

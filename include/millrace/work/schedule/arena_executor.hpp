@@ -1,4 +1,4 @@
-// Runs tasks on oneTBB's workers, in an arena of its own. The only header that includes oneTBB.
+// Runs tasks on oneTBB's workers, in an arena of its own. With adapt/tbb.hpp, the only header that includes oneTBB.
 //
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3

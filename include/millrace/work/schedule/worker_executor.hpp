@@ -1,4 +1,5 @@
-// Runs dispatcher tasks: on oneTBB's workers (new_arena_executor.hpp), or on separate threads for stages that wait.
+// Runs dispatcher tasks: on oneTBB's workers (new_arena_executor.hpp), on a user's threads (run/user_executor.hpp), or
+// on separate threads for stages that wait.
 //
 //   mr::detail::thread_executor workers(8);
 //   workers.submit(std::move(task), worker);            // returns at once; task is a std::shared_ptr<worker_task>
@@ -13,8 +14,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,6 +41,12 @@ class worker_executor {
   virtual bool shared() const noexcept { return false; }
   /// Returns how many cores its threads share; 0: each has one, or they are there to wait.
   virtual std::size_t cores() const noexcept { return 0; }
+  /// Ends its use of threads that are not its own. Called between stop() and join() of the stages.
+  virtual void release_threads() noexcept {}
+  /// Returns why it runs no more tasks; null: it does.
+  virtual std::exception_ptr error() const noexcept { return {}; }
+  /// Returns a line that says which tasks wait; empty: this is not known.
+  virtual std::string waits() const { return {}; }
 
   /// Counts one more stage that submits tasks.
   void add_stage() noexcept { stages_.fetch_add(1); }

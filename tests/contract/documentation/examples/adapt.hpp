@@ -21,3 +21,11 @@ struct row {
 void example(mr::detail::batch_of<&row::label> b, mr::stream_view s) {
 EXAMPLE
 }
+
+// ---- tbb.hpp
+#include <millrace/millrace.hpp>
+struct row { std::int32_t n; };
+void example(std::vector<row> rows) {
+  auto flow = mr::from(std::move(rows)) | mr::batch<&row::n>({.size = 256});
+EXAMPLE
+}

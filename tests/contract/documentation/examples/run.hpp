@@ -14,6 +14,18 @@ void account_for(const mr::session_options& options, mr::detail::lost_shards& lo
 EXAMPLE
 }
 
+// ---- executor.hpp
+#include <millrace/millrace.hpp>
+struct thread_pool {
+  void post(std::function<void()> task);
+  unsigned size() const noexcept;
+};
+struct row { std::int32_t n; };
+void example(thread_pool& pool, std::vector<row> rows) {
+  auto flow = mr::from(std::move(rows)) | mr::batch<&row::n>({.size = 256});
+EXAMPLE
+}
+
 // ---- flow_facts.hpp
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
@@ -105,5 +117,11 @@ EXAMPLE
 // ---- start_steps.hpp
 #include <millrace/measure/meters/read_meter.hpp>
 void example(mr::detail::trainer_times& times, mr::detail::read_meter& meter, std::uint64_t now) {
+EXAMPLE
+}
+
+// ---- user_executor.hpp
+void wake_the_trainer() noexcept;
+void core(const mr::session_options& options, std::shared_ptr<mr::detail::worker_task> task) {
 EXAMPLE
 }

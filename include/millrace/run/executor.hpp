@@ -1,0 +1,45 @@
+// Defines an executor: threads of the user's that run the workers of sessions, in processes that own their threads.
+//
+//   struct pool_executor final : mr::executor {
+//     explicit pool_executor(thread_pool& p) : pool(&p) {}
+//     void submit(std::function<void()> task) override { pool->post(std::move(task)); }
+//     unsigned concurrency() const noexcept override { return pool->size(); }
+//     thread_pool* pool;
+//   };
+//   mr::session run{std::move(flow), {.threads = 4, .executor = std::make_shared<pool_executor>(pool)}};
+//
+// adapt/tbb.hpp has one for a tbb::task_arena. With an executor, a session starts no thread for its workers. It still
+// has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that run serially.
+// Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning stays below it.
+// Tasks: a task ends after about 5 ms, or after one claim of samples if that takes longer. It does not wait, unless a
+// callable of the flow does, and it does not throw. An executor may run tasks late and in any order. The order of the
+// samples, random numbers and digests do not depend on it. While the session lives, each task has to run, once.
+// Deadlocks: submit() must not run the task, wait for a task, or call the session, whose locks the caller may hold. If
+// a thread of the executor calls next(), another one has to be free for the tasks.
+// Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
+// submit(). It never uses the executor afterwards. A task that has not begun by then does nothing when it runs.
+// Errors: an exception of submit() ends the run. next() throws it, after the batches that are ready. The constructor
+// of a session throws setup_error if concurrency() is 0, or with `threads = 0`.
+// Threads: any thread of a session or the user calls submit(), several at once. Sessions may share an executor.
+// Lifetime: the session owns a share of the executor, and releases it on the thread that destroys the session.
+// Fork: a child has none of its parent's threads, so a session there needs an executor that was made in the child.
+// Cost: for each task one allocation, four locks, and what submit() costs: a few microseconds every 5 ms.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <functional>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Threads of the user's that run the workers of sessions.
+class executor {
+ public:
+  virtual ~executor() = default;
+  /// Queues a task for one of the threads, and returns without waiting. If it throws, the task must not run.
+  virtual void submit(std::function<void()> task) = 0;
+  /// Returns how many tasks can run at the same time; at least 1. A session calls it once, when it starts.
+  virtual unsigned concurrency() const noexcept = 0;
+};
+
+}}  // namespace millrace

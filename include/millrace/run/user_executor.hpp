@@ -1,0 +1,100 @@
+// Runs the workers of one session on a user's executor (run/executor.hpp).
+//
+//   mr::detail::user_executor workers({.to = options.executor, .max_tasks = 4, .failed = [] { wake_the_trainer(); }});
+//   workers.submit(task, 3);      // as worker 3, when one of the user's threads runs it
+//   workers.release_threads();    // after the segments' stop(), before their join()
+//
+// The workers of all stages share the session's tasks. They wait in one queue: a task that begins runs the oldest
+// worker, so an executor that is not FIFO starves no stage. A task that ends submits the next one.
+// Workers do not sleep on the user's threads, which have other work.
+// Errors: an exception of the user's submit() is kept for error(), and failed() is called once.
+// Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue alone. It may
+// outlive the session, and must not own the executor: the executor would be destroyed on its own thread.
+#pragma once
+
+#include <millrace/run/session_options.hpp>
+#include <millrace/sync/fifo.hpp>
+#include <millrace/work/schedule/worker_executor.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Runs workers on a user's executor.
+class user_executor final : public worker_executor {
+ public:
+  struct options {
+    std::shared_ptr<millrace::executor> to{};
+    std::size_t max_tasks = 1;                 ///< queued or running
+    std::vector<unsigned> process_cores{};     ///< for threads that submit() starts; empty: those of its caller
+    std::function<void()> failed{};            ///< is called when error() is set
+  };
+  explicit user_executor(options o);
+  ~user_executor() override { release_threads(); }
+
+  /// Returns true: the stages of a session share the tasks.
+  bool shared() const noexcept override { return true; }
+  /// Queues a task for the worker with this index and returns at once. After release_threads() it runs here, and ends
+  /// at once.
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
+  /// Runs queued workers, which end at once, and waits for running tasks. The executor is not used afterwards.
+  void release_threads() noexcept override;
+  std::exception_ptr error() const noexcept override;
+  std::string waits() const override;
+
+ private:
+  struct entry {
+    std::shared_ptr<worker_task> task;
+    std::size_t worker;
+  };
+
+  class queue : public std::enable_shared_from_this<queue> {
+   public:
+    explicit queue(options o) : options_(std::move(o)), to_(options_.to.get()) { options_.to.reset(); }
+
+    void add(entry e);
+    void stop() noexcept;
+    std::exception_ptr error() const noexcept;
+    std::string waits() const;
+
+   private:
+    /// The body of each of the user's tasks.
+    void run_oldest() noexcept;
+    /// Submits a task that is counted. Ends one use of the executor.
+    void hand_over() noexcept;
+    void fail() noexcept;
+
+    options options_;
+    executor* const to_;
+    mutable std::mutex mutex_;   // guards all members below
+    std::condition_variable unused_;
+    fifo<entry> waiting_;
+    std::size_t tasks_ = 0;       // queued by the executor or running
+    std::size_t not_begun_ = 0;   // of tasks_
+    std::size_t uses_ = 0;        // running tasks, and calls of the user's submit()
+    bool stopped_ = false;
+    std::exception_ptr error_{};
+  };
+
+  const std::shared_ptr<executor> owned_;   // not in the queue, which tasks share
+  const std::shared_ptr<queue> queue_;
+};
+
+/// Returns the executor of a session's workers: on the user's threads, or else on oneTBB's; null without workers.
+/// `cores` are those that the session's threads keep to; empty: all. `failed` is called once error() is set.
+std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
+                                                     const std::vector<unsigned>& cores, std::function<void()> failed);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/impl/user_executor.inl>
+#endif
