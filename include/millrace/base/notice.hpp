@@ -19,6 +19,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -98,6 +99,7 @@ inline constexpr detail::quiet_notices quiet{};
 class notice_function {
  public:
   notice_function() = default;
+  notice_function(std::nullptr_t) noexcept {}
   /// Calls `f` for each notice.
   template <std::invocable<const notice&> Function>
   notice_function(Function f) : informs_(!std::is_same_v<Function, detail::quiet_notices>) {

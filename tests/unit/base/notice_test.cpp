@@ -20,6 +20,7 @@ TEST_CASE("a notice function calls what it was made of, and its copies do, too")
 
 TEST_CASE("an empty function is no notice function") {
   CHECK_FALSE(mr::notice_function());
+  CHECK_FALSE(mr::notice_function(nullptr));
   CHECK_FALSE(mr::notice_function(std::function<void(const mr::notice&)>()));
   CHECK(mr::notice_function().informs());   // all notices are printed then
   CHECK(mr::notice_function([](const mr::notice&) {}));
