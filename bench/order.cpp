@@ -26,7 +26,7 @@ mr::detail::exact_order image_net_sized(std::size_t window, std::uint64_t seed) 
 
 /// As many samples in four sources of 7 : 5 : 3 : 1, each with the whole window.
 mr::detail::mix_plan mix_of_four(std::size_t window) {
-  mr::detail::mix_plan_options o{.on_exhausted = mr::detail::exhausted::reweight, .lanes = 48, .global_batch = 192};
+  mr::detail::mix_plan_options o{.on_exhausted = mr::exhausted::reweight, .lanes = 48, .global_batch = 192};
   for (const std::size_t share : {7, 5, 3, 1})
     o.sources.push_back({.weight = static_cast<double>(share),
                          .seed = share,

@@ -9,7 +9,7 @@
 // header pals.h, and the user guides of Aurora; its world size is that of the PMI that it starts.
 // The innermost launcher comes first: a launcher may itself be started by one further down the list. The outer
 // launcher's variables are then still set, but those of the inner launcher are the right ones.
-// Errors: none; order/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
+// Errors: none; item/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +26,7 @@ struct launcher {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_size;   ///< processes on this machine; null: order/world.hpp computes it
+  const char* local_size;   ///< processes on this machine; null: item/world.hpp computes it
 };
 
 /// The known launchers, the innermost first.

@@ -23,7 +23,7 @@
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
-#include <millrace/order/impl/world.inl>
+#include <millrace/item/impl/world.inl>
 #include <millrace/image/plan/impl/pair_rule.inl>
 #include <millrace/device/impl/host.inl>
 #include <millrace/device/impl/mix_pixels.inl>

@@ -38,8 +38,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace detail {
-
 /// The point at which a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
@@ -67,8 +65,6 @@ struct data_counts {
 
   friend constexpr bool operator==(const data_counts&, const data_counts&) { return true; }
 };
-
-}  // namespace detail
 
 /// The resume point of a run: its settings, and how far it is.
 struct position {
@@ -99,13 +95,13 @@ struct position {
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1 and 6:
   std::uint64_t step = 0;            ///< number of batches of the run so far
-  detail::replay_point replay{};
+  replay_point replay{};
   std::uint32_t ranks = 0;           ///< number of ranks that the point is valid for; 0: any
   std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
-  detail::digest_share share{};      ///< in versions 1 and 6 only
-  detail::data_counts counts{};      ///< of the data set
+  digest_share share{};      ///< in versions 1 and 6 only
+  data_counts counts{};      ///< of the data set
 
   /// Returns whether the point is of a run with an index.
   bool has_index() const noexcept { return version == index_version || version == older_index_version; }

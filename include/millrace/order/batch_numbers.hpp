@@ -9,7 +9,7 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -30,7 +30,7 @@
 #include <millrace/order/lane_jitter.hpp>
 #include <millrace/order/pass_layout.hpp>
 #include <millrace/order/pass_permutation.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank and the start of a cursor.
 struct lane_cursor_options {
-  detail::world world{};
+  millrace::world world{};
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;   ///< position in the epoch, all ranks together
 };
@@ -69,7 +69,7 @@ class lane_cursor {
   void enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal);
 
   const exact_order* plan_;
-  detail::world world_;
+  millrace::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
   std::size_t lane_step_ = 1;   // distance of the rank's lanes

@@ -17,7 +17,7 @@
 // Errors: shares_of() throws setup_error for weights that make no shares. Threads: immutable.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/flow/exhausted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +32,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //                 .on_exhausted = mr::exhausted::repeat};
 //
 // order/mix_plan.hpp describes the effect of each value of `exhausted`.
-
-/// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
-enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
 /// One source of a mix: its weight, the seed and window of its shuffle, and what it holds.
 struct mix_source_spec {

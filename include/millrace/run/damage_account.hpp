@@ -14,7 +14,7 @@
 #include <millrace/item/column/batch_origin.hpp>
 #include <millrace/item/on_damage.hpp>
 #include <millrace/measure/values/event_counts.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 #include <millrace/sync/batch_ring.hpp>
 
 #include <atomic>

@@ -7,8 +7,8 @@
 #include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>
+#include <millrace/item/world.hpp>
 #include <millrace/measure/values/run_stats.hpp>
-#include <millrace/order/world.hpp>
 #include <millrace/run/executor.hpp>
 
 #include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
@@ -19,10 +19,6 @@
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-
-using detail::single_process;
-using detail::world;
-using detail::world_from_launcher;
 
 /// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};

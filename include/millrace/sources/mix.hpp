@@ -72,8 +72,6 @@ struct mix_prepare {
 
 }  // namespace detail
 
-using detail::exhausted;
-
 /// Options of mix().
 struct mix_options {
   std::uint64_t seed = 0;     ///< seed of all random numbers; combined with each source's seed, also of its order

@@ -70,14 +70,14 @@ class device_sums {
   virtual bool hand_over() = 0;
   /// Returns the totals of the oldest hand-over, one per metric; null while they are under way or the stream is being
   /// captured.
-  virtual const detail::metric_totals* oldest() = 0;
+  virtual const metric_totals* oldest() = 0;
   /// Blocks until the totals of the oldest hand-over have arrived and returns them; null if none is under way.
-  virtual const detail::metric_totals* wait_for_oldest() = 0;
+  virtual const metric_totals* wait_for_oldest() = 0;
   /// Frees the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;
 
   /// Blocks for the device and returns the sums so far, one per metric. Changes nothing.
-  virtual std::vector<detail::metric_totals> read_now() = 0;
+  virtual std::vector<metric_totals> read_now() = 0;
   /// Resets all sums at this point of the stream.
   virtual void restart() = 0;
 

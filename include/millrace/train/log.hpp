@@ -43,8 +43,6 @@ struct log_options {
   notice_function notice{};   ///< receives errors of sinks; empty: lines on stderr
 };
 
-namespace detail {
-
 /// Counts of rows since the log was made. accepted = written + failed + dropped + still waiting.
 struct log_counts {
   std::uint64_t accepted = 0;
@@ -55,6 +53,8 @@ struct log_counts {
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
 };
+
+namespace detail {
 
 /// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
 class log_state {
@@ -156,7 +156,7 @@ class log {
   bool close() noexcept;
 
   /// Returns the counts of rows so far.
-  detail::log_counts counts() const { return state_->counts(); }
+  log_counts counts() const { return state_->counts(); }
 
  private:
   void start();

@@ -61,8 +61,6 @@ constexpr number_kind kind_of = std::is_same_v<T, float> ? number_kind::f32
 /// A weighted mean; made by metrics::mean.
 class mean_metric {
  public:
-  explicit mean_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
-
   /// Adds one value on the host.
   void add(double value, double weight = 1) noexcept { metric_->totals.add(value, weight); }
   /// Adds each element of `values` [B] with the same weight: per-sample losses, or the one mean loss of a step.
@@ -83,14 +81,15 @@ class mean_metric {
     for (const T v : values.host()) metric_->totals.add(static_cast<double>(detail::to_float(v)), how.weight);
   }
 
+  friend class metrics;
+  explicit mean_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
+
   detail::named_metric* metric_;
 };
 
 /// The share of samples whose class is right; made by metrics::accuracy.
 class accuracy_metric {
  public:
-  explicit accuracy_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
-
   /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
   /// Throws setup_error for shapes or memory that do not fit, data_error for a label on the host that is not a class.
   template <class T, class Label>
@@ -137,6 +136,9 @@ class accuracy_metric {
     }
     totals.count += labels.size();
   }
+
+  friend class metrics;
+  explicit accuracy_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
 
   detail::named_metric* metric_;
 };

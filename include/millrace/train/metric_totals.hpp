@@ -1,6 +1,6 @@
 // The sums of one metric since the last row, on the host or in device memory.
 //
-//   mr::detail::metric_totals t;
+//   mr::metric_totals t;
 //   t.add(loss, batch_size);            // NaN and infinite values are counted and kept out of the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Weighted sum, counts and errors of one metric.
 struct metric_totals {
@@ -26,7 +26,7 @@ struct metric_totals {
   /// Adds value x weight; counts it as nonfinite if any of these is not finite.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
     const double product = value * value_weight;
-    if (!is_finite(value) || !is_finite(value_weight) || !is_finite(product)) {
+    if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
       ++nonfinite;
       return;
     }
@@ -49,4 +49,4 @@ struct metric_totals {
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

@@ -102,7 +102,7 @@ class metrics {
   };
   /// A row whose sums on the device are on their way.
   struct row_under_way {
-    std::vector<detail::metric_totals> host;
+    std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
     std::optional<row> made{};   // the row once its sums have arrived: it waits for space in the log
@@ -110,9 +110,9 @@ class metrics {
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }
 
-  std::vector<detail::metric_totals> host_totals() const;
-  void merge_device(std::vector<detail::metric_totals>& all, const detail::metric_totals* device) const;
-  row row_of(const std::vector<detail::metric_totals>& all, const window& w) const;
+  std::vector<metric_totals> host_totals() const;
+  void merge_device(std::vector<metric_totals>& all, const metric_totals* device) const;
+  row row_of(const std::vector<metric_totals>& all, const window& w) const;
   void restart_host(instant now);
 
   /// Writes a row of the host's sums alone. Returns false if the log's queue is full.
@@ -124,13 +124,13 @@ class metrics {
   void write_all(log& out);
 
   /// Returns true if the row holds anything.
-  bool make_row(row_under_way& r, const detail::metric_totals* arrived);
+  bool make_row(row_under_way& r, const metric_totals* arrived);
   void release_first() noexcept;
   void throw_bad_labels();
 
   /// Returns the metric of that name. Allocates it on first use only.
   detail::named_metric& named(std::string_view name, kind is);
-  static void add_values(row& r, const detail::named_metric& m, const detail::metric_totals& s, double seconds);
+  static void add_values(row& r, const detail::named_metric& m, const metric_totals& s, double seconds);
   bool empty() const noexcept;
 
   metrics_options options_;

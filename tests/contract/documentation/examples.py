@@ -1,7 +1,7 @@
 # Compiles the example that each header begins with: a reader who copies it gets what it says.
 #
 #   python3 tests/contract/documentation/examples.py                     # all of them, one program for each folder
-#   python3 tests/contract/documentation/examples.py order/world.hpp     # one header's, to work on it
+#   python3 tests/contract/documentation/examples.py item/world.hpp     # one header's, to work on it
 #
 # The examples are blocks of comment lines in the headers, indented by three blanks. The declarations that they need
 # (types, functions, arguments) are in one file for each folder and the folders in it, such as examples/train.hpp; image

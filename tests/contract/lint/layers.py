@@ -12,7 +12,7 @@ LAYERS = (
     (("sync",), ("order",)),
     (("io/file", "io/cache", "io/tar/format", "io/tar/write", "io/tar/read", "io/index/format", "io/index/choice",
       "io/index/read", "io/index/entries", "io/index/set"),
-     ("image/jpeg/baseline", "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize",
+     ("image/values", "image/jpeg/baseline", "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize",
       "image/color", "image/warp", "image/plan", "image/jpeg", "image/render", "image/picture", "image/png",
       "image/pnm", "image/labels", "image/augment", "image"),
      ("device",)),

@@ -31,7 +31,7 @@ mr::row row_of(std::uint64_t step) {
 }
 
 /// Adds each line of a file, and what the log says that it lost.
-void add_lines(delivered& to, const std::string& path, const mr::detail::log_counts& counts) {
+void add_lines(delivered& to, const std::string& path, const mr::log_counts& counts) {
   const spared here;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) to.add(line);

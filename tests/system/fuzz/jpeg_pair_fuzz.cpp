@@ -102,7 +102,7 @@ class pair_check {
       const auto got = bench_.best.decode(ask_[i]);
       refusal_[i] = got.refusal;
       ++seen().files;
-      if (got.refusal == mr::detail::jpeg_refusal::progressive) {
+      if (got.refusal == mr::jpeg_refusal::progressive) {
         progressive_planes(i);
         continue;
       }
@@ -262,7 +262,7 @@ class pair_check {
 
   static bool has_restarts(std::span<const std::byte> file) {
     mr::detail::scan_header header;
-    return read_scan_header(file, header) == mr::detail::jpeg_refusal::none && header.restart_interval > 0;
+    return read_scan_header(file, header) == mr::jpeg_refusal::none && header.restart_interval > 0;
   }
 
   /// One error at most; without one, each has the pixels that it has alone.
@@ -331,7 +331,7 @@ class pair_check {
   std::array<std::uint64_t, 2> plan_{};
   std::array<std::size_t, 2> every_mcus_{};
   std::uint64_t samples_ = 0;
-  std::array<mr::detail::jpeg_refusal, 2> refusal_{};
+  std::array<mr::jpeg_refusal, 2> refusal_{};
   std::array<bool, 2> known_{};
   std::array<slow::raw_planes, 2> raw_;
 };

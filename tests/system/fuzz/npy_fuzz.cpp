@@ -113,7 +113,7 @@ std::optional<slow_array> read_npy(const std::string& file) {
 
 template <class T>
 void check_array(const std::string& file) {
-  std::optional<mr::detail::shaped_array<T>> ours;
+  std::optional<mr::shaped_array<T>> ours;
   std::string refusal;
   const std::unique_ptr<char[]> exact(new char[file.size()]);
   std::copy(file.begin(), file.end(), exact.get());

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     std::ofstream(name + ".jpg", std::ios::binary)
         .write(reinterpret_cast<const char*>(c.file.data()), static_cast<std::streamsize>(c.file.size()));
     for (const bool bicubic : {false, true}) {
-      c.filter = bicubic ? mr::detail::resize_filter::bicubic : mr::detail::resize_filter::bilinear;
+      c.filter = bicubic ? mr::resize_filter::bicubic : mr::resize_filter::bilinear;
       const auto made = slow::render(r, c, planes, false);
       std::ofstream(name + (bicubic ? ".bicubic" : ".bilinear"), std::ios::binary)
           .write(reinterpret_cast<const char*>(made.data()), static_cast<std::streamsize>(made.size()));

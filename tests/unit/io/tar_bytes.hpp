@@ -199,7 +199,7 @@ struct outcome {
   std::string error;                  // "data", "io" or empty
   std::string message;
   mr::error_location where;
-  mr::detail::shard_counters counters;
+  mr::shard_counters counters;
 
   bool operator==(const outcome& o) const {
     return samples == o.samples && error == o.error && message == o.message && offsets == o.offsets;
@@ -290,7 +290,7 @@ inline std::string difference(const outcome& whole, const outcome& indexed) {
     return std::to_string(o.samples.size()) + " samples, then '" + o.error + "' at " +
            std::to_string(o.where.offset_bytes) + ": " + o.message;
   };
-  const auto passed_over = [](const mr::detail::shard_counters& c) {
+  const auto passed_over = [](const mr::shard_counters& c) {
     return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names,
                        c.missing_end_markers};
   };

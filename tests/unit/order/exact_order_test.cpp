@@ -279,7 +279,7 @@ TEST_CASE("batches and rows are known before the first, and the same for every r
   for (const std::size_t world_size : {1U, 2U, 4U, 12U}) {
     std::size_t in_last = 0;
     for (std::size_t rank = 0; rank < world_size; ++rank) {
-      const mr::detail::world r{.rank = rank, .size = world_size};
+      const mr::world r{.rank = rank, .size = world_size};
       for (std::uint64_t b = 0; b < 8; ++b) {
         CHECK(dropping.rows(b, r) == 12 / world_size);
         CHECK(keeping.rows(b, r) == 12 / world_size);

@@ -56,7 +56,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       now.push_back(alone(o, source, given[source]++));
       return source;
     };
-    if (o.on_exhausted == mr::detail::exhausted::repeat) {
+    if (o.on_exhausted == mr::exhausted::repeat) {
       std::uint64_t length = o.epoch_batches * o.global_batch;
       if (length == 0) {
         // Until each source gave its last sample once.
@@ -84,7 +84,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       std::size_t source = take();
       while (given[source] < (epoch + 1) * samples[source]) source = take();
       left[source] = 0;
-      if (o.on_exhausted == mr::detail::exhausted::stop) break;
+      if (o.on_exhausted == mr::exhausted::stop) break;
     }
     if (o.drop_last) now.resize(now.size() / o.global_batch * o.global_batch);
   }
@@ -123,14 +123,14 @@ options random_settings(mr::rng& random) {
     s.window = random.chance(0.2) ? 0 : 1 + random.below(80);
     o.sources.push_back(std::move(s));
   }
-  const mr::detail::exhausted rules[] = {mr::detail::exhausted::stop, mr::detail::exhausted::repeat,
-                                         mr::detail::exhausted::reweight};
+  const mr::exhausted rules[] = {mr::exhausted::stop, mr::exhausted::repeat,
+                                         mr::exhausted::reweight};
   o.on_exhausted = rules[random.below(3)];
   const std::size_t lanes[] = {1, 2, 12};
   o.lanes = lanes[random.below(3)];
   o.global_batch = random.chance(0.5) ? 1 : 4;
   o.drop_last = random.chance(0.5);
-  if (o.on_exhausted == mr::detail::exhausted::repeat && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
+  if (o.on_exhausted == mr::exhausted::repeat && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
   return o;
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
     o.drop_last = true;
     const mr::detail::mix_plan plan(o);
     const std::size_t worlds[] = {1, 2, 3, 4, 6, 12};
-    mr::detail::world mine{.size = worlds[random.below(6)]};
+    mr::world mine{.size = worlds[random.below(6)]};
     mine.rank = random.below(mine.size);
     const std::uint64_t epoch = random.below(3), begin = random.below(plan.positions() + 1),
                         end = begin + random.below(plan.positions() + 1 - begin);
@@ -200,11 +200,11 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
 }
 
 TEST_CASE("how an epoch of a mix ends") {
-  const auto of = [](mr::detail::exhausted rule) {
+  const auto of = [](mr::exhausted rule) {
     return options{.sources = {{.weight = 3, .counts = {30}}, {.weight = 1, .counts = {4, 4}}}, .on_exhausted = rule};
   };
-  const mr::detail::mix_plan stop(of(mr::detail::exhausted::stop)), cycle(of(mr::detail::exhausted::repeat)),
-    all(of(mr::detail::exhausted::reweight));
+  const mr::detail::mix_plan stop(of(mr::exhausted::stop)), cycle(of(mr::exhausted::repeat)),
+    all(of(mr::exhausted::reweight));
   CHECK(stop.measure() == 1);   // 8 of every fourth
   CHECK(stop.counts_before(0, stop.positions())[1] == 8);
   CHECK(stop.counts_before(0, stop.positions())[0] < 30);
@@ -218,7 +218,7 @@ TEST_CASE("how an epoch of a mix ends") {
 
 TEST_CASE("an endless epoch of a mix goes on and on") {
   const mr::detail::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
-                           .on_exhausted = mr::detail::exhausted::repeat,
+                           .on_exhausted = mr::exhausted::repeat,
                            .epoch_batches = mr::detail::exact_order_options::endless});
   mr::detail::mix_cursor from_far(plan, {.position = 1'000'000'000'000});
   CHECK(from_far.next()->pass == 500'000'000'000 / 5);

@@ -24,7 +24,7 @@ double largest_share(const std::vector<std::uint64_t>& shards) {
 struct counted {
   double share = 0, neighbor_distance = 0;
 };
-counted count(const options& o, const mr::detail::world& r, std::uint64_t epochs) {
+counted count(const options& o, const mr::world& r, std::uint64_t epochs) {
   const mr::detail::exact_order plan(o);
   double shares = 0, batches = 0, distances = 0, pairs = 0;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -49,7 +49,7 @@ counted count(const options& o, const mr::detail::world& r, std::uint64_t epochs
 }
 
 /// The same of data sets that are shuffled as a whole.
-double count_ideal(const options& o, const mr::detail::world& r) {
+double count_ideal(const options& o, const mr::world& r) {
   std::vector<std::uint64_t> all;
   for (std::size_t shard = 0; shard < o.counts.size(); ++shard) all.insert(all.end(), o.counts[shard], shard);
   const std::size_t rows = o.global_batch / r.size;
@@ -66,7 +66,7 @@ double count_ideal(const options& o, const mr::detail::world& r) {
 
 struct setting {
   options plan;
-  mr::detail::world world{};
+  mr::world world{};
 };
 
 std::vector<setting> settings() {

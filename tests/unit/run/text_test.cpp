@@ -165,7 +165,7 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
         REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), whole.positions.begin() + behind,
                            whole.positions.end()));
         CHECK(whole.positions[cut].size() < 300);
-        const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+        const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
         in_the_middle += from.shard > 0 && from.held > 0;
       }
       if (length == 13) CHECK(in_the_middle > 3);   // it does not read from the beginning, and rebuilds a row

@@ -166,7 +166,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
       options.resume = whole.positions[cut];
       s.device = cut % 2 ? copying_device() : mr::host_device();
-      const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+      const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
       later += from.ordinal > 0 && from.shard > 0;
       if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);
       else CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);

@@ -33,6 +33,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+class photometric_plan;
+
+namespace detail {
+
+std::span<const photometric_op> operations_of(const photometric_plan& plan) noexcept;
+
+}  // namespace detail
+
 /// A list of photometric operations.
 class photometric_plan {
  public:
@@ -115,22 +123,29 @@ class photometric_plan {
 
   /// Returns whether nothing will be done.
   bool empty() const noexcept { return ops_.empty(); }
-  /// Returns the operations, for tests.
-  std::span<const detail::photometric_op> operations() const noexcept { return ops_; }
 
   /// Does the operations to u8 RGB [height, width, 3], in place. Throws setup_error if `rgb` has another size.
   void run(std::span<std::uint8_t> rgb, std::size_t width, std::size_t height, scratch& s) const;
 
   /// Returns a copy of the plan for picture::apply().
-  operator std::shared_ptr<const detail::row_operation>() const;
+  operator std::shared_ptr<const row_operation>() const;
 
   friend bool operator==(const photometric_plan&, const photometric_plan&) = default;
 
  private:
+  friend std::span<const detail::photometric_op> detail::operations_of(const photometric_plan& plan) noexcept;
+
   photometric_plan& add(const detail::photometric_op& op);
 
   std::vector<detail::photometric_op> ops_;
 };
+
+namespace detail {
+
+/// Returns the operations, for tests.
+inline std::span<const photometric_op> operations_of(const photometric_plan& plan) noexcept { return plan.ops_; }
+
+}  // namespace detail
 
 }}  // namespace millrace
 

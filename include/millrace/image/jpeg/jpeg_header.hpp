@@ -8,7 +8,7 @@
 // Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/image/plan/exif_orientation.hpp>
 
 #include <cstddef>
@@ -19,9 +19,6 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-
-using detail::jpeg_refusal;        // why the built-in decoder leaves a file to libjpeg-turbo
-using detail::refusal_name;
 
 /// The facts that a JPEG's headers state about the picture.
 struct jpeg_header {

@@ -51,8 +51,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-using detail::resize_filter;   // bilinear, or bicubic
-
 /// mr::picture: a JPEG and its plan.
 class picture {
  public:
@@ -124,7 +122,7 @@ class picture {
 
   /// Runs an operation on the finished pixels, such as a photometric_plan, after the operations of earlier calls. A
   /// crop, resize or flip that is planned later still comes before it.
-  picture apply(std::shared_ptr<const detail::row_operation> operation) const;
+  picture apply(std::shared_ptr<const row_operation> operation) const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
@@ -189,7 +187,7 @@ class picture {
   detail::borrowed_guard guard_;
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // as stored
-  std::shared_ptr<const detail::row_operation> operation_;   // null: none
+  std::shared_ptr<const row_operation> operation_;   // null: none
   bool transposed_ = false;    // true: stored rows are seen as columns
 };
 

@@ -1,7 +1,7 @@
 // An operation on the finished pixels of a picture, such as a change of its colors.
 //
-//   struct inversion final : mr::detail::row_operation {
-//     void run(const mr::detail::rgb_row& row, mr::scratch&) const override {
+//   struct inversion final : mr::row_operation {
+//     void run(const mr::rgb_row& row, mr::scratch&) const override {
 //       for (std::uint8_t& value : row.pixels) value = static_cast<std::uint8_t>(255 - value);
 //     }
 //   };
@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The pixels of a rendered picture: u8 RGB, [height, width, 3].
 struct rgb_row {
@@ -34,4 +34,4 @@ class row_operation {
   virtual void run(const rgb_row& row, scratch& s) const = 0;
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

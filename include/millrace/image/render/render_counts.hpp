@@ -8,7 +8,7 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
 #include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/scratch.hpp>

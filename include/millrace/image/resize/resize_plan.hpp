@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/values/resize_filter.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,13 +16,6 @@
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// The weights of an antialiased resize, those of Pillow and torchvision. Widths are in pixels of the source or of the
-/// result, whichever are larger.
-enum class resize_filter : std::uint8_t {
-  bilinear,   ///< a triangle; reaches one pixel to each side
-  bicubic     ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
-};
 
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }

@@ -95,7 +95,7 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   }
   if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.take(detail::stride_field));
   if (p.has_index() && reader.has(detail::shares_field)) {
-    p.share = detail::digest_share{.digest = p.digest,
+    p.share = digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
   }
   if (reader.has(detail::shards_field)) p.counts.shards = reader.take(detail::shards_field);

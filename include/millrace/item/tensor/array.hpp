@@ -31,14 +31,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace detail {
-
 /// An array whose number of dimensions is known only at run time; row-major.
-template <tensor_element T>
+template <detail::tensor_element T>
 struct shaped_array {
   std::vector<std::size_t> shape{};
   std::vector<T> data{};
 };
+
+namespace detail {
 
 static_assert(std::endian::native == std::endian::little, "fields hold little-endian numbers");
 
@@ -130,7 +130,7 @@ std::vector<T> elements_of(const array_layout& layout) {
 /// Returns a copy of the array in `field`, with any number of dimensions.
 /// Throws data_error if it is damaged or its elements are not of type T.
 template <detail::array_element T>
-detail::shaped_array<T> array(const bytes& field) {
+shaped_array<T> array(const bytes& field) {
   auto layout = detail::layout_of<T>(field);
   auto elements = detail::elements_of<T>(layout);
   return {.shape = std::move(layout.shape), .data = std::move(elements)};

@@ -16,7 +16,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/machine.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/order/mix_pattern.hpp>

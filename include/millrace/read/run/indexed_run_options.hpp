@@ -5,7 +5,7 @@
 // This header is light: sessions over other sources need nothing else of such a source.
 #pragma once
 
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct indexed_run_options {
   std::size_t rows = 1;         ///< rows of a batch of this rank
   bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
   bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
-  detail::world world{};
+  millrace::world world{};
   std::size_t lanes = 0;        ///< 0: those of the resume point, else chosen by samples, shards and window
   bool grown = false;           ///< continues a run over fewer samples with its next epoch
   std::string resume{};         ///< text of the resume point; empty: begin at the start

@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank of the source, its start, and the size of its blocks.
 struct indexed_source_options {
-  detail::world world{};
+  millrace::world world{};
   std::uint64_t first_epoch = 0;
   std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
   std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block

@@ -29,7 +29,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 #include <millrace/read/run/data_identity.hpp>
 #include <millrace/read/run/planned_run.hpp>
 #include <millrace/read/run/row_stride.hpp>
@@ -60,7 +60,7 @@ struct replayed_run_options {
   bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
-  detail::world world{};
+  millrace::world world{};
   std::size_t max_lanes = 0;      ///< 0: one lane for each rank
 };
 

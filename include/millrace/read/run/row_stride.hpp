@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <cstddef>
 #include <cstdint>

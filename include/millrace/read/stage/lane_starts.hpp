@@ -14,7 +14,7 @@
 // Threads: the caller, and up to `threads` - 1 more that end before the call returns.
 #pragma once
 
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 #include <millrace/read/stage/interleaved_read_stage.hpp>
 
 #include <unordered_map>
@@ -32,7 +32,7 @@ struct lane_starts {
 struct lane_starts_options {
   shard_order::options order{};     ///< order of all lanes together
   std::size_t lanes = 1;
-  detail::world world{};
+  millrace::world world{};
   std::uint64_t ordinal = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
   bool behind_damage = false;   ///< the run goes on behind damaged shards: counts what they give

@@ -62,7 +62,7 @@ MILLRACE_INLINE void metrics::finish(log& out, log_point at) {
 }
 
 MILLRACE_INLINE row metrics::read_now() const {
-  std::vector<detail::metric_totals> all = host_totals();
+  std::vector<metric_totals> all = host_totals();
   if (on_device()) merge_device(all, options_.device->read_now().data());
   const instant now = options_.now();
   return row_of(all, {.at = last_, .since = since_, .until = now});
@@ -73,19 +73,19 @@ MILLRACE_INLINE void metrics::restart() {
   restart_host(options_.now());
 }
 
-MILLRACE_INLINE std::vector<detail::metric_totals> metrics::host_totals() const {
-  std::vector<detail::metric_totals> all;
+MILLRACE_INLINE std::vector<metric_totals> metrics::host_totals() const {
+  std::vector<metric_totals> all;
   for (const auto& m : metrics_) all.push_back(m.totals);
   return all;
 }
 
-MILLRACE_INLINE void metrics::merge_device(std::vector<detail::metric_totals>& all,
-                                           const detail::metric_totals* device) const {
+MILLRACE_INLINE void metrics::merge_device(std::vector<metric_totals>& all,
+                                           const metric_totals* device) const {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (metrics_[i].device) all[i].merge(device[metrics_[i].on_device]);
 }
 
-MILLRACE_INLINE row metrics::row_of(const std::vector<detail::metric_totals>& all, const window& w) const {
+MILLRACE_INLINE row metrics::row_of(const std::vector<metric_totals>& all, const window& w) const {
   const double seconds = detail::to_seconds(w.until.steady_ns - w.since.steady_ns);
   row r{.step = w.at.step, .epoch = w.at.epoch, .unix_ns = w.until.unix_ns};
   for (std::size_t i = 0; i < all.size(); ++i) add_values(r, metrics_[i], all[i], seconds);
@@ -119,7 +119,7 @@ MILLRACE_INLINE bool metrics::write_arrived(log& out) {
   while (!under_way_.empty()) {
     row_under_way& first = under_way_.front();
     if (!first.made) {
-      const detail::metric_totals* const arrived = options_.device->oldest();
+      const metric_totals* const arrived = options_.device->oldest();
       if (!arrived) break;
       make_row(first, arrived);
     }
@@ -141,7 +141,7 @@ MILLRACE_INLINE void metrics::write_all(log& out) {
   }
 }
 
-MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const detail::metric_totals* arrived) {
+MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const metric_totals* arrived) {
   merge_device(r.host, arrived);
   bool any = false;
   for (std::size_t i = 0; i < r.host.size(); ++i) {
@@ -186,7 +186,7 @@ MILLRACE_INLINE detail::named_metric& metrics::named(std::string_view name, kind
   return metrics_.back();
 }
 
-MILLRACE_INLINE void metrics::add_values(row& r, const detail::named_metric& m, const detail::metric_totals& s,
+MILLRACE_INLINE void metrics::add_values(row& r, const detail::named_metric& m, const metric_totals& s,
                                          double seconds) {
   const auto ratio = [](double part, double whole) {
     return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();

@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/machine.hpp>
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <optional>
 

@@ -3,7 +3,7 @@
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
 //   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
-//   mr::detail::replay_point p = log.take();                            // trainer, once for each batch
+//   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
 // The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
 // stages are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart

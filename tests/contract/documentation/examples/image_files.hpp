@@ -50,6 +50,12 @@ void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }
 
+// ---- resize_filter.hpp
+#include <millrace/image/picture/picture.hpp>
+void example(const mr::picture& p) {
+EXAMPLE
+}
+
 // ---- ragged_picture.hpp
 #include <millrace/deliver/batch.hpp>
 #include <millrace/item/record.hpp>

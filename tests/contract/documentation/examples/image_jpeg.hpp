@@ -5,10 +5,10 @@ EXAMPLE
 
 // ---- block_stream.hpp
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
-mr::detail::jpeg_refusal example(const mr::detail::block_loops& loops, mr::detail::block_stream& other,
+mr::jpeg_refusal example(const mr::detail::block_loops& loops, mr::detail::block_stream& other,
                                  std::uintptr_t first_bit, mr::detail::block_slot* slots, std::size_t count,
                                  bool stored, const mr::detail::stop_table& stop) {
-  using enum mr::detail::jpeg_refusal;
+  using enum mr::jpeg_refusal;
 EXAMPLE
   return none;
 }
@@ -20,9 +20,9 @@ EXAMPLE
 }
 
 // ---- component_tables.hpp
-mr::detail::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
+mr::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
 EXAMPLE
-  return mr::detail::jpeg_refusal::none;
+  return mr::jpeg_refusal::none;
 }
 
 // ---- dct_sums_avx2.hpp
@@ -42,9 +42,9 @@ EXAMPLE
 }
 
 // ---- huffman_code.hpp
-mr::detail::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
+mr::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
 EXAMPLE
-  return mr::detail::jpeg_refusal::none;
+  return mr::jpeg_refusal::none;
 }
 
 // ---- inverse_dct.hpp
@@ -79,7 +79,7 @@ EXAMPLE
 
 // ---- jpeg_plane_decoder.hpp
 void use(const mr::detail::jpeg_planes& planes);
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
 void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& first,
              const mr::detail::jpeg_planes_request& second) {
 EXAMPLE
@@ -93,7 +93,7 @@ EXAMPLE
 
 // ---- jpeg_planes_request.hpp
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
 void example(std::span<const std::byte> file, mr::detail::jpeg_plane_decoder& decoder) {
 EXAMPLE
 }
@@ -115,9 +115,9 @@ EXAMPLE
 // ---- mcu_stream.hpp
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
 
-mr::detail::jpeg_refusal example(std::span<const std::byte> bytes, mr::detail::component_table_store& store,
+mr::jpeg_refusal example(std::span<const std::byte> bytes, mr::detail::component_table_store& store,
                                  const mr::detail::stop_table& stop, const mr::detail::block_loops& loops) {
-  using enum mr::detail::jpeg_refusal;
+  using enum mr::jpeg_refusal;
   const auto wild = wild_values;
 EXAMPLE
   return mcus > 0 ? none : wild;
@@ -157,9 +157,9 @@ EXAMPLE
 #endif
 
 // ---- scan_header.hpp
-mr::detail::jpeg_refusal example(std::span<const std::byte> bytes) {
+mr::jpeg_refusal example(std::span<const std::byte> bytes) {
 EXAMPLE
-  return mr::detail::jpeg_refusal::none;
+  return mr::jpeg_refusal::none;
 }
 
 // ---- segment_slots.hpp
@@ -236,17 +236,17 @@ EXAMPLE
 }
 
 // ---- band_stream.hpp
-mr::detail::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coefficient_set* sets,
+mr::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coefficient_set* sets,
                                  std::int16_t* pairs, std::uintptr_t first_bit, std::uintptr_t end) {
-  using enum mr::detail::jpeg_refusal;
+  using enum mr::jpeg_refusal;
 EXAMPLE
   return none;
 }
 
 // ---- band_table.hpp
 #include <millrace/image/jpeg/progressive/progressive_header.hpp>
-mr::detail::jpeg_refusal example(const mr::detail::progressive_scan& scan, std::uint64_t window, unsigned k) {
-  using enum mr::detail::jpeg_refusal;
+mr::jpeg_refusal example(const mr::detail::progressive_scan& scan, std::uint64_t window, unsigned k) {
+  using enum mr::jpeg_refusal;
 EXAMPLE
   return value > static_cast<int>(k) ? none : damaged;
 }
@@ -265,10 +265,10 @@ EXAMPLE
 }
 
 // ---- dc_scans.hpp
-mr::detail::jpeg_refusal example(const mr::detail::scan_header& header, const mr::detail::progressive_scan& scan,
+mr::jpeg_refusal example(const mr::detail::scan_header& header, const mr::detail::progressive_scan& scan,
                                  const mr::detail::dc_scan::tables& codes, mr::detail::coefficient_store& store,
                                  std::uintptr_t bit, std::uintptr_t end_bit, std::size_t row) {
-  using enum mr::detail::jpeg_refusal;
+  using enum mr::jpeg_refusal;
 EXAMPLE
   return none;
 }
@@ -276,24 +276,24 @@ EXAMPLE
 // ---- progressive_decoder.hpp
 #include <millrace/item/scratch.hpp>
 void use(const mr::detail::jpeg_planes& planes);
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::detail::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
 void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& request) {
 EXAMPLE
 }
 
 // ---- progressive_header.hpp
 void decode(const mr::detail::progressive_scan& scan);
-mr::detail::jpeg_refusal example(std::span<const std::uint8_t> file, mr::detail::scan_header& header,
+mr::jpeg_refusal example(std::span<const std::uint8_t> file, mr::detail::scan_header& header,
                                  std::size_t behind_data) {
 EXAMPLE
-  return mr::detail::jpeg_refusal::none;
+  return mr::jpeg_refusal::none;
 }
 
 // ---- scan_data.hpp
 #include <millrace/image/jpeg/progressive/progressive_header.hpp>
-mr::detail::jpeg_refusal example(std::span<const std::uint8_t> file, const mr::detail::progressive_scan& scan,
+mr::jpeg_refusal example(std::span<const std::uint8_t> file, const mr::detail::progressive_scan& scan,
                                  mr::detail::byte_memory& memory) {
-  using enum mr::detail::jpeg_refusal;
+  using enum mr::jpeg_refusal;
 EXAMPLE
   return marker > 0 ? none : damaged;
 }

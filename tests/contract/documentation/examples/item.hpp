@@ -247,3 +247,10 @@ void count(std::int32_t label);
 void show(mr::detail::batch_of<&example::pixels, &example::label>& b) {
 EXAMPLE
 }
+
+// ---- world.hpp
+#include <millrace/run/session_options.hpp>
+
+void show() {
+EXAMPLE
+}

@@ -6,7 +6,7 @@ EXAMPLE
 // ---- exact_order.hpp
 #include <millrace/order/lane_cursor.hpp>
 
-void show(const std::vector<std::uint64_t>& counts, const mr::detail::world& r) {
+void show(const std::vector<std::uint64_t>& counts, const mr::world& r) {
 EXAMPLE
 }
 
@@ -47,19 +47,12 @@ EXAMPLE
 }
 
 // ---- shuffle_quality.hpp
-void show(const mr::detail::exact_order& order, const mr::detail::world& mine,
+void show(const mr::detail::exact_order& order, const mr::world& mine,
           const mr::detail::ordered_sample& planned) {
 EXAMPLE
 }
 
 // ---- sliding_jitter.hpp
 void show(std::uint64_t length, std::uint64_t (*key_of)(std::uint64_t)) {
-EXAMPLE
-}
-
-// ---- world.hpp
-#include <millrace/run/session_options.hpp>
-
-void show() {
 EXAMPLE
 }

@@ -50,7 +50,7 @@ EXAMPLE
 // ---- indexed_run.hpp
 #include <millrace/sources/indexed_shards.hpp>
 
-void show(std::shared_ptr<mr::detail::shard_data> data, mr::detail::world mine, std::string text,
+void show(std::shared_ptr<mr::detail::shard_data> data, mr::world mine, std::string text,
           const mr::detail::indexed_shards_source& source, mr::detail::shard_read_stage_options options,
           mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch, std::uint64_t epoch,
           std::uint64_t position) {
@@ -60,7 +60,7 @@ EXAMPLE
 // ---- indexed_run_options.hpp
 #include <millrace/sources/indexed_shards.hpp>
 
-void show(const mr::detail::indexed_shards_source& source, mr::detail::world mine, std::string text) {
+void show(const mr::detail::indexed_shards_source& source, mr::world mine, std::string text) {
 EXAMPLE
 }
 
@@ -69,7 +69,7 @@ EXAMPLE
 
 void use(mr::detail::sample<mr::record>);
 
-void show(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan, mr::detail::world mine,
+void show(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan, mr::world mine,
           std::size_t shard, std::uint64_t epoch) {
 EXAMPLE
 }
@@ -129,7 +129,7 @@ EXAMPLE
 // ---- lane_starts.hpp
 #include <millrace/sources/shards.hpp>
 
-void show(const mr::detail::shards_source& source, const mr::detail::shard_order& order, mr::detail::world mine) {
+void show(const mr::detail::shards_source& source, const mr::detail::shard_order& order, mr::world mine) {
 EXAMPLE
 }
 

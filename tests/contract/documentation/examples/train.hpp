@@ -35,7 +35,7 @@ EXAMPLE
 }
 
 // ---- metric_totals.hpp
-void step(double loss, std::size_t batch_size, const mr::detail::metric_totals& others) {
+void step(double loss, std::size_t batch_size, const mr::metric_totals& others) {
 EXAMPLE
 }
 

@@ -169,7 +169,7 @@ TEST_CASE("the built-in decoder makes its tables once for a set with shared code
   mr::detail::component_table_store store, store_of_own_codes;
   const auto look_up = [](mr::detail::component_table_store& in, std::span<const std::byte> file) {
     mr::detail::scan_header header;
-    REQUIRE(mr::detail::read_scan_header(file, header) == mr::detail::jpeg_refusal::none);
+    REQUIRE(mr::detail::read_scan_header(file, header) == mr::jpeg_refusal::none);
     for (int c = 0; c < header.components; ++c) {
       const auto& component = header.component[static_cast<std::size_t>(c)];
       CHECK(in.get(component.dc, component.ac));

@@ -13,12 +13,12 @@ namespace {
 namespace mr = millrace;
 using mr::photometric_plan;
 using mr::detail::photometric_kind;
-using mr::detail::photometric_op;
+using mr::detail::operations_of, mr::detail::photometric_op;
 
 constexpr mr::picture_size size{.width = 224, .height = 160};
 
 std::uint64_t digest_of(const photometric_plan& plan, std::uint64_t digest) {
-  for (const photometric_op& op : plan.operations()) {
+  for (const photometric_op& op : operations_of(plan)) {
     digest = mr::detail::combine_keys(digest, static_cast<std::uint64_t>(op.kind) << 8 |
                                                   static_cast<std::uint64_t>(op.filter));
     for (const std::uint8_t byte : op.fill) digest = mr::detail::combine_keys(digest, byte);
@@ -27,7 +27,7 @@ std::uint64_t digest_of(const photometric_plan& plan, std::uint64_t digest) {
     for (const std::int32_t number : op.numbers)
       digest = mr::detail::combine_keys(digest, static_cast<std::uint64_t>(number));
   }
-  return mr::detail::combine_keys(digest, plan.operations().size());
+  return mr::detail::combine_keys(digest, operations_of(plan).size());
 }
 
 /// Calls each with 100 plans, each drawn with a stream of its own.
@@ -108,7 +108,7 @@ TEST_CASE("a jitter draws each order and each factor equally often") {
     photometric_plan plan;
     plan.color_jitter(jitter, random);
     std::vector<photometric_kind> order;
-    for (const photometric_op& op : plan.operations()) {
+    for (const photometric_op& op : operations_of(plan)) {
       order.push_back(op.kind);
       if (op.kind == photometric_kind::hue) CHECK(std::abs(op.value) <= 0.1);
       if (op.kind != photometric_kind::contrast) continue;
@@ -129,8 +129,8 @@ TEST_CASE("a jitter draws only what has a range, and nothing where it does not h
   mr::rng random({.seed = 1}), other({.seed = 1});
   photometric_plan plan;
   plan.color_jitter({.saturation = {0.2, 0.2}}, random);
-  REQUIRE(plan.operations().size() == 1);
-  CHECK(plan.operations()[0] == photometric_op{.kind = photometric_kind::saturation, .value = 0.2});
+  REQUIRE(operations_of(plan).size() == 1);
+  CHECK(operations_of(plan)[0] == photometric_op{.kind = photometric_kind::saturation, .value = 0.2});
   for (int i = 0; i < 4; ++i) other.bits();   // three for the order, one for the factor
   CHECK(random.bits() == other.bits());
 
@@ -147,8 +147,8 @@ TEST_CASE("RandAugment has torchvision's magnitudes") {
   for (int i = 0; i < 4'000; ++i) {
     photometric_plan plan;
     plan.rand_augment({.width = 224, .height = 224}, random, {.count = 1});
-    CHECK(plan.operations().size() <= 1);
-    for (const photometric_op& op : plan.operations()) {
+    CHECK(operations_of(plan).size() <= 1);
+    for (const photometric_op& op : operations_of(plan)) {
       const double value = op.kind == photometric_kind::translate && op.value == 0 ? op.second
                            : op.kind == photometric_kind::posterize ? op.numbers[0] : op.value;
       auto& values = seen[op.kind];
@@ -186,7 +186,7 @@ TEST_CASE("TrivialAugment draws all bins of its wide ranges") {
     photometric_plan plan;
     plan.trivial_augment(size, random);
     none += plan.empty() ? 1 : 0;
-    for (const photometric_op& op : plan.operations()) {
+    for (const photometric_op& op : operations_of(plan)) {
       const double value = op.kind == photometric_kind::posterize ? op.numbers[0] : op.value + op.second;
       auto& range = ranges.try_emplace(op.kind, value, value).first->second;
       range = {std::min(range.first, value), std::max(range.second, value)};
@@ -214,8 +214,8 @@ TEST_CASE("timm's levels reach what its table says") {
   for (int i = 0; i < plans; ++i) {
     photometric_plan plan;
     plan.rand_augment(size, random, {.numbers = mr::augment_numbers::timm, .magnitude = 10, .deviation = 101});
-    operations += static_cast<int>(plan.operations().size());
-    for (const photometric_op& op : plan.operations()) {
+    operations += static_cast<int>(operations_of(plan).size());
+    for (const photometric_op& op : operations_of(plan)) {
       const bool whole = op.kind == photometric_kind::posterize || op.kind == photometric_kind::solarize_add;
       const double value = whole ? op.numbers[0] : op.value;
       auto& range = ranges.try_emplace(op.kind, value, value).first->second;
@@ -251,8 +251,8 @@ TEST_CASE("AutoAugment applies both operations of one pair") {
   for (int i = 0; i < plans; ++i) {
     photometric_plan plan;
     plan.auto_augment(size, random);
-    CHECK(plan.operations().size() <= 2);
-    for (const photometric_op& op : plan.operations()) ++counts[op.kind];
+    CHECK(operations_of(plan).size() <= 2);
+    for (const photometric_op& op : operations_of(plan)) ++counts[op.kind];
   }
   const auto check = [&](photometric_kind kind, double of_25) {
     CAPTURE(static_cast<int>(kind));
@@ -279,7 +279,7 @@ TEST_CASE("AugMix mixes chains of one to three with weights that sum to one") {
   for (int i = 0; i < plans; ++i) {
     photometric_plan plan;
     plan.brightness(1).aug_mix(size, random);
-    const auto ops = plan.operations();
+    const auto ops = operations_of(plan);
     REQUIRE(ops[1].kind == photometric_kind::mix);
     CHECK(ops[1].numbers[0] == 3);
     CHECK(static_cast<std::size_t>(ops[1].numbers[1]) + 2 == ops.size());
@@ -309,7 +309,7 @@ TEST_CASE("erased boxes have the areas and ratios that were asked for") {
   for (int i = 0; i < plans; ++i) {
     photometric_plan plan;
     plan.random_erasing(size, random);
-    for (const photometric_op& op : plan.operations()) {
+    for (const photometric_op& op : operations_of(plan)) {
       const auto [left, top, width, height] = op.numbers;
       CHECK((left >= 0 && top >= 0 && width > 0 && height > 0));
       CHECK((left + width <= 224 && top + height <= 160 && width < 224 && height < 160));
@@ -336,16 +336,16 @@ TEST_CASE("a plan runs its operations on a row") {
   plan.posterize(5).shear_x(0.1).shear_y(-0.1).translate(3, -4).contrast(0.5).saturation(1.5).sharpness(1.9);
   plan.solarize(100).solarize_add(20).autocontrast().gaussian_blur(5, 1).pillow_blur(1.5).equalize().grayscale();
   plan.erase({.left = 5, .top = 6, .width = 20, .height = 30});
-  CHECK(plan.operations().size() == 19);
+  CHECK(operations_of(plan).size() == 19);
   slow::picture from = slow::random_picture(60, 50, 1), made = from;
   plan.run(from.data, 60, 50, s);
-  slow::run(plan.operations(), made);
+  slow::run(operations_of(plan), made);
   CHECK(from == made);
 
   photometric_plan twice = plan;
   twice.apply(twice);
   CHECK(twice.operations().size() == 38);
-  slow::run(plan.operations(), made);
+  slow::run(operations_of(plan), made);
   plan.run(from.data, 60, 50, s);
   CHECK(from == made);
   CHECK(twice == photometric_plan(plan).apply(plan));

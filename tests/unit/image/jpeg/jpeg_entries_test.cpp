@@ -125,7 +125,7 @@ TEST_CASE("entries are what the layout says, for each MCU that has one") {
   mr::detail::entry_walk walk;
   const auto bytes = dense_entries(f.bytes, 4, walk);
   mr::detail::scan_header h;
-  REQUIRE(mr::detail::read_scan_header(f.bytes, h) == mr::detail::jpeg_refusal::none);
+  REQUIRE(mr::detail::read_scan_header(f.bytes, h) == mr::jpeg_refusal::none);
   mr::detail::packed_entries p;
   const mr::detail::packed_entries_file of{.file_bytes = f.bytes.size(), .data_offset_bytes = h.data_offset_bytes,
                                            .mcus = 70};

@@ -15,8 +15,8 @@ namespace mr = millrace;
 
 namespace {
 
-struct inversion final : mr::detail::row_operation {
-  void run(const mr::detail::rgb_row& row, mr::scratch&) const override {
+struct inversion final : mr::row_operation {
+  void run(const mr::rgb_row& row, mr::scratch&) const override {
     for (std::uint8_t& value : row.pixels) value = static_cast<std::uint8_t>(255 - value);
   }
 };

@@ -18,9 +18,9 @@ namespace {
 constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
 
 /// Adds the position and a number to each byte: what comes before what changes the result.
-struct position_added final : mr::detail::row_operation {
+struct position_added final : mr::row_operation {
   explicit position_added(unsigned by) : number(by) {}
-  void run(const mr::detail::rgb_row& row, mr::scratch&) const override {
+  void run(const mr::rgb_row& row, mr::scratch&) const override {
     REQUIRE(row.pixels.size() == 3 * row.height * row.width);
     for (std::size_t i = 0; i < row.pixels.size(); ++i)
       row.pixels[i] = static_cast<std::uint8_t>(row.pixels[i] * number + i / row.width);

@@ -10,7 +10,7 @@
 
 namespace mr = millrace;
 using mr::detail::entry_origin;
-using mr::detail::jpeg_refusal;
+using mr::jpeg_refusal;
 using counted = std::vector<std::pair<std::string, std::uint64_t>>;
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-using mr::detail::resize_filter;
+using mr::resize_filter;
 
 namespace {
 

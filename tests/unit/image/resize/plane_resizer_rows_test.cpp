@@ -265,7 +265,7 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
     mr::detail::plan_axis axis(width);
     axis.resize(target);
     const bool bicubic = d.chance(0.4);
-    if (bicubic) axis.filter = mr::detail::resize_filter::bicubic;
+    if (bicubic) axis.filter = mr::resize_filter::bicubic;
     mr::detail::tap_table taps;
     taps.build(axis);
     const mr::detail::column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = !bicubic && d.chance(0.5)};

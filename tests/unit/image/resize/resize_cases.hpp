@@ -21,7 +21,7 @@ struct resize_case {
   std::size_t rows = 0, columns = 0;         ///< of the result
   bool flipped = false;
   bool gray = false;
-  mr::detail::resize_filter filter = mr::detail::resize_filter::bilinear;
+  mr::resize_filter filter = mr::resize_filter::bilinear;
 
   mr::detail::resize_plan plan() const {
     mr::detail::resize_plan p{.rows = mr::detail::plan_axis(static_cast<std::int64_t>(height)),
@@ -85,7 +85,7 @@ inline void gather(difference& sum, const difference& more, std::size_t count) {
 }
 
 inline real_image resized(const real_image& from, const resize_case& c) {
-  return c.filter == mr::detail::resize_filter::bicubic ? resize_bicubic(from, c.rows, c.columns)
+  return c.filter == mr::resize_filter::bicubic ? resize_bicubic(from, c.rows, c.columns)
                                                         : resize(from, c.rows, c.columns);
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   mr::session resumed{flow(names), options};
   while (resumed.next()) {
   }
-  const mr::detail::replay_point from = mr::parse_position(options.resume).replay;
+  const mr::replay_point from = mr::parse_position(options.resume).replay;
   CHECK(from.shard >= 4);   // batch 14 ends at place 112, and what lies more than 16 before that has come
   CHECK(from.first > 80);
   CHECK(resumed.description().ends_with(

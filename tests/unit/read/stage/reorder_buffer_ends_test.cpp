@@ -24,7 +24,7 @@ struct held_numbers {
   reader open(std::size_t, std::uint64_t) const { return {}; }
 };
 
-mr::detail::replay_point point_of_batch(replay_log& log, const replay_log::batch_end& last_row) {
+mr::replay_point point_of_batch(replay_log& log, const replay_log::batch_end& last_row) {
   log.batch_ends(last_row);
   return log.take();
 }

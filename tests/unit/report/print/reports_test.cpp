@@ -1,6 +1,6 @@
 #include "../hand_made_figures.hpp"
 #include "pieces_of_text.hpp"
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/report/print/charts.hpp>
 #include <millrace/report/print/chrome_trace.hpp>
@@ -22,7 +22,8 @@
 
 namespace mr = millrace;
 using mr::detail::event_name;
-using mr::detail::jpeg_refusal;
+using mr::detail::event_of;
+using mr::jpeg_refusal;
 
 TEST_CASE("the text says the verdict first, then what to do, the stages and the gains") {
   mr::flow_figures f = figures_of({.work_s = 40});

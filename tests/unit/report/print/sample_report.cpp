@@ -1,5 +1,5 @@
 // Writes the reports of a simulated run, for page_test.py: FOLDER/report.html and so on.
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/simulate/simulation.hpp>
 
@@ -28,10 +28,11 @@ int main(int argc, char** argv) {
   r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
   r.facts = {{"commit", "20fbe65"}, {"a very long name", std::string(300, 'x')}};
   using mr::detail::event_name;
+  using mr::detail::event_of;
   std::vector<mr::event_count> counts{{"dot files passed over", 12}, {"metadata members passed over", 1'500}};
   for (const auto& [name, times] : std::initializer_list<std::pair<event_name, std::uint64_t>>{
            {event_name::own_together, 17'900}, {event_name::own_alone, 20},
-           {event_of(mr::detail::jpeg_refusal::sampling), 3}, {event_of(mr::detail::jpeg_refusal::process), 1'277},
+           {event_of(mr::jpeg_refusal::sampling), 3}, {event_of(mr::jpeg_refusal::process), 1'277},
            {event_name::progressive, 1'270}, {event_name::damaged, 2}, {event_name::warnings, 7},
            {event_name::bytes, 2'000'000'000}, {event_name::pixels, 8'000'000'000}})
     counts.push_back({mr::detail::text_of(name), times});

@@ -281,7 +281,7 @@ class photometric_operation final : public row_operation {
 
 }  // namespace detail
 
-MILLRACE_INLINE photometric_plan::operator std::shared_ptr<const detail::row_operation>() const {
+MILLRACE_INLINE photometric_plan::operator std::shared_ptr<const row_operation>() const {
   if (empty()) return nullptr;
   return std::make_shared<detail::photometric_operation>(*this);
 }

@@ -2,7 +2,7 @@
 //
 //   mr::detail::component_table_store store;                               // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);
-//   if (!tables) return mr::detail::jpeg_refusal::tables;                  // an impossible code
+//   if (!tables) return mr::jpeg_refusal::tables;                  // an impossible code
 //   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
 //
 // Most files share the codes of T.81 annex K. The store finds known codes by comparing their bytes. It builds others in

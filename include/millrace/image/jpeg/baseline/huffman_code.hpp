@@ -1,7 +1,7 @@
 // A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
 //
 //   mr::detail::huffman_code code;
-//   if (!code.assign(component.dc)) return mr::detail::jpeg_refusal::tables;   // more words than fit
+//   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // more words than fit
 //   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; length 0: no code
 //   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
 //

@@ -1,7 +1,7 @@
 // Goes through the MCUs of a JPEG's scan, segment by segment: intervals, markers, DC predictors, the end of the data.
 //
 //   mr::detail::mcu_stream m;
-//   if (const auto why = m.read_header(bytes, store); why != mr::detail::jpeg_refusal::none) return why;
+//   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
 //   m.begin_scan();
 //   if (m.interval_has_ended() && !m.begin_next_interval()) return damaged;
 //   const std::size_t mcus = m.begin_segment(16, false, stop);    // to skip; true: to store

@@ -1,8 +1,8 @@
 // Reads a baseline JPEG's header up to its one scan, or says why the file is left to libjpeg.
 //
 //   mr::detail::scan_header h;
-//   const mr::detail::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
-//   if (why != mr::detail::jpeg_refusal::none) return why;             // libjpeg's turn
+//   const mr::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
+//   if (why != mr::jpeg_refusal::none) return why;             // libjpeg's turn
 //   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components in their
@@ -12,7 +12,7 @@
 // Format: ITU-T T.81 annex B. The color space is found in the same way as in libjpeg.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 
 #include <array>
 #include <cstddef>

@@ -4,7 +4,7 @@
 //   mr::detail::progressive_scan scan;
 //   for (auto step = reader.next(2, scan); step.what == reader.found_scan; step = reader.next(behind_data, scan))
 //     decode(scan);                                                          // its data: at scan.data_offset_bytes
-//   if (!reader.refined()) return mr::detail::jpeg_refusal::unrefined;       // libjpeg's turn: it smooths
+//   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg's turn: it smooths
 //
 // Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. A coefficient's
 // bits come in the order that the standard demands: its topmost ones first, then one more in each scan. Whatever

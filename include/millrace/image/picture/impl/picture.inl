@@ -132,7 +132,7 @@ class row_operations final : public row_operation {
 
 }  // namespace detail
 
-MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) const {
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const row_operation> operation) const {
   picture next = *this;
   if (next.operation_ && operation)
     next.operation_ = std::make_shared<detail::row_operations>(std::move(next.operation_), std::move(operation));

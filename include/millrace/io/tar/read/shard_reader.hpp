@@ -54,10 +54,6 @@ struct shard_reader_options {
   bool strict = false;
 };
 
-namespace detail {
-
-class tar_reader;
-
 /// Counts of a shard's content. Each member is counted when the reader meets it.
 struct shard_counters {
   std::uint64_t samples = 0;               ///< delivered samples
@@ -72,6 +68,12 @@ struct shard_counters {
   std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
+
+namespace detail {
+
+class indexed_reader;
+class shards_source;
+class tar_reader;
 
 /// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
 void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept;
@@ -91,8 +93,7 @@ struct shard_start {
 class shard_reader {
  public:
   /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
-  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
-               detail::shard_start start = {});
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {});
   shard_reader(shard_reader&&) noexcept;
   shard_reader& operator=(shard_reader&&) noexcept;
   ~shard_reader();
@@ -105,11 +106,16 @@ class shard_reader {
   /// Returns the name of the source.
   std::string_view shard() const noexcept;
   /// Returns the counts so far.
-  detail::shard_counters counters() const noexcept;
+  shard_counters counters() const noexcept;
   /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.
   void report(event_counts& counts) const noexcept;
 
  private:
+  friend class detail::indexed_reader;
+  friend class detail::shards_source;
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options,
+               detail::shard_start start);
+
   std::optional<record> advance();
 
   /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
@@ -139,7 +145,7 @@ class shard_reader {
   std::uint64_t samples_before_;
   std::string last_key_;
   detail::key_memory keys_;
-  detail::shard_counters counters_;
+  shard_counters counters_;
   std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet handled
   std::string field_;
   bool sample_open_ = false;

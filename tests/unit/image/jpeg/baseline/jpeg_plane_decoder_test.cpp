@@ -87,7 +87,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
   std::size_t taken = 0, left = 0;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
     CAPTURE(name);
-    if (const auto why = mr::refusal_of_header(file); why != mr::detail::jpeg_refusal::none) {
+    if (const auto why = mr::refusal_of_header(file); why != mr::jpeg_refusal::none) {
       CHECK(best.decode({.bytes = file}).refusal == why);
       ++left;
       return;
@@ -161,7 +161,7 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, wit
 /// Where the markers of a file's entropy-coded bytes begin.
 std::vector<std::size_t> markers_of(const std::vector<std::byte>& file) {
   mr::detail::scan_header h;
-  REQUIRE(mr::detail::read_scan_header(file, h) == mr::detail::jpeg_refusal::none);
+  REQUIRE(mr::detail::read_scan_header(file, h) == mr::jpeg_refusal::none);
   std::vector<std::size_t> found;
   for (std::size_t i = h.data_offset_bytes; i + 1 < file.size(); ++i)
     if (file[i] == std::byte{0xff} && file[i + 1] != std::byte{0}) found.push_back(i);
@@ -203,7 +203,7 @@ TEST_CASE("restart intervals without a wanted MCU are left out, if their markers
     for (const auto& bad : {renumbered, missing, doubled}) {
       // The marker behind the last wanted interval is not looked for, for not all of that interval is wanted.
       const bool looked_at = k < 22;
-      CHECK((decoded(bad, ask).refusal != mr::detail::jpeg_refusal::none) == looked_at);
+      CHECK((decoded(bad, ask).refusal != mr::jpeg_refusal::none) == looked_at);
       refused += looked_at;
     }
   }
@@ -260,17 +260,17 @@ TEST_CASE("a header that promises more than the file can hold costs no memory") 
       break;
     }
   mr::detail::jpeg_plane_decoder decoder;
-  CHECK(decoder.decode({.bytes = file}).refusal == mr::detail::jpeg_refusal::damaged);
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::damaged);
 }
 
 TEST_CASE("a file that ends in fill bytes is left to libjpeg, which warns of it") {
   auto file = slow::make_file(slow::photo(16, 16, 3, 6), {});
   mr::detail::jpeg_plane_decoder decoder;
-  CHECK(decoder.decode({.bytes = file}).refusal == mr::detail::jpeg_refusal::none);
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::none);
   file.back() = std::byte{0xff};
   file.resize(file.size() + 20, std::byte{0xff});
   CHECK(slow::raw_reader().read(file, 16).warnings == 1);
-  CHECK(decoder.decode({.bytes = file}).refusal == mr::detail::jpeg_refusal::damaged);
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::damaged);
 }
 
 TEST_CASE("a longer list is decoded two at a time, each as by itself") {
@@ -294,8 +294,8 @@ TEST_CASE("a longer list is decoded two at a time, each as by itself") {
   });
   CHECK(seen == std::vector<int>(files.size(), 1));
   mr::scratch s;
-  CHECK(decode_planes(asked[0], s).refusal == mr::detail::jpeg_refusal::none);
-  CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::detail::jpeg_refusal::none);
+  CHECK(decode_planes(asked[0], s).refusal == mr::jpeg_refusal::none);
+  CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::jpeg_refusal::none);
 }
 
 TEST_CASE("pictures that were left in the midst, refused or not, change nothing in the next ones") {
@@ -315,7 +315,7 @@ TEST_CASE("pictures that were left in the midst, refused or not, change nothing 
         2> both{mr::detail::jpeg_planes_request{.bytes = large}, {.bytes = small}};
       if (d.chance(0.5)) std::swap(both[0], both[1]);
       CHECK_THROWS_AS(decoder.decode_each(both, [](std::size_t, const auto&) { throw left_early(); }), left_early);
-      if (d.chance(0.5)) CHECK(decoder.decode({.bytes = cut}).refusal == mr::detail::jpeg_refusal::damaged);
+      if (d.chance(0.5)) CHECK(decoder.decode({.bytes = cut}).refusal == mr::jpeg_refusal::damaged);
       const auto f = draw_file(d, 64);
       const exact_request x(f.bytes, random_region(d, f));
       const auto expected = by_libjpeg(f, x.ask);
@@ -328,7 +328,7 @@ TEST_CASE("pictures that were left in the midst, refused or not, change nothing 
 TEST_CASE("a decoder that was moved leaves the memory of the one it was moved from alone") {
   const auto file = slow::make_file(slow::photo(40, 40, 3, 11), {});
   auto first = std::make_unique<mr::detail::jpeg_plane_decoder>();
-  CHECK(first->decode({.bytes = file}).refusal == mr::detail::jpeg_refusal::none);
+  CHECK(first->decode({.bytes = file}).refusal == mr::jpeg_refusal::none);
   mr::detail::jpeg_plane_decoder moved = std::move(*first);
   first.reset();   // AddressSanitizer sees what is touched of it
   CHECK(slow::difference_of(moved.decode({.bytes = file}).planes, slow::raw_reader().read(file, 40)) == "");
@@ -338,5 +338,5 @@ TEST_CASE("a size that libjpeg's scaling does not have is refused") {
   const auto file = slow::make_file(slow::photo(16, 16, 3, 7), {});
   mr::detail::jpeg_plane_decoder decoder;
   for (const int eighths : {-8, 0, 3, 5, 6, 7, 9, 16})
-    CHECK(decoder.decode({.bytes = file, .eighths = eighths}).refusal == mr::detail::jpeg_refusal::scaled);
+    CHECK(decoder.decode({.bytes = file, .eighths = eighths}).refusal == mr::jpeg_refusal::scaled);
 }

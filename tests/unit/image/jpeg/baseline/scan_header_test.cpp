@@ -41,7 +41,7 @@ std::vector<std::byte> with(std::vector<std::byte> file, unsigned marker, std::s
 TEST_CASE("a header says what libjpeg was told") {
   const auto file = slow::make_file(slow::photo(37, 53, 3, 1), {.horizontal = 2, .vertical = 1, .restart_interval = 5});
   detail::scan_header h;
-  CHECK(detail::read_scan_header(file, h) == mr::detail::jpeg_refusal::none);
+  CHECK(detail::read_scan_header(file, h) == mr::jpeg_refusal::none);
   CHECK(h.width == 53);
   CHECK(h.height == 37);
   CHECK(h.components == 3);

@@ -12,7 +12,7 @@
 #include <set>
 
 namespace mr = millrace;
-using mr::detail::jpeg_planes_request, mr::detail::jpeg_refusal, mr::detail::progressive_decoder;
+using mr::detail::jpeg_planes_request, mr::jpeg_refusal, mr::detail::progressive_decoder;
 using slow::count_of, slow::damaged, slow::draw_progressive_file, slow::drawn_file, slow::seed_of_run;
 
 namespace {

@@ -28,6 +28,10 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::
 }  // namespace detail
 
 MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, block_pool& pool,
+                                           shard_reader_options options)
+    : shard_reader(std::move(source), pool, std::move(options), {}) {}
+
+MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, block_pool& pool,
                                            shard_reader_options options, detail::shard_start start)
     : tar_(std::make_unique<detail::tar_reader>(
           std::move(source), pool,
@@ -72,8 +76,8 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
   std::rethrow_exception(failure_);
 }
 
-MILLRACE_INLINE detail::shard_counters shard_reader::counters() const noexcept {
-  detail::shard_counters now = counters_;
+MILLRACE_INLINE shard_counters shard_reader::counters() const noexcept {
+  shard_counters now = counters_;
   now.unconverted_names = tar_->unconverted_names();
   now.missing_end_markers = tar_->ended_without_marker();
   now.returning_keys = keys_.returned();
@@ -81,7 +85,7 @@ MILLRACE_INLINE detail::shard_counters shard_reader::counters() const noexcept {
 }
 
 MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
-  const detail::shard_counters now = counters();
+  const shard_counters now = counters();
   const auto add = [&counts](const char* what, std::uint64_t times) {
     if (times > 0) counts.count(what, times);
   };

@@ -19,13 +19,13 @@ auto lookup_in(const environment& variables) {
   };
 }
 
-mr::detail::world read(const environment& variables) {
+mr::world read(const environment& variables) {
   return mr::detail::launcher_reader(lookup_in(variables)).read();
 }
 
 std::string message_of(const environment& variables) {
   try {
-    const mr::detail::world r = read(variables);
+    const mr::world r = read(variables);
     return "no error, " + r.describe();
   } catch (const mr::setup_error& e) {
     return e.message();
@@ -36,7 +36,7 @@ std::string message_of(const environment& variables) {
 std::string error_by_default(const environment& variables) {
   try {
     const bool is_single = mr::detail::launcher_reader(lookup_in(variables)).read_single() ==
-                           mr::detail::single_process;
+                           mr::single_process;
     return is_single ? "one process" : "another world";
   } catch (const mr::setup_error& e) {
     return e.message() + ". " + e.hint();
@@ -69,39 +69,39 @@ const environment jsrun{{"JSM_NAMESPACE_RANK", "7"}, {"JSM_NAMESPACE_SIZE", "12"
 }  // namespace
 
 TEST_CASE("without a launcher there is one process") {
-  CHECK(read({}) == mr::detail::world{});
-  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::detail::world{});
+  CHECK(read({}) == mr::world{});
+  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::world{});
   CHECK(read({}).describe() == "rank 0 of 1");
 }
 
 TEST_CASE("each launcher's variables are read") {
-  CHECK(read(torchrun) == mr::detail::world{.rank = 5, .size = 8, .local_rank = 1});
-  CHECK(read(open_mpi) == mr::detail::world{.rank = 3, .size = 4, .local_rank = 1});
-  CHECK(read(mvapich) == mr::detail::world{.rank = 2, .size = 6, .local_rank = 2});
-  CHECK(read(mpich) == mr::detail::world{.rank = 1, .size = 2, .local_rank = 1});
-  CHECK(read(slurm_step) == mr::detail::world{.rank = 9, .size = 16, .local_rank = 3});
-  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::detail::world{.rank = 1, .size = 2});
+  CHECK(read(torchrun) == mr::world{.rank = 5, .size = 8, .local_rank = 1});
+  CHECK(read(open_mpi) == mr::world{.rank = 3, .size = 4, .local_rank = 1});
+  CHECK(read(mvapich) == mr::world{.rank = 2, .size = 6, .local_rank = 2});
+  CHECK(read(mpich) == mr::world{.rank = 1, .size = 2, .local_rank = 1});
+  CHECK(read(slurm_step) == mr::world{.rank = 9, .size = 16, .local_rank = 3});
+  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::world{.rank = 1, .size = 2});
   CHECK(read(open_mpi).describe() == "rank 3 of 4 (Open MPI, local rank 1)");
 }
 
 TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
-  CHECK(read(flux) == mr::detail::world{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4});
+  CHECK(read(flux) == mr::world{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4});
   CHECK(read(flux).describe() == "rank 5 of 8 (Flux, local rank 1 of 4)");
   CHECK(read(flux + environment{{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}}) == read(flux));
   CHECK(read(flux + slurm_step) == read(flux));        // a Flux instance in a Slurm job
   CHECK(read(flux + open_mpi) == read(open_mpi));      // mpirun in a Flux job
-  CHECK(read(pals) == mr::detail::world{.rank = 13, .size = 24, .local_rank = 1, .local_size = 12});
+  CHECK(read(pals) == mr::world{.rank = 13, .size = 24, .local_rank = 1, .local_size = 12});
   CHECK(read(pals).describe() == "rank 13 of 24 (HPE PALS, local rank 1 of 12)");
-  CHECK(read({{"PALS_RANKID", "1"}, {"PALS_SIZE", "4"}}) == mr::detail::world{.rank = 1, .size = 4});
+  CHECK(read({{"PALS_RANKID", "1"}, {"PALS_SIZE", "4"}}) == mr::world{.rank = 1, .size = 4});
   CHECK(read({{"PALS_RANKID", "1"}, {"PMI_SIZE", "4"}, {"PMI_LOCAL_SIZE", "2"}}).local_size == 2);
-  CHECK(read(jsrun) == mr::detail::world{.rank = 7, .size = 12, .local_rank = 1, .local_size = 6});
+  CHECK(read(jsrun) == mr::world{.rank = 7, .size = 12, .local_rank = 1, .local_size = 6});
   CHECK(read({{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"HOROVOD_LOCAL_SIZE", "2"}}).local_size == 2);
   CHECK(read(torchrun + flux) == read(torchrun));
   CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
   for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never rank 0 of 1 in silence
     CHECK(message_of({{rank, "1"}}) ==
           std::string(rank) + "=1 says that this is one of several processes, and no variable has their number");
-  CHECK(read({{"PMIX_RANK", "0"}}) == mr::detail::world{});   // Open MPI without mpirun
+  CHECK(read({{"PMIX_RANK", "0"}}) == mr::world{});   // Open MPI without mpirun
   CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set and FLUX_JOB_SIZE is not");
   CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) == "JSM_NAMESPACE_SIZE (jsrun) is set and JSM_NAMESPACE_RANK is not");
 }
@@ -140,11 +140,11 @@ TEST_CASE("Slurm's lists of tasks") {
 }
 
 TEST_CASE("a Slurm job is no step of srun") {
-  CHECK(read(slurm_job) == mr::detail::world{});
+  CHECK(read(slurm_job) == mr::world{});
   for (const char* not_srun : {"4294967290", "4294967291", "4294967292"}) {   // interactive, batch, extern
     environment shell = slurm_step;
     shell["SLURM_STEP_ID"] = not_srun;
-    CHECK(read(shell) == mr::detail::world{});
+    CHECK(read(shell) == mr::world{});
   }
   CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).size == 16);
   environment part_of_the_job = slurm_step;
@@ -219,7 +219,7 @@ TEST_CASE("the call reads this process's own environment") {
   }
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
-  CHECK(mr::detail::world_from_launcher() == mr::detail::world{.rank = 1, .size = 3});
+  CHECK(mr::world_from_launcher() == mr::world{.rank = 1, .size = 3});
   CHECK_THROWS_WITH_AS(mr::detail::world_by_default(), doctest::Contains("got rank 1 of 3 (Open MPI, local rank 0)"),
                        mr::setup_error);
   CHECK(mr::detail::processes_of_machine({}) == 1);
@@ -231,6 +231,6 @@ TEST_CASE("the call reads this process's own environment") {
   unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   unsetenv("OMPI_COMM_WORLD_RANK");
   unsetenv("OMPI_COMM_WORLD_SIZE");
-  CHECK(mr::detail::world_from_launcher() == mr::detail::world{});
-  CHECK(mr::detail::world_by_default() == mr::detail::single_process);
+  CHECK(mr::world_from_launcher() == mr::world{});
+  CHECK(mr::detail::world_by_default() == mr::single_process);
 }

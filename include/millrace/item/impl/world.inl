@@ -1,12 +1,12 @@
 // Defines what world.hpp declares.
 #pragma once
 
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <cstdint>
 #include <cstdlib>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE std::string world::describe() const {
   std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
@@ -14,6 +14,8 @@ MILLRACE_INLINE std::string world::describe() const {
             (local_size > 0 ? " of " + std::to_string(local_size) : "") + ")";
   return text;
 }
+
+namespace detail {
 
 MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept {
   const auto number = [&list] {
@@ -49,8 +51,6 @@ MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
 
 inline constexpr auto look_up = [](const char* variable) -> const char* { return std::getenv(variable); };
 
-MILLRACE_INLINE world world_from_launcher() { return launcher_reader(look_up).read(); }
-
 MILLRACE_INLINE world world_by_default() { return launcher_reader(look_up).read_single(); }
 
 MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
@@ -63,4 +63,8 @@ MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
   return count > 1 ? count : 1;
 }
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+MILLRACE_INLINE world world_from_launcher() { return detail::launcher_reader(detail::look_up).read(); }
+
+}}  // namespace millrace

@@ -1,4 +1,4 @@
-#include <millrace/image/jpeg/baseline/jpeg_refusal.hpp>
+#include <millrace/image/values/jpeg_refusal.hpp>
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 namespace mr = millrace;
-using mr::detail::jpeg_refusal;
+using mr::jpeg_refusal;
 
 TEST_CASE("each reason has its name, and its event has the same one") {
   for (const auto& [why, name] :
@@ -21,7 +21,7 @@ TEST_CASE("each reason has its name, and its event has the same one") {
         std::pair{jpeg_refusal::unrefined, "progressive, scans left out"},
         std::pair{jpeg_refusal::limits, "progressive, beyond a limit"}}) {
     CHECK(std::string(refusal_name(why)) == name);
-    CHECK(std::string(text_of(event_of(why))) == "JPEGs by libjpeg: " + std::string(name));
-    CHECK(libjpeg_reason(event_of(why)) == std::string(name));
+    CHECK(std::string(text_of(mr::detail::event_of(why))) == "JPEGs by libjpeg: " + std::string(name));
+    CHECK(libjpeg_reason(mr::detail::event_of(why)) == std::string(name));
   }
 }

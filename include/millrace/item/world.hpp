@@ -27,7 +27,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The rank of this process among `size` processes.
 struct world {
@@ -46,6 +46,12 @@ struct world {
 
 /// Rank 0 of 1: this process alone delivers all samples, even if a launcher started others.
 inline constexpr world single_process{};
+
+/// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
+/// Throws setup_error if the variables are incomplete, invalid or contradictory.
+world world_from_launcher();
+
+namespace detail {
 
 /// Throws the setup_error of a session without a world, which names the choices and the `cause`.
 [[noreturn]] void throw_world_unset(const std::string& cause);
@@ -199,10 +205,6 @@ class launcher_reader {
   const Look& look_;
 };
 
-/// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
-/// Throws setup_error if the variables are incomplete, invalid or contradictory.
-world world_from_launcher();
-
 /// Returns the world of a session whose options have none: one process. Throws setup_error, which names the choices, if
 /// the environment has several processes or is contradictory.
 world world_by_default();
@@ -210,8 +212,10 @@ world world_by_default();
 /// Returns how many processes of the run are on this machine, by the world or else the environment; 1 by default.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/order/impl/world.inl>
+#include <millrace/item/impl/world.inl>
 #endif

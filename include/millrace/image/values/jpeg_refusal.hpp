@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Says why the built-in decoder does not decode a picture. The first values are for pictures that it is not given. The
 /// next ones are for kinds of files that it does not support. The last ones are found while decoding. Then libjpeg has
@@ -39,13 +39,17 @@ enum class jpeg_refusal : std::uint8_t {
   limits             ///< progressive, beyond the limit of scans or memory
 };
 
+namespace detail {
+
 /// Returns the event that counts such pictures.
 constexpr event_name event_of(jpeg_refusal why) noexcept {
   return static_cast<event_name>(static_cast<unsigned>(event_name::by_libjpeg) + static_cast<unsigned>(why));
 }
 static_assert(static_cast<std::size_t>(event_of(jpeg_refusal::limits)) + 1 == event_texts.size());
 
-/// Returns the reason, for messages.
-constexpr const char* refusal_name(jpeg_refusal why) noexcept { return libjpeg_reason(event_of(why)); }
+}  // namespace detail
 
-}}}  // namespace millrace::detail
+/// Returns the reason, for messages.
+constexpr const char* refusal_name(jpeg_refusal why) noexcept { return detail::libjpeg_reason(detail::event_of(why)); }
+
+}}  // namespace millrace

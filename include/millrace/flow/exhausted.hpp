@@ -1,0 +1,17 @@
+// What a mix does when one of its sources runs out.
+//
+//   mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted(0.7, photos), mr::weighted(0.3, drawings));
+//
+// order/mix_plan.hpp describes the effect of each value. Errors: none. Threads: constants.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
+enum class exhausted : std::uint8_t { stop, repeat, reweight };
+
+}}  // namespace millrace
