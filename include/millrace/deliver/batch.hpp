@@ -21,18 +21,22 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+template <class Batch>
+class batch_engine;
+
+}  // namespace detail
 
 /// A leased batch with one column for each of `Members`. It is tuple-like: std::get is get<Index>().
 template <auto... Members>
 class batch_of : public batch_lease {
  public:
-  using places = column_places<member_type<Members>...>;
   static constexpr std::size_t column_count = sizeof...(Members);
 
   batch_of() = default;
-  /// Called by the session.
-  batch_of(const places& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), places_(where) {}
   batch_of(batch_of&& other) noexcept = default;
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
@@ -45,15 +49,15 @@ class batch_of : public batch_lease {
   /// Returns the column of a member, or the column of this number: a view [size(), ...]. A ragged column has values and
   /// lengths (item/tensor/tensor_view.hpp).
   template <auto M>
-    requires(index_of_member<M, Members...>() < sizeof...(Members))
+    requires(detail::index_of_member<M, Members...>() < sizeof...(Members))
   auto get() const {
-    return view<index_of_member<M, Members...>()>(where("get()"));
+    return view<detail::index_of_member<M, Members...>()>(where("get()"));
   }
   /// Exists for its message: the compiler shows it for a column that the batch does not have.
   template <auto M>
-    requires(index_of_member<M, Members...>() == sizeof...(Members))
+    requires(detail::index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
-  broken_batch get() const;
+  detail::broken_batch get() const;
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
   auto columns() const {
     return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
@@ -81,6 +85,11 @@ class batch_of : public batch_lease {
   }
 
  protected:
+  template <class>
+  friend class detail::batch_engine;
+  using places = detail::column_places<detail::member_type<Members>...>;
+
+  batch_of(const places& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), places_(where) {}
   typename places::delivered where(const char* call) const {
     this->held(call);
     return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
@@ -90,7 +99,7 @@ class batch_of : public batch_lease {
  private:
   template <std::size_t Index>
   auto view(const typename places::delivered& b) const {
-    constexpr std::array names{member_spelling<Members>.data()...};
+    constexpr std::array names{detail::member_spelling<Members>.data()...};
     return places_.template view<Index>(b, names[Index]);
   }
   tensor_view<const std::uint8_t, 1> flags(typename places::row_flags which) const {
@@ -101,6 +110,8 @@ class batch_of : public batch_lease {
 
   places places_{};
 };
+
+namespace detail {
 
 /// The batch of a session with these columns.
 template <auto... Columns>
@@ -117,12 +128,14 @@ struct columns_of<batched<Members...>> {
   using list = column_list<Members...>;
 };
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 template <auto... Members>
-struct std::tuple_size<millrace::detail::batch_of<Members...>>
+struct std::tuple_size<millrace::batch_of<Members...>>
     : std::integral_constant<std::size_t, sizeof...(Members)> {};
 template <std::size_t Index, auto... Members>
-struct std::tuple_element<Index, millrace::detail::batch_of<Members...>> {
-  using type = decltype(std::declval<const millrace::detail::batch_of<Members...>&>().template get<Index>());
+struct std::tuple_element<Index, millrace::batch_of<Members...>> {
+  using type = decltype(std::declval<const millrace::batch_of<Members...>&>().template get<Index>());
 };

@@ -1,6 +1,6 @@
 // The lease on the memory of a batch, and all that does not depend on its columns. batch_of<...> adds the columns.
 //
-//   mr::detail::batch_lease b = run.next();
+//   mr::batch_lease b = run.next();
 //   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
 //   b.release();                             // the slot is free once the streams that use it have finished with it
 //
@@ -16,15 +16,18 @@
 #include <memory>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+class run_core;
+
+}  // namespace detail
 
 /// A leased batch without its columns.
 class batch_lease {
  public:
   batch_lease() = default;
-  /// Called by the session.
-  batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta, stream_view stream,
-              const batch_origin& origin);
   batch_lease(batch_lease&& other) noexcept;
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
@@ -80,19 +83,23 @@ class batch_lease {
     return *this;
   }
   [[noreturn]] static void throw_empty(const char* call);
-  const batch_output& output() const noexcept { return *from_; }
-  const ready_batch& meta() const noexcept { return meta_; }
+  const detail::batch_output& output() const noexcept { return *from_; }
+  const detail::ready_batch& meta() const noexcept { return meta_; }
 
  private:
-  std::shared_ptr<batch_output> from_;
-  ready_batch meta_{};
-  batch_origin origin_{};
-  std::array<stream_view, batch_output::max_streams> streams_{};
+  friend class detail::run_core;
+  batch_lease(std::shared_ptr<detail::batch_output> from, const detail::ready_batch& meta, stream_view stream,
+              const detail::batch_origin& origin);
+
+  std::shared_ptr<detail::batch_output> from_;
+  detail::ready_batch meta_{};
+  detail::batch_origin origin_{};
+  std::array<stream_view, detail::batch_output::max_streams> streams_{};
   std::size_t stream_count_ = 1;
   bool was_held_ = false;   // this object holds a batch, or did before it was released or moved from
 };
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/deliver/impl/batch_lease.inl>

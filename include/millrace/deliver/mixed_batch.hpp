@@ -15,21 +15,18 @@
 #include <millrace/item/column/mixed_columns.hpp>
 #include <millrace/stages/mix_rows.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A leased batch whose rows are mixed, and have labels in `Label`.
 template <auto Label, auto... Members>
 class mixed_batch : public batch_of<Members...> {
   using plain = batch_of<Members...>;
-  using label = member_type<Label>;
+  using label = detail::member_type<Label>;
 
  public:
   static constexpr std::size_t column_count = plain::column_count + 2;
 
   mixed_batch() = default;
-  /// Called by the session.
-  mixed_batch(const typename plain::places& where, batch_lease&& lease) noexcept
-      : plain(where, std::move(lease)), part_(where.rows()) {}
   mixed_batch(mixed_batch&& other) noexcept = default;
   mixed_batch& operator=(mixed_batch&& other) noexcept = default;
   mixed_batch(const mixed_batch&) = delete;
@@ -51,29 +48,36 @@ class mixed_batch : public batch_of<Members...> {
   }
 
   /// Returns the labels of the rows that they are mixed with, [size()]. A row that stays as it is has its own.
-  tensor_view<label, 1> label_b() const { return part(&mixed_part<label>::label_b, "label_b()"); }
+  tensor_view<label, 1> label_b() const { return part(&detail::mixed_part<label>::label_b, "label_b()"); }
   /// Returns the weights of label_a, f32 [size()]; label_b weighs the rest. A row that stays as it is has 1.
-  tensor_view<float, 1> lambda() const { return part(&mixed_part<label>::lambda, "lambda()"); }
+  tensor_view<float, 1> lambda() const { return part(&detail::mixed_part<label>::lambda, "lambda()"); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {
     return millrace::mixed_labels<label>{.label_a = label_a(), .label_b = label_b(), .lambda = lambda()};
   }
   /// Returns how each row is mixed, [size()], for mr::mix_rows() of further columns or of deferred ones.
-  tensor_view<const row_mix, 1> row_mixes() const { return part(&mixed_part<label>::mixes, "row_mixes()"); }
+  tensor_view<const row_mix, 1> row_mixes() const { return part(&detail::mixed_part<label>::mixes, "row_mixes()"); }
   /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }
 
  private:
+  template <class>
+  friend class detail::batch_engine;
+  mixed_batch(const typename plain::places& where, batch_lease&& lease) noexcept
+      : plain(where, std::move(lease)), part_(where.rows()) {}
+
   /// Returns the view of a column that mixing adds.
   template <class T>
-  tensor_view<T, 1> part(T* (mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
+  tensor_view<T, 1> part(T* (detail::mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
     const auto b = plain::where(name);
     return {.data = (part_.*begin)(b.base + plain::column_places_of_batch().more_at_bytes()),
             .shape = {b.rows}, .memory = b.memory, .name = name};
   }
 
-  mixed_part<label> part_{};
+  detail::mixed_part<label> part_{};
 };
+
+namespace detail {
 
 /// The label whose partners label_b<Label> names.
 template <class Column>
@@ -99,12 +103,14 @@ struct columns_of<mixed_batched<Pixels, Label, Members...>> {
   using list = column_list<Members..., label_b<Label>, lambda>;
 };
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 template <auto Label, auto... Members>
-struct std::tuple_size<millrace::detail::mixed_batch<Label, Members...>>
+struct std::tuple_size<millrace::mixed_batch<Label, Members...>>
     : std::integral_constant<std::size_t, sizeof...(Members) + 2> {};
 template <std::size_t Index, auto Label, auto... Members>
-struct std::tuple_element<Index, millrace::detail::mixed_batch<Label, Members...>> {
-  using type = decltype(std::declval<const millrace::detail::mixed_batch<Label, Members...>&>().template get<Index>());
+struct std::tuple_element<Index, millrace::mixed_batch<Label, Members...>> {
+  using type = decltype(std::declval<const millrace::mixed_batch<Label, Members...>&>().template get<Index>());
 };

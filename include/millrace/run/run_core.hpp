@@ -2,7 +2,7 @@
 //
 //   mr::detail::run_core core(options, settings);      // the workers' arena and the batch output
 //   core.start({.order = &order, .read = &reading, .segments = nodes, .last = &last});
-//   while (mr::detail::batch_lease b = core.next(false)) train_step(b.size());
+//   while (mr::batch_lease b = core.next(false)) train_step(b.size());
 //   core.shut_down();
 //
 // start() is a list of named steps. An error of a step leaves the run shut down.

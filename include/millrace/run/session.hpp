@@ -38,8 +38,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-using detail::batch_of;
-
 namespace detail {
 
 /// A flow whose batches have these columns.

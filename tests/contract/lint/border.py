@@ -15,7 +15,7 @@ from signatures import balanced_end, signatures
 from tree import Tree
 
 # Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
-PRIVATE = ("simd", "measure/meters", "sync", "order", "work", "read", "deliver", "image/jpeg/baseline",
+PRIVATE = ("simd", "measure/meters", "sync", "order", "work", "read", "image/jpeg/baseline",
            "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize", "image/color", "image/warp", "image/render")
 # The transcoder of repack reads and writes coefficients with the library's wrapper of libjpeg: a second one would copy
 # its limits, its error texts and its rules for longjmp.
@@ -79,6 +79,9 @@ OPT_IN = {
     "base/launcher.hpp": "local_rank",
     "base/machine.hpp": "usable_cores",
     "base/notice.hpp": "notice notice_function notice_kind notice_severity quiet text_of",
+    "deliver/batch.hpp": "batch_of",
+    "deliver/batch_lease.hpp": "batch_lease",
+    "deliver/mixed_batch.hpp": "mixed_batch",
     "device/best_device.hpp": "best_device",
     "device/cuda.hpp": "cuda_device cuda_device_count",
     "device/device.hpp": "device_backend device_event",   # for a device of the user's
@@ -161,7 +164,6 @@ OPT_IN = {
     "report/print/write_reports.hpp": "write_reports",
     "run/quarantine_list.hpp": "quarantine_list damaged_sample",
     "run/executor.hpp": "executor",
-    "run/session.hpp": "batch_of",
     "run/session_options.hpp": "stall_options",
     "sources/prepare/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
     "sources/missing_headers.hpp": "any_picture files folder_classes indexed_shards keys_from lines png pnm remote "
@@ -203,7 +205,6 @@ IN_SIGNATURES = {
     r"io/index/choice/key_list\.hpp: detail::key_table": "the table that keys_from() hands over",
     r"image/(picture/picture|plan/geometry)\.hpp: detail::(picture_file|picture_group|resize_plan)":
         "how formats, batches and label maps reach a plan: no program has such a value",
-    r"run/session\.hpp: detail::batch_of": "the type of a batch, which deliver/batch.hpp describes",
 }
 
 

@@ -23,7 +23,7 @@ struct item {
   std::int64_t label;
 };
 using layout = mr::detail::columns<&item::numbers, &item::words, &item::label>;
-using batch = mr::detail::batch_of<&item::numbers, &item::words, &item::label>;
+using batch = mr::batch_of<&item::numbers, &item::words, &item::label>;
 constexpr std::size_t rows = 4;
 
 /// Batches as a session makes them, one at a time and on this thread.

@@ -108,7 +108,7 @@ struct list_reader final : mr::detail::read_stage {
 };
 
 /// A lease whose rows the test may read.
-struct opened_lease : mr::detail::batch_lease {
+struct opened_lease : mr::batch_lease {
   std::vector<std::int64_t> numbers() const {
     const auto* const first = reinterpret_cast<const std::int64_t*>(meta().data);
     return {first, first + size()};
@@ -150,7 +150,7 @@ struct core_with_parts {
   /// The numbers of the next batch, and {} behind the last one.
   std::vector<std::int64_t> next(bool stop_at_epoch = false) {
     opened_lease b;
-    static_cast<mr::detail::batch_lease&>(b) = core.next(stop_at_epoch);
+    static_cast<mr::batch_lease&>(b) = core.next(stop_at_epoch);
     return b ? b.numbers() : std::vector<std::int64_t>();
   }
   /// The numbers of all batches of a loop over an epoch, or over the rest.

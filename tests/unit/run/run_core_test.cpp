@@ -162,7 +162,7 @@ TEST_CASE("a trainer that holds all slots is told, and may go on after a release
   core_with_parts t;
   t.add_epoch(0, 20);
   t.start();
-  std::vector<mr::detail::batch_lease> held;
+  std::vector<mr::batch_lease> held;
   for (int i = 0; i < 3; ++i) held.push_back(t.core.next(false));
   CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("3"), mr::setup_error);
   CHECK(t.reader.log == "start ");

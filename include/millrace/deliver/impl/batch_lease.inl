@@ -7,10 +7,10 @@
 
 #include <new>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta,
-                                         stream_view stream, const batch_origin& origin)
+MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<detail::batch_output> from, const detail::ready_batch& meta,
+                                         stream_view stream, const detail::batch_origin& origin)
     : from_(std::move(from)), meta_(meta), origin_(origin), was_held_(true) {
   streams_[0] = stream;
 }
@@ -49,7 +49,7 @@ MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
 
 MILLRACE_INLINE std::size_t batch_lease::global_size() const {
   held("global_size()");
-  if (origin_.global_rows == batch_origin::unknown)
+  if (origin_.global_rows == detail::batch_origin::unknown)
     throw setup_error("global_size() is not known: got bucket() on several ranks, expected batches of one size on "
                       "all of them",
                       "Add up size() over the ranks");
@@ -68,11 +68,11 @@ MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
 MILLRACE_INLINE void batch_lease::release() noexcept {
   if (!from_) return;
   if (from_->is_forked()) {   // locks may be held by threads that do not exist in the child
-    static_cast<void>(new (std::nothrow) std::shared_ptr<batch_output>(std::move(from_)));
+    static_cast<void>(new (std::nothrow) std::shared_ptr<detail::batch_output>(std::move(from_)));
     return;
   }
   from_->release(meta_.slot, std::span(streams_).first(stream_count_));
   from_.reset();
 }
 
-}}}  // namespace millrace::detail
+}}  // namespace millrace

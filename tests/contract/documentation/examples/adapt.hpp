@@ -9,7 +9,7 @@ Tensor fromDLPack(DLManagedTensor* tensor);
 DLManagedTensor* toDLPack(const Tensor& tensor);
 }  // namespace at
 
-void example(mr::detail::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
+void example(mr::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
 EXAMPLE
 }
 
@@ -18,7 +18,7 @@ struct row {
   std::int32_t label;
 };
 
-void example(mr::detail::batch_of<&row::label> b, mr::stream_view s) {
+void example(mr::batch_of<&row::label> b, mr::stream_view s) {
 EXAMPLE
 }
 

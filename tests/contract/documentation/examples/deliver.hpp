@@ -17,7 +17,7 @@ EXAMPLE
 
 // ---- batch_lease.hpp
 struct some_session {
-  mr::detail::batch_lease next();
+  mr::batch_lease next();
 };
 void log(std::size_t rows, std::uint64_t epoch, std::uint64_t step);
 

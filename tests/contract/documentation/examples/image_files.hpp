@@ -10,7 +10,7 @@ EXAMPLE
 #include <millrace/item/record.hpp>
 
 EXAMPLE 1
-void show(mr::detail::batch_of<&example::pixels, &example::classes>& b) {
+void show(mr::batch_of<&example::pixels, &example::classes>& b) {
 EXAMPLE 2
 }
 
@@ -39,7 +39,7 @@ EXAMPLE 2
 #include <millrace/item/record.hpp>
 
 EXAMPLE 1
-void show(mr::detail::batch_of<&example::pixels, &example::size>& b) {
+void show(mr::batch_of<&example::pixels, &example::size>& b) {
 EXAMPLE 2
 }
 
@@ -61,7 +61,7 @@ EXAMPLE
 #include <millrace/item/record.hpp>
 
 EXAMPLE 1
-void show(mr::detail::batch_of<&example::pixels>& b) {
+void show(mr::batch_of<&example::pixels>& b) {
 EXAMPLE 2
 }
 

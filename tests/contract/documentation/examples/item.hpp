@@ -211,7 +211,7 @@ EXAMPLE
 std::vector<std::uint32_t> tokenize(std::string_view);
 
 EXAMPLE 1
-void show(mr::detail::batch_of<&example::words>& b) {
+void show(mr::batch_of<&example::words>& b) {
 EXAMPLE 2
 }
 
@@ -223,7 +223,7 @@ struct example {
 };
 void use(std::size_t height, const std::uint8_t* pixels);
 
-void show(mr::detail::batch_of<&example::pixels>& b) {
+void show(mr::batch_of<&example::pixels>& b) {
 EXAMPLE
 }
 
@@ -244,7 +244,7 @@ struct example {
 void launch(const std::uint8_t* pixels, std::size_t count, mr::stream_view stream);
 void count(std::int32_t label);
 
-void show(mr::detail::batch_of<&example::pixels, &example::label>& b) {
+void show(mr::batch_of<&example::pixels, &example::label>& b) {
 EXAMPLE
 }
 
