@@ -11,6 +11,7 @@
 // Threads: one thread at a time uses a batch. Lifetime: views and keys are valid until release().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/deliver/batch_lease.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/column/columns.hpp>

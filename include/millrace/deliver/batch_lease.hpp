@@ -9,6 +9,7 @@
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/deliver/batch_output.hpp>
 #include <millrace/item/column/batch_origin.hpp>
 

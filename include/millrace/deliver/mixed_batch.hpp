@@ -10,6 +10,7 @@
 // Errors, threads and lifetime: as batch_of (deliver/batch.hpp).
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/deliver/batch.hpp>
 #include <millrace/device/row_grid.hpp>
 #include <millrace/item/column/mixed_columns.hpp>

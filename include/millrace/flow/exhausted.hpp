@@ -1,4 +1,4 @@
-// What a mix does when one of its sources runs out.
+// The behavior of a mix when one of its sources runs out.
 //
 //   mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted(0.7, photos), mr::weighted(0.3, drawings));
 //

@@ -3,7 +3,6 @@
 //   mr::world by_hand{.rank = 1, .size = 4};             // from MPI_Comm_rank() and the like
 //   mr::world mine = mr::world_from_launcher();          // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
-//   mr::detail::processes_of_machine(mine);              // 2: they share its cores and its memory
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers the

@@ -9,6 +9,7 @@
 // batch is lost. Threads: the trainer.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/work/schedule/segment.hpp>

@@ -2,16 +2,18 @@
 # which may change without notice.
 #
 #   python3 tests/contract/lint/border.py [ROOT]
+#   python3 tests/contract/lint/border.py counts     # the public names of each header that millrace.hpp includes
 #
 # PUBLIC lists every public name by the header that declares it; `NAME_options` comes with NAME. It also reads the
 # examples and the README: a program that a user copies names nothing of millrace::detail.
+import functools
 import pathlib
 import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from signatures import balanced_end, signatures
+from signatures import public_names, signatures
 from tree import Tree
 
 # Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
@@ -59,6 +61,7 @@ UMBRELLA = {
     "train/tensorboard.hpp": "tensorboard",
 }
 MAX_UMBRELLA_NAMES = 52   # a further one needs a better reason than that it is useful
+MAX_REACHED_NAMES = 221   # all names that those words lead to: their options, and what they take, return and throw
 # What those words take, return and throw; and the words of the other umbrellas and of headers that a user includes.
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
@@ -208,65 +211,7 @@ IN_SIGNATURES = {
 }
 
 
-def without_template_heads(head):
-    """'template <class T> requires x struct a' -> 'struct a'."""
-    lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    kept, in_requires = [], False
-    for line in lines:
-        in_requires = in_requires or re.match(r"\s*requires\b", line) is not None
-        if not in_requires:
-            kept.append(line)
-        in_requires = in_requires and line.rstrip().endswith(("&&", "||"))
-    head = " ".join(" ".join(kept).split())
-    while head.startswith("template"):
-        depth, at = 0, head.index("<")
-        while True:
-            depth += (head[at] == "<") - (head[at] == ">" and head[at - 1] not in "-=")
-            at += 1
-            if depth == 0:
-                break
-        head = head[at:].strip()
-    return re.sub(r"\[\[.*?\]\]\s*|__attribute__\(\(.*?\)\)\s*|alignas\(\w+\)\s*", "", head)
-
-
-def name_of(head):
-    """The name that a declaration brings into its namespace; None for what brings none (a deduction guide, an operator,
-    a member defined outside of its class, a forward declaration)."""
-    head = without_template_heads(head)
-    if not head or "operator" in head or re.match(r"(using namespace|static_assert|explicit)\b", head):
-        return None
-    if found := re.match(r"(?:class|struct|union|enum class|enum|concept|namespace)\s+(\w+)(.*)", head):
-        return None if found[2] == ";" or found[2].startswith("<") else found[1]
-    if found := re.match(r"using\s+(?:[\w:]+::)?(\w+)", head):
-        return found[1]
-    before = re.sub(r"\b(?:sizeof|decltype|noexcept)\(.*?\)", "", head)
-    if found := re.search(r"([\w:]*?)(\w+)\s*\(", before):
-        return None if "::" in found[1][-2:] or ") ->" in before and before.startswith(found[2]) else found[2]
-    found = re.search(r"(\w+)(?:\[\d*\])*\s*(?:=.*|;|$)", before)
-    return found and found[1]
-
-
-def public_names(bare):
-    """The names that a header without comments and strings declares in millrace::, and not in a namespace of it."""
-    names = set()
-    bare = re.sub(r"^\s*#.*(?:\\\n.*)*$", "", bare, flags=re.MULTILINE)
-    for region in re.finditer(r"namespace millrace \{ inline namespace MILLRACE_ABI \{(?! namespace)", bare):
-        start, at, depth, end = region.end(), region.end(), 0, balanced_end(bare, region.end() - 1) - 1
-        while at < end:
-            c = bare[at]
-            depth += (c == "(") - (c == ")")
-            if c == "{" and depth == 0:
-                head, at = bare[start:at], balanced_end(bare, at)
-                if not re.search(r"\bnamespace \w+\s*$", head):
-                    names.add(name_of(head))
-                after = re.match(r"\s*;", bare[at:])
-                start = at = at + (after.end() if after else 0)
-                continue
-            at += 1
-            if c == ";" and depth == 0:
-                names.add(name_of(bare[start:at]))
-                start = at
-    return names - {None}
+DETAIL = re.compile(r"\bdetail::\w+")
 
 
 def is_private(header):
@@ -280,6 +225,12 @@ class Border:
         self.tree = Tree(root)
         self.in_signatures = in_signatures or IN_SIGNATURES
         self.umbrella, self.opt_in = umbrella or UMBRELLA, opt_in or OPT_IN
+
+    @functools.cached_property
+    def public_headers(self):
+        """{path: text} of the headers that may declare public names, without their definitions."""
+        return {header: bare for header, bare in self.tree.bare_headers.items()
+                if not is_private(header) and not header.endswith((".inl", ".tpl.hpp"))}
 
     def listed(self, header):
         return {name for table in (self.umbrella, self.opt_in) for name in table.get(header, "").split()}
@@ -309,8 +260,9 @@ class Border:
                 if is_private(header):
                     yield f"include/millrace/{header}: its folder is private"
 
-    def unreached(self):
-        """A header of UMBRELLA that millrace.hpp does not include."""
+    @functools.cached_property
+    def reached(self):
+        """The headers that millrace.hpp includes, directly or not."""
         reached, todo = set(), ["millrace.hpp"]
         includes = {}
         for path, _, _, name in self.tree.includes:
@@ -320,8 +272,22 @@ class Border:
             if header not in reached:
                 reached.add(header)
                 todo += includes.get(header, [])
+        return reached
+
+    def unreached(self):
+        """A header of UMBRELLA that millrace.hpp does not include."""
         return [f"include/millrace/{header}: millrace.hpp does not include it"
-                for header in self.umbrella if header not in reached]
+                for header in self.umbrella if header not in self.reached]
+
+    def counts(self):
+        """The names that a program can reach by each header of millrace.hpp: those that it declares, listed or not, and
+        the names of millrace::detail in its public signatures."""
+        counts = {}
+        for header in sorted(self.reached & set(self.public_headers)):
+            bare = self.public_headers[header]
+            if names := public_names(bare).union(*(re.findall(DETAIL, text) for _, text in signatures(bare))):
+                counts[header] = names
+        return counts
 
     def examples(self):
         """A program that users copy and that names something of millrace::detail, or includes a private header."""
@@ -337,11 +303,9 @@ class Border:
     def signatures(self):
         """A public signature, alias or member that names a type of millrace::detail; an exception without a use."""
         unused = dict(self.in_signatures)
-        for header, bare in self.tree.bare_headers.items():
-            if is_private(header) or header.endswith((".inl", ".tpl.hpp")):
-                continue
+        for header, bare in self.public_headers.items():
             for line, text in signatures(bare):
-                for name in sorted(set(re.findall(r"\bdetail::\w+", text))):
+                for name in sorted(set(re.findall(DETAIL, text))):
                     allowed = [one for one in self.in_signatures if re.fullmatch(one, f"{header}: {name}")]
                     for one in allowed:
                         unused.pop(one, None)
@@ -352,13 +316,20 @@ class Border:
     def too_many(self):
         """More names at the umbrella than a reader can know."""
         names = sum(len(names.split()) for names in self.umbrella.values())
-        return [f"{names} names at the umbrella; {MAX_UMBRELLA_NAMES} are allowed"] * (names > MAX_UMBRELLA_NAMES)
+        reached = len(set().union(*self.counts().values()))
+        return ([f"{names} names at the umbrella; {MAX_UMBRELLA_NAMES} are allowed"] * (names > MAX_UMBRELLA_NAMES) +
+                [f"millrace.hpp leads to {reached} names; {MAX_REACHED_NAMES} are allowed"] *
+                (reached > MAX_REACHED_NAMES))
 
 
 RULES = ("unlisted", "missing", "private_folders", "unreached", "examples", "signatures", "too_many")
 
 
 def main(root):
+    if root == "counts":
+        for header, names in Border(ROOT).counts().items():
+            print(f"{len(names):4}  {header}: {' '.join(sorted(names))}")
+        return 0
     report, border = Report(), Border(root)
     for rule in RULES:
         report.add(f"border {rule}", "\n".join(getattr(border, rule)()))

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from border import MAX_UMBRELLA_NAMES, RULES, TRANSCODER, Border
+from border import MAX_REACHED_NAMES, MAX_UMBRELLA_NAMES, RULES, TRANSCODER, Border
 from checks import Report
 
 HEADER = """namespace millrace { inline namespace MILLRACE_ABI {
@@ -86,7 +86,9 @@ PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
         "using detail::hidden;", "using number = detail::hidden;", "struct shape : detail::hidden {};",
         "inline constexpr detail::hidden most{};")] + [
             ({"include/millrace/base/word.hpp": HEADER.replace("int word(detail::allowed);", "")}, UMBRELLA, OPT_IN)],
-    "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MAX_UMBRELLA_NAMES}, OPT_IN)],
+    "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MAX_UMBRELLA_NAMES}, OPT_IN),
+                 ({"include/millrace/base/word.hpp": HEADER.replace("MORE", "\n".join(
+                     f"int word_{number};" for number in range(MAX_REACHED_NAMES)))}, UMBRELLA, OPT_IN)],
 }
 
 

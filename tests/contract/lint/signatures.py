@@ -1,5 +1,5 @@
-# The declarations of a header at public scope, without what only the compiler reads: template heads, constraints,
-# initializers and bodies. border.py searches them for names of millrace::detail.
+# The declarations of a header at public scope: the names that they bring into millrace::, and their signatures without
+# what only the compiler reads, such as template heads, constraints, initializers and bodies. border.py checks both.
 import re
 
 REGION = re.compile(r"namespace millrace \{ inline namespace MILLRACE_ABI \{(?! namespace)")
@@ -146,3 +146,64 @@ def signatures(bare):
     for region in REGION.finditer(bare):
         for at, text in declarations(bare, region.end(), balanced_end(bare, region.end() - 1) - 1):
             yield bare.count("\n", 0, at) + 1, text
+
+
+def without_template_heads(head):
+    """'template <class T> requires x struct a' -> 'struct a'."""
+    lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    kept, in_requires = [], False
+    for line in lines:
+        in_requires = in_requires or re.match(r"\s*requires\b", line) is not None
+        if not in_requires:
+            kept.append(line)
+        in_requires = in_requires and line.rstrip().endswith(("&&", "||"))
+    head = " ".join(" ".join(kept).split())
+    while head.startswith("template"):
+        depth, at = 0, head.index("<")
+        while True:
+            depth += (head[at] == "<") - (head[at] == ">" and head[at - 1] not in "-=")
+            at += 1
+            if depth == 0:
+                break
+        head = head[at:].strip()
+    return re.sub(r"\[\[.*?\]\]\s*|__attribute__\(\(.*?\)\)\s*|alignas\(\w+\)\s*", "", head)
+
+
+def name_of(head):
+    """The name that a declaration brings into its namespace; None for what brings none (a deduction guide, an operator,
+    a member defined outside of its class, a forward declaration)."""
+    head = without_template_heads(head)
+    if not head or "operator" in head or re.match(r"(using namespace|static_assert|explicit)\b", head):
+        return None
+    if found := re.match(r"(?:class|struct|union|enum class|enum|concept|namespace)\s+(\w+)(.*)", head):
+        return None if found[2] == ";" or found[2].startswith("<") else found[1]
+    if found := re.match(r"using\s+(?:[\w:]+::)?(\w+)", head):
+        return found[1]
+    before = re.sub(r"\b(?:sizeof|decltype|noexcept)\(.*?\)", "", head)
+    if found := re.search(r"([\w:]*?)(\w+)\s*\(", before):
+        return None if "::" in found[1][-2:] or ") ->" in before and before.startswith(found[2]) else found[2]
+    found = re.search(r"(\w+)(?:\[\d*\])*\s*(?:=.*|;|$)", before)
+    return found and found[1]
+
+
+def public_names(bare):
+    """The names that a header without comments and strings declares in millrace::, and not in a namespace of it."""
+    names = set()
+    bare = re.sub(r"^\s*#.*(?:\\\n.*)*$", "", bare, flags=re.MULTILINE)
+    for region in REGION.finditer(bare):
+        start, at, depth, end = region.end(), region.end(), 0, balanced_end(bare, region.end() - 1) - 1
+        while at < end:
+            c = bare[at]
+            depth += (c == "(") - (c == ")")
+            if c == "{" and depth == 0:
+                head, at = bare[start:at], balanced_end(bare, at)
+                if not re.search(r"\bnamespace \w+\s*$", head):
+                    names.add(name_of(head))
+                after = re.match(r"\s*;", bare[at:])
+                start = at = at + (after.end() if after else 0)
+                continue
+            at += 1
+            if c == ";" and depth == 0:
+                names.add(name_of(bare[start:at]))
+                start = at
+    return names - {None}

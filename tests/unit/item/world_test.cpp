@@ -1,4 +1,4 @@
-#include <millrace/order/world.hpp>
+#include <millrace/item/world.hpp>
 
 #include <doctest/doctest.h>
 

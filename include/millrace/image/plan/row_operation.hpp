@@ -12,6 +12,7 @@
 // Errors: those of the operation. Threads: immutable; each thread has a scratch of its own.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/item/scratch.hpp>
 
 #include <cstddef>

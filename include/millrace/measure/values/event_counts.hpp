@@ -9,6 +9,7 @@
 // Errors: none. Threads: any number may count, post and read at once; counting neither waits nor allocates.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/base/notice.hpp>
 
 #include <array>

@@ -6,6 +6,7 @@
 // Times are in nanoseconds. Errors: none. Threads: a value.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 
 #include <cstddef>

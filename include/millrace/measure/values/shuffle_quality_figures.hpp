@@ -1,4 +1,4 @@
-// How well the samples of a rank are shuffled, compared with the forecast and with a complete shuffle.
+// The shuffle quality of the samples of a rank, compared with the forecast and with a complete shuffle.
 //
 //   const mr::shuffle_quality_figures f = run.shuffle_quality();
 //   std::printf("one shard has %.1f %% of a batch, %.1f %% at best\n", 100 * f.share, 100 * f.ideal_share);

@@ -19,6 +19,7 @@
 // Source of the law: see flow_figures.hpp.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

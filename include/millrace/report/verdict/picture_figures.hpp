@@ -8,6 +8,7 @@
 // Errors: none. Threads: a value.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/measure/values/event_names.hpp>
 
