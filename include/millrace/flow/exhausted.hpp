@@ -1,6 +1,7 @@
 // The behavior of a mix when one of its sources runs out.
 //
-//   mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted(0.7, photos), mr::weighted(0.3, drawings));
+//   auto flow = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{photos, 0.7},
+//                       mr::weighted{drawings, 0.3});
 //
 // order/mix_plan.hpp describes the effect of each value. Errors: none. Threads: constants.
 #pragma once

@@ -1,8 +1,8 @@
 // Says why the built-in decoder leaves a picture to libjpeg.
 //
-//   const mr::detail::jpeg_refusal why = mr::detail::jpeg_refusal::sampling;
-//   std::puts(mr::detail::refusal_name(why));     // "sampling"
-//   events.count(text_of(event_of(why)));         // the event that counts such pictures
+//   const mr::jpeg_refusal why = mr::jpeg_refusal::sampling;
+//   std::puts(mr::refusal_name(why));                   // "sampling"
+//   events.count(text_of(mr::detail::event_of(why)));   // the event that counts such pictures
 //
 // Errors: none. Threads: pure functions.
 #pragma once
