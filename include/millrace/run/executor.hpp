@@ -23,7 +23,8 @@
 // Threads: any thread of a session or the user calls submit(), several at once. Sessions may share an executor.
 // Lifetime: the session owns a share of the executor, and releases it on the thread that destroys the session.
 // Fork: a child has none of its parent's threads, so a session there needs an executor that was made in the child.
-// Cost: for each task one allocation, four locks, and what submit() costs: a few microseconds every 5 ms.
+// Cost: for each task one allocation, four locks, and what submit() costs: a few microseconds every 5 ms, or whenever
+// samples arrive after a wait.
 #pragma once
 
 #include <millrace/base/version.hpp>

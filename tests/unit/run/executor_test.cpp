@@ -261,6 +261,7 @@ TEST_CASE("workers begin in the order in which they were queued, however the exe
   const auto kept = std::make_shared<keeping_executor>();
   const auto task = std::make_shared<listing_task>();
   mr::detail::user_executor workers({.to = kept, .max_tasks = 3});
+  CHECK(workers.stages() == 1);   // of the user's: with one more, workers do not sleep on these threads
   for (std::size_t i = 0; i < 10; ++i) workers.submit(task, i);
   for (std::size_t left = 10; left > 0; --left) {
     CHECK(kept->count() == std::min<std::size_t>(left, 3));
