@@ -19,7 +19,8 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
       reads_(std::make_shared<read_meter>()) {}
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
-  return {files_.open(shard, *reads_), *pool_, reader_options_, {.missing_marker_told = &(*without_marker_)[shard]}};
+  return open_shard_at({.missing_marker_told = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
+                       reader_options_);
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {

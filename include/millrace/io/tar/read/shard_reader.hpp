@@ -69,10 +69,10 @@ struct shard_counters {
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
 
+class shard_reader;
+
 namespace detail {
 
-class indexed_reader;
-class shards_source;
 class tar_reader;
 
 /// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
@@ -86,6 +86,10 @@ struct shard_start {
   /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
   std::atomic<bool>* missing_marker_told = nullptr;
 };
+
+/// Opens a shard at `start`.
+shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
+                           shard_reader_options options = {});
 
 }  // namespace detail
 
@@ -111,8 +115,8 @@ class shard_reader {
   void report(event_counts& counts) const noexcept;
 
  private:
-  friend class detail::indexed_reader;
-  friend class detail::shards_source;
+  friend shard_reader detail::open_shard_at(detail::shard_start, std::unique_ptr<byte_source>, block_pool&,
+                                            shard_reader_options);
   shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options,
                detail::shard_start start);
 

@@ -87,8 +87,8 @@ content read_all(const std::string& shard, memory_source::faults faults, const m
                  std::uint64_t start_bytes = 0) {
   content all;
   try {
-    mr::shard_reader reader(std::make_unique<memory_source>(shard, faults), shared_pool(), options,
-                            {.offset_bytes = start_bytes});
+    mr::shard_reader reader = mr::detail::open_shard_at(
+        {.offset_bytes = start_bytes}, std::make_unique<memory_source>(shard, faults), shared_pool(), options);
     while (const auto record = reader.next()) {
       std::string sample(record->key());
       for (const auto& f : record->fields()) (sample += f.name()) += f.text();

@@ -67,7 +67,8 @@ TEST_CASE("names that are no part of a sample are passed over and counted") {
 
 TEST_CASE("reading from the second block on gives the members there, and nothing else") {
   const std::string tar = block({.name = "./", .type = '5'}) + small_shard().bytes();
-  mr::shard_reader reader(std::make_unique<memory_source>(tar), shared_pool(), {}, {.offset_bytes = 512});
+  mr::shard_reader reader = mr::detail::open_shard_at({.offset_bytes = 512}, std::make_unique<memory_source>(tar),
+                                                      shared_pool());
   std::size_t samples = 0;
   while (reader.next()) ++samples;
   CHECK(samples == 3);

@@ -359,10 +359,10 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
 }
 
 MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& of) {
-  return {std::make_unique<borrowed_byte_source>(*source_, of.end_bytes), *pool_,
-          {.fields = options_.fields, .limits = options_.limits, .strict = of.strict},
-          {.offset_bytes = of.offset_bytes, .samples_before = of.number,
-           .last_key = of.number == 0 ? std::string() : std::string(index_->sample(of.number - 1).key)}};
+  return open_shard_at({.offset_bytes = of.offset_bytes, .samples_before = of.number,
+                        .last_key = of.number == 0 ? std::string() : std::string(index_->sample(of.number - 1).key)},
+                       std::make_unique<borrowed_byte_source>(*source_, of.end_bytes), *pool_,
+                       {.fields = options_.fields, .limits = options_.limits, .strict = of.strict});
 }
 
 MILLRACE_INLINE indexed_reader::checked indexed_reader::check(std::uint32_t number, std::uint32_t member,

@@ -25,6 +25,11 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::
   }
 }
 
+MILLRACE_INLINE shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
+                                           shard_reader_options options) {
+  return {std::move(source), pool, std::move(options), std::move(start)};
+}
+
 }  // namespace detail
 
 MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, block_pool& pool,
