@@ -88,6 +88,7 @@ class batch_of : public batch_lease {
  protected:
   template <class>
   friend class detail::batch_engine;
+  friend struct detail::batch_maker;
   using places = detail::column_places<detail::member_type<Members>...>;
 
   batch_of(const places& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), places_(where) {}

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-class run_core;
+struct batch_maker;
 
 }  // namespace detail
 
@@ -88,7 +88,7 @@ class batch_lease {
   const detail::ready_batch& meta() const noexcept { return meta_; }
 
  private:
-  friend class detail::run_core;
+  friend struct detail::batch_maker;
   batch_lease(std::shared_ptr<detail::batch_output> from, const detail::ready_batch& meta, stream_view stream,
               const detail::batch_origin& origin);
 
@@ -99,6 +99,22 @@ class batch_lease {
   std::size_t stream_count_ = 1;
   bool was_held_ = false;   // this object holds a batch, or did before it was released or moved from
 };
+
+namespace detail {
+
+/// Makes leases and batches, for the session and for tests.
+struct batch_maker {
+  static batch_lease lease(std::shared_ptr<batch_output> from, const ready_batch& meta, stream_view stream,
+                           const batch_origin& origin) {
+    return {std::move(from), meta, stream, origin};
+  }
+  template <class Batch>
+  static Batch batch(const typename Batch::places& where, batch_lease&& lease) {
+    return {where, std::move(lease)};
+  }
+};
+
+}  // namespace detail
 
 }}  // namespace millrace
 

@@ -48,7 +48,9 @@ class maker {
     output_->advance();   // starts the copy where there is one
     const auto got = output_->take(number_, false);
     REQUIRE(got.what == mr::detail::batch_ring::outcome::ready);
-    return {columns_, {output_, got.batch, stream_, {.first_step = 0, .global_rows = rows, .next = {}}}};
+    return mr::detail::batch_maker::batch<batch>(
+        columns_, mr::detail::batch_maker::lease(output_, got.batch, stream_,
+                                                 {.first_step = 0, .global_rows = rows, .next = {}}));
   }
   /// The copy is through: the host slot is free.
   void finish() {

@@ -264,7 +264,7 @@ MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
   const batch_origin origin = account_for(b);
   batch_lease out;
   try {
-    out = batch_lease(output_, b, settings_.device.stream, origin);
+    out = batch_maker::lease(output_, b, settings_.device.stream, origin);
   } catch (...) {
     fail(located_by([] { return error_location{.stage = "next"}; }));
   }
