@@ -24,7 +24,7 @@ struct enough_threads {
 TEST_CASE("the batches of a run in a user's arena are those of own workers, however many slots the arena has") {
   const stall_watchdog watchdog;
   const enough_threads limit;
-  const delivered plain = run_of(plain_flow(), quiet(2)), staged = run_of(staged_flow(), quiet(2));
+  const rows_of_run plain = run_of(plain_flow(), quiet(2)), staged = run_of(staged_flow(), quiet(2));
   for (const int slots : {1, 2, 4})
     for (const unsigned reserved : {0U, 1U}) {
       CAPTURE(slots);
@@ -56,7 +56,7 @@ TEST_CASE("workers run in the arena, where callables may use oneTBB themselves")
 TEST_CASE("two sessions share an arena, and are destroyed in the middle; the arena may end at once") {
   const stall_watchdog watchdog;
   const enough_threads limit;
-  const delivered plain = run_of(plain_flow(), quiet(1));
+  const rows_of_run plain = run_of(plain_flow(), quiet(1));
   for (int round = 0; round < 20; ++round) {
     tbb::task_arena arena(1 + round % 3, static_cast<unsigned>(round % 2));
     mr::session one{plain_flow(), on(mr::tbb_executor(arena))};

@@ -42,19 +42,19 @@ inline auto staged_flow(drawing f = draw, int count = 2'000, std::function<void(
 }
 
 /// The rows of a run in their order, and its digest.
-struct delivered {
+struct rows_of_run {
   std::vector<std::pair<std::int64_t, double>> rows{};
   std::uint64_t digest = 0;
-  friend bool operator==(const delivered&, const delivered&) = default;
+  friend bool operator==(const rows_of_run&, const rows_of_run&) = default;
 };
-inline delivered rest_of(auto& run) {
-  delivered all;
+inline rows_of_run rest_of(auto& run) {
+  rows_of_run all;
   for (auto& [number, drawn] : run)
     for (std::size_t i = 0; i < number.shape[0]; ++i) all.rows.emplace_back(number.host()[i], drawn.host()[i]);
   all.digest = run.stats().digest;
   return all;
 }
-inline delivered run_of(auto flow, millrace::session_options options) {
+inline rows_of_run run_of(auto flow, millrace::session_options options) {
   millrace::session run{std::move(flow), std::move(options)};
   return rest_of(run);
 }

@@ -73,7 +73,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("the batches of a run do not depend on the executor, on its threads or on the order of its tasks") {
   const stall_watchdog watchdog;
-  const delivered plain = run_of(plain_flow(), quiet(2)), staged = run_of(staged_flow(), quiet(2));
+  const rows_of_run plain = run_of(plain_flow(), quiet(2)), staged = run_of(staged_flow(), quiet(2));
   REQUIRE(plain.rows.size() == 2'000);
   REQUIRE(plain.digest != 0);
   REQUIRE(staged.rows.size() > 1'300);
@@ -159,7 +159,7 @@ TEST_CASE("threads is a limit, and 0 does not go with an executor") {
 
 TEST_CASE("two sessions run on one executor of one thread") {
   const stall_watchdog watchdog;
-  const delivered plain = run_of(plain_flow(), quiet(1)), staged = run_of(staged_flow(), quiet(1));
+  const rows_of_run plain = run_of(plain_flow(), quiet(1)), staged = run_of(staged_flow(), quiet(1));
   for (const auto order : {user_pool::order::oldest, user_pool::order::newest}) {
     const auto pool = std::make_shared<user_pool>(1, order);
     mr::session one{plain_flow(), on(pool)}, two{staged_flow(), on(pool)};
