@@ -6,7 +6,7 @@
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -148,7 +148,7 @@ struct waits {
 };
 
 waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
-  auto flow = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) |
+  auto flow = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) |
               mr::map([](const mr::record& r) {
                 return example{mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
               }) |

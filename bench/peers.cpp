@@ -12,7 +12,7 @@
 #include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <algorithm>
 #include <array>
@@ -169,7 +169,7 @@ void measure(const settings& s, Source source, Prepare prepare) {
 /// The shards by indexes in a folder of their own, which hold entry points.
 auto with_entries(const std::vector<std::string>& names, const std::string& index_folder) {
   std::filesystem::create_directories(index_folder);
-  return mr::indexed_shards(names, {.seed = 7, .index_folder = index_folder,
+  return mr::shards(names, {.seed = 7, .index_folder = index_folder,
                                     .entries = [](std::string_view field, std::span<const std::byte> payload) {
                                       return field == "jpg" ? mr::jpeg_entries(payload) : std::vector<std::byte>();
                                     }});
@@ -192,9 +192,9 @@ int main(int argc, char** argv) {
         return 0;
       }
     const std::vector<std::string> names = shards_in(s.folder);
-    if (s.source == "indexed") measure(s, mr::indexed_shards(names, {.seed = 7}));
+    if (s.source == "indexed") measure(s, mr::shards(names, {.seed = 7}));
     else if (s.source == "entries") measure(s, with_entries(names, s.folder + "-entries"));
-    else measure(s, mr::shards(names, {.seed = 7}));
+    else measure(s, mr::shards(names, {.seed = 7, .index = mr::index::off}));
     return 0;
   });
 }

@@ -1,6 +1,6 @@
 // The sample that benchmarks make of a photograph: a random crop of 224 x 224, flipped by chance, and its label.
 //
-//   mr::shards(set.names) | mr::map(bench::prepare_photo)
+//   mr::shards(set.names, {.index = mr::index::off}) | mr::map(bench::prepare_photo)
 //       | mr::batch<&bench::photo_example::pixels, &bench::photo_example::label>({.size = 256})
 #pragma once
 

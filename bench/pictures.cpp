@@ -233,7 +233,7 @@ example prepare(const mr::record& r, mr::rng& rng) {
 
 /// Returns CPU us for a picture of ImageNet's recipe: the least of some epochs.
 double imagenet_us(const bench::photo_set& set, std::uint64_t epochs) {
-  mr::session run{mr::shards(set.names, {.seed = 1}) | mr::map(prepare) |
+  mr::session run{mr::shards(set.names, {.seed = 1, .index = mr::index::off}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = 64}) |
                       mr::mixup<&example::pixels, &example::label>({.alpha = 0.8}),
                   {.epochs = epochs, .threads = 0, .notice = mr::quiet}};

@@ -10,7 +10,7 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -75,7 +75,7 @@ struct outcome {
 // ---- the library ----
 
 outcome run_pipeline(const task& t) {
-  mr::session run{mr::shards(t.set.names, {.seed = seed}) | mr::shuffle({.window = 512}) |
+  mr::session run{mr::shards(t.set.names, {.seed = seed, .index = mr::index::off}) | mr::shuffle({.window = 512}) |
                       mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = t.batch}),
                   {.epochs = mr::endless,
@@ -258,7 +258,7 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
 
 // ---- checksums ----
 
-/// As indexed_shards(), and without checksums on demand.
+/// As shards() with an index, and without checksums on demand.
 class indexed_source {
  public:
   using item = mr::record;

@@ -18,7 +18,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <unistd.h>
 
@@ -193,9 +193,9 @@ struct size_of_record {
 /// The records of a set, each looked at and none decoded.
 double read_records(const std::vector<std::string>& urls) {
   const bench::clocks before = bench::now();
-  mr::session run{mr::shards(urls, {.storage = mr::remote()}) | mr::map([](const mr::record& r) {
-                    return size_of_record{r["jpg"].size() + r["cls"].size()};
-                  }) | mr::batch<&size_of_record::bytes>({.size = 64, .drop_last = false}),
+  mr::session run{mr::shards(urls, {.index = mr::index::off, .storage = mr::remote()}) |
+                      mr::map([](const mr::record& r) { return size_of_record{r["jpg"].size() + r["cls"].size()}; }) |
+                      mr::batch<&size_of_record::bytes>({.size = 64, .drop_last = false}),
                   {.epochs = passes, .notice = mr::quiet}};
   std::uint64_t bytes = 0;
   for (const auto& b : run)
@@ -248,10 +248,10 @@ int main(int argc, char** argv) {
     const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
     if (run.wants("paced")) {
       measure_paced(run, "shards", set, server, [](const auto& names, const mr::storage& place) {
-        return mr::shards(names, {.storage = place});
+        return mr::shards(names, {.index = mr::index::off, .storage = place});
       });
       measure_paced(run, "indexed", set, server, [](const auto& names, const mr::storage& place) {
-        return mr::indexed_shards(names, {.storage = place});
+        return mr::shards(names, {.storage = place});
       });
     }
     if (run.wants("peers")) measure_peers(run, set, server);

@@ -8,7 +8,7 @@
 
 #include <millrace/millrace.hpp>
 #include <millrace/base/random.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 
 #include <fstream>
@@ -25,7 +25,7 @@ example prepare(const mr::record& r) { return {static_cast<std::int32_t>(r["bin"
 auto flow_over(const bench::tar_set& set, std::size_t window, const std::string& keys = {}) {
   std::optional<mr::key_list> only;
   if (!keys.empty()) only = mr::keys_from(keys);
-  return mr::indexed_shards(set.folder, {.seed = 7, .only = std::move(only)}) | mr::shuffle({.window = window}) |
+  return mr::shards(set.folder, {.seed = 7, .only = std::move(only)}) | mr::shuffle({.window = window}) |
          mr::map(prepare) | mr::batch<&example::label>({.size = 192});
 }
 

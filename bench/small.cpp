@@ -12,7 +12,7 @@
 #include <millrace/io/index/format/tar_index_scan.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/order/lane_cursor.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <array>
 #include <cstring>
@@ -314,14 +314,15 @@ int main(int argc, char** argv) {
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
       if (run.wants("index") || run.wants("of_floor")) {
-        const outcome o = run_session(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare);
+        const outcome o = run_session(t, mr::shards(set.folder, {.seed = seed}), prepare);
         indexed.add(o);
         indexed_sum = o.sum;
       }
       if (run.wants("array"))
-        arrays.add(run_session<array_example>(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare_array));
+        arrays.add(run_session<array_example>(t, mr::shards(set.folder, {.seed = seed}), prepare_array));
       if (run.wants("plain")) {
-        const outcome o = run_session({.set = set, .epochs = 1}, mr::shards(set.folder, {.seed = seed}), prepare);
+        const outcome o = run_session({.set = set, .epochs = 1},
+                                      mr::shards(set.folder, {.seed = seed, .index = mr::index::off}), prepare);
         plain.add(o);
         plain_sum = {t.epochs * o.sum.bytes, t.epochs * o.sum.labels};
       }
@@ -364,7 +365,7 @@ int main(int argc, char** argv) {
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
     if (run.wants("replace")) {
       const auto ns_with = [&](mr::damage policy) {
-        return run_session(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare, {.policy = policy}).ns;
+        return run_session(t, mr::shards(set.folder, {.seed = seed}), prepare, {.policy = policy}).ns;
       };
       run.result("small_replace_at_most",
                  bench::compare_in_pairs("damage replaced against an error, clean data", run.quick() ? 6 : 20,

@@ -36,7 +36,8 @@ struct task {
 };
 
 outcome run_with(const task& t, unsigned workers) {
-  mr::session run{mr::shards(t.set.names, {.seed = 7}) | mr::shuffle({.window = 512}) | mr::map(bench::prepare_photo) |
+  mr::session run{mr::shards(t.set.names, {.seed = 7, .index = mr::index::off}) | mr::shuffle({.window = 512}) |
+                      mr::map(bench::prepare_photo) |
                       mr::batch<&example::pixels, &example::label>({.size = batch_rows}),
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(workers),

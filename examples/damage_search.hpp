@@ -2,11 +2,11 @@
 //
 //   damage_search search(shards, "quarantine.jsonl");
 //   const damage_found found = search.run(mr::usable_cores());
-//   // then: mr::indexed_shards(shards, {.without = mr::keys_from("quarantine.jsonl")})
+//   // then: mr::shards(shards, {.without = mr::keys_from("quarantine.jsonl")})
 //
 // A thread reads one shard at a time. Fields that end in jpg or jpeg are decoded from the first row to the last, with
 // the options that mr::jpeg() has by default; a sample is damaged if one of them cannot be. All other fields are read.
-// Where a shard has an index beside it, as mr::indexed_shards() writes it, all payloads are compared with the checksums
+// Where a shard has an index beside it, as mr::shards() writes it, all payloads are compared with the checksums
 // that the index knows. It learns those that it does not know, as in training. A shard that cannot be read to its end
 // gets one note behind its last sample.
 // Errors: those of mr::quarantine_list. Threads: run() starts its own.
@@ -16,7 +16,7 @@
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/run/quarantine_list.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 
@@ -137,7 +137,7 @@ class damage_search {
     while (damaged.size() < samples) {
       const std::exception_ptr problem = caught([&] {
         const std::vector<std::string> one{shard};
-        auto flow = millrace::indexed_shards(one, {.notice = millrace::quiet, .without = damaged})
+        auto flow = millrace::shards(one, {.notice = millrace::quiet, .without = damaged})
                   | millrace::map([](const millrace::record& r) { return fields_of{r.field_count()}; })
                   | millrace::batch<&fields_of::count>({.size = 256, .drop_last = false});
         for (auto& b : millrace::session{std::move(flow), {.threads = 0, .notice = millrace::quiet}}) (void)b;

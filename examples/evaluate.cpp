@@ -44,7 +44,7 @@ void evaluate(command_line& args) {
 
   mr::session_options options{.world = world};
   if (world.rank > 0) options.notice = mr::quiet;
-  mr::session run{mr::indexed_shards(data, {.fields = {"jpg;jpeg", "cls"}}) | mr::map(prepare) |
+  mr::session run{mr::shards(data, {.fields = {"jpg;jpeg", "cls"}}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = size, .pad_last = true, .keys = true}),
                   options};
   std::uint64_t mine[2] = {}, all[2] = {};   // samples, and how many of them the network got right

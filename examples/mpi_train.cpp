@@ -9,7 +9,7 @@
 //
 // The model's file is the checkpoint too: it holds the resume point, and a later start with the same arguments goes on
 // from it, with any of those numbers of ranks. Why no bit depends on that number: the order of samples does not
-// (sources/indexed_shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
+// (sources/shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
 // `blocks` by position, position p into block p mod blocks. Rank r of R gets the positions p = r mod R, thus whole
 // blocks, and every rank adds up the blocks' gradients in the blocks' order.
 // Errors: what one rank throws it prints, and then ends all. Threads: MPI is called from the main thread alone.
@@ -153,7 +153,7 @@ void train(command_line& args) {
 
   mr::session_options options{.epochs = s.epochs, .threads = s.threads, .world = s.world, .resume = resume};
   if (!first_rank) options.notice = mr::quiet;
-  mr::session run{mr::indexed_shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
+  mr::session run{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
                     | mr::shuffle({.window = 2048})
                     | mr::map(prepare)
                     | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.world.size}),

@@ -64,7 +64,7 @@ void run(command_line& args) {
   const vault secret{.folder = args.text("--work", "vault"), .key = 0x5eed};
   write_encrypted(secret);
   const auto prepare = [](const mr::record& r) { return example{r["cls"].as<std::int32_t>()}; };
-  auto flow = mr::indexed_shards("vault:secret-{0..2}.tar", {.seed = 7, .storage = secret}) |
+  auto flow = mr::shards("vault:secret-{0..2}.tar", {.seed = 7, .storage = secret}) |
               mr::shuffle({.window = 100}) | mr::map(prepare) | mr::batch<&example::label>({.size = 30});
   std::size_t samples = 0, sum = 0, batches = 0;
   for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {

@@ -82,7 +82,7 @@ void train(command_line& args) {
 
   // One function for both, so that one type of flow is compiled.
   const auto pairs = [&](const std::string& pattern, std::size_t window, const mr::batch_options& rows) {
-    return mr::indexed_shards(pattern, {.seed = s.seed})
+    return mr::shards(pattern, {.seed = s.seed})
          | mr::shuffle({.window = window})
          | mr::map(prepare)
          | mr::batch<&example::pixels, &example::words, &example::answer>(rows);

@@ -1,8 +1,8 @@
 // Several sources in one flow, by weight. An umbrella: includes only.
 //
 //   #include <millrace/mix.hpp>
-//   auto flow = mr::mix({.seed = 7}, mr::weighted{mr::indexed_shards("web-*.tar") | mr::shuffle({}), 0.7},
-//                       mr::weighted{mr::indexed_shards("books-*.tar") | mr::shuffle({}), 0.3});
+//   auto flow = mr::mix({.seed = 7}, mr::weighted{mr::shards("web-*.tar") | mr::shuffle({}), 0.7},
+//                       mr::weighted{mr::shards("books-*.tar") | mr::shuffle({}), 0.3});
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,7 +1,7 @@
-// Everything about tar shards: reading them with and without an index, and writing them. An umbrella: includes only.
+// Everything about tar shards: reading and writing them, lists of keys, set indexes. An umbrella: includes only.
 //
 //   #include <millrace/shards.hpp>
-//   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
+//   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("bad.jsonl")}) | mr::shuffle({});
 //   mr::shard_writer out({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <millrace/base/version.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 #include <millrace/sources/prepare/entry_points.hpp>

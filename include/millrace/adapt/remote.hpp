@@ -2,7 +2,7 @@
 //
 //   #include <millrace/adapt/remote.hpp>                       // link with -lcurl -lcrypto
 //   auto place = mr::remote();
-//   auto flow = mr::indexed_shards("s3://photos/train-{000..146}.tar", {.storage = place});
+//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = place});
 //   ...
 //   std::puts(mr::to_text(place.figures()).c_str());
 //

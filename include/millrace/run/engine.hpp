@@ -94,7 +94,6 @@ class engine final : public batch_engine<Batch> {
   using base::core_;
   using source = typename Flow::source_type;
   using layout = typename columns_of<typename Flow::item>::type;
-  using planned = planned_run_of<Flow>;
 
  public:
   engine(Flow flow, const session_options& options)
@@ -107,8 +106,9 @@ class engine final : public batch_engine<Batch> {
   }
 
  private:
-  std::unique_ptr<planned> plan(const flow_facts& facts) {
+  std::unique_ptr<planned_run> plan(flow_facts& facts) {
     const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
+    facts.has_index = is_planned<Flow>(source_, core_.notices());
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
   /// Returns what the source reads now.
@@ -117,7 +117,7 @@ class engine final : public batch_engine<Batch> {
     else return {};
   }
 
-  [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
+  [[gnu::cold]] engine(Flow&& flow, flow_facts facts, const session_options& options)
       : base(options, facts.settings),
         source_(std::move(flow.source)),
         planned_(plan(facts)),
@@ -128,7 +128,7 @@ class engine final : public batch_engine<Batch> {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {
       const start_steps::step counting(core_.start_of_run(), "finds where reading begins", [this] { return reads(); });
-      read_stage_ = planned_->read(source_, this->read_options(options.epochs), first);
+      read_stage_ = read_stage_for<Flow>(*planned_, source_, facts, this->read_options(options.epochs), first);
     }
     this->start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);
     this->set_places(builder_.layout());
@@ -136,7 +136,7 @@ class engine final : public batch_engine<Batch> {
 
   // The parts use the arena and the slots of the core, and the read stage uses the source and the order.
   source source_;
-  const std::unique_ptr<planned> planned_;
+  const std::unique_ptr<planned_run> planned_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
   const damage_rule damaged_;
   pipeline_builder<layout> builder_;

@@ -33,7 +33,7 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;
+  bool has_index = false;            ///< the order is computed from an index; of a source that decides: it may be
   std::size_t window = 0;            ///< of a shuffle directly behind the source, in samples; 0: there is none
   std::uint64_t take = endless;      ///< samples of each pass that a take directly behind the source keeps
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
@@ -65,10 +65,11 @@ struct source_facts {
   std::uint32_t times;      ///< times_of()
   std::size_t max_lanes;
   bool same_every_pass;     ///< all passes have the same samples
+  std::string why_streamed{};   ///< as in replayed_run_options
 };
 /// Returns a run over a source without an index.
 std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
-                                               const source_facts& source);
+                                               source_facts source);
 
 }}}  // namespace millrace::detail
 

@@ -6,7 +6,7 @@
 //     const mr::error_location& at = e.where();
 //     damaged.add({.shard = at.shard, .key = at.key, .offset_bytes = at.offset_bytes, .reason = e.message()});
 //   }
-//   auto clean = mr::indexed_shards(all, {.without = mr::keys_from("run1/quarantine-*.jsonl")});
+//   auto clean = mr::shards(all, {.without = mr::keys_from("run1/quarantine-*.jsonl")});
 //
 // Each line is a JSON object: {"shard": "train-003.tar", "key": "n01440764/0017", "offset": 512, "position": 4711,
 // "epoch": 2, "stage": "jpeg", "reason": "..."}. Numbers that are not known are left out. A name that is not UTF-8 is

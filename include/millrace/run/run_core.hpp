@@ -60,6 +60,8 @@ class run_core {
   const concurrency& threads() const noexcept { return concurrency_; }
   /// Returns the cores that the run's threads keep to; empty: all.
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
+  /// Returns where the notices of the session go.
+  notice_outlet& notices() noexcept { return notices_; }
   /// Returns the options, with their world set.
   const session_options& options() const noexcept { return options_; }
   /// Returns the bytes that the run may hold.

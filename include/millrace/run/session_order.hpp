@@ -1,7 +1,8 @@
 // Reads the facts about a flow from its type, and makes its run: over the order of the samples if the source has an
 // index, else over that of the shards.
 //
-//   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);
+//   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
+//   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, notices);
 //   const auto run = mr::detail::planned_run_for<decltype(flow)>(source, facts,
 //                                                                {.session = options, .budget_bytes = budget});
 //   // *run is what source.plan() made for a source with an index, else a replayed_run
@@ -13,6 +14,7 @@
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 
+#include <concepts>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -24,6 +26,11 @@ concept has_index = requires(const Source& source, const indexed_run_options& o)
 /// A source with an index that can also be read as a stream, for flows that change the number of rows.
 template <class Source>
 concept also_streams = has_index<Source> && requires { requires Source::also_streams; };
+
+/// A source that decides at the start of a session whether it uses an index.
+template <class Source>
+concept decides_at_start = also_streams<Source> &&
+    requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
 
 /// A source that can reach a later pass only through the earlier ones.
 template <class Source>
@@ -109,32 +116,33 @@ void take_kinds(const stage_list<Stages...>* stages, flow_facts& f) {
   f.joins_samples = (joins_samples<Stages> || ...);
 }
 
-/// Whether the order of a flow is computed before its samples are read. Any other flow is a stream.
+/// Whether the order of a flow may be computed before its samples are read.
 template <class Flow>
-constexpr bool is_planned() {
+constexpr bool may_be_planned() {
   using source = typename Flow::source_type;
   if constexpr (!has_index<source>) return false;
   else if constexpr (!also_streams<source>) return true;
   else return has_one_row_per_sample(static_cast<const decltype(Flow::stages)*>(nullptr));
 }
+/// Whether a flow may be a stream.
+template <class Flow>
+constexpr bool may_stream() {
+  return !may_be_planned<Flow>() || decides_at_start<typename Flow::source_type>;
+}
 
-template <class Flow, bool Planned>
-struct planned_run_type {
-  using type = replayed_run;
-};
-template <class Flow>
-struct planned_run_type<Flow, true> {
-  using type = typename Flow::source_type::planned;
-};
-/// The type of the run over a flow.
-template <class Flow>
-using planned_run_of = typename planned_run_type<Flow, is_planned<Flow>()>::type;
+/// Returns whether the order of a flow is computed from an index. Throws the errors of the source.
+template <class Flow, class Source>
+bool is_planned(const Source& source, notice_outlet& notices) {
+  if constexpr (decides_at_start<Source>)
+    return source.uses_index({.one_row_per_sample = may_be_planned<Flow>(), .notices = notices});
+  else return may_be_planned<Flow>();
+}
 
 /// Returns the facts about a flow.
 template <class Flow>
 flow_facts facts_of(const Flow& flow) {
   flow_facts f{.seed = flow.seed,
-               .has_index = is_planned<Flow>(),
+               .has_index = may_be_planned<Flow>(),
                .window = leading_window(flow.stages),
                .take = leading_take(flow.stages),
                .from = replay_start_of_flow<Flow>()};
@@ -144,21 +152,37 @@ flow_facts facts_of(const Flow& flow) {
   return f;
 }
 
+/// Returns the run over a source that is streamed.
+template <class Source>
+std::unique_ptr<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+  source_facts of{.data_set = fingerprint_of(source), .times = times_of(source),
+                  .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
+                  .same_every_pass = requires { requires Source::same_every_pass; }};
+  if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
+  auto run = replayed_run_for(f, o, std::move(of));
+  if constexpr (requires { source.keep_older_order(); })
+    if (run->keeps_older_order()) source.keep_older_order();
+  return run;
+}
+
 /// Returns the run over the source of a flow. Throws setup_error for stages that do not go together.
 template <class Flow, class Source>
-auto planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+std::unique_ptr<planned_run> planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   check_flow(f);
-  if constexpr (is_planned<Flow>()) {
-    return source.plan(indexed_options(f, o));
-  } else {
-    constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
-    auto run = replayed_run_for(f, o, {.data_set = fingerprint_of(source), .times = times_of(source),
-                                       .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
-                                       .same_every_pass = same_every_pass});
-    if constexpr (requires { source.keep_older_order(); })
-      if (run->keeps_older_order()) source.keep_older_order();
-    return run;
-  }
+  if constexpr (may_be_planned<Flow>())
+    if (f.has_index) return source.plan(indexed_options(f, o));
+  if constexpr (may_stream<Flow>()) return streamed_run_for(source, f, o);
+  else return nullptr;   // never: has_index is true
+}
+
+/// Returns the read stage of a run that planned_run_for() returned for the same flow and facts.
+template <class Flow, class Source>
+std::unique_ptr<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
+                                           shard_read_stage_options o, sample_sink<typename Source::item>& first) {
+  if constexpr (may_be_planned<Flow>())
+    if (f.has_index) return static_cast<typename Source::planned&>(run).read(source, std::move(o), first);
+  if constexpr (may_stream<Flow>()) return static_cast<replayed_run&>(run).read(source, std::move(o), first);
+  else return nullptr;
 }
 
 }}}  // namespace millrace::detail

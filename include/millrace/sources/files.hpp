@@ -13,8 +13,9 @@
 // Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
 // r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns
 // these names. `classes` sets the names and their order instead, for example those of the training set.
-// Order: as indexed_shards(), without an index file. A shuffle of any window is a permutation of all files, because any
-// file costs the same to read. A run can resume after any batch. Its resume point fits only the same keys and sizes.
+// Order: exact, as that of shards() with an index, but without index files. A shuffle of any window is a permutation of
+// all files, because any file costs the same to read. A run can resume after any batch. Its resume point fits only the
+// same keys and sizes.
 // Every sample has to become exactly one row: no expand, filter or later shuffle.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read. io_error for an
 // unreadable folder. At its batch, a data_error for a file that vanished, became unreadable or changed its size. With

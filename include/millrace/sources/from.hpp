@@ -8,9 +8,9 @@
 //
 // The elements of a range are copied; the items of a generator are moved.
 // Where a range has random access and elements in memory (or integers), the order is exact, as that of
-// indexed_shards(): each element once a pass over all ranks, any world size that divides the global batch, instant
-// resume. Such a range must not change while a session runs. Other ranges are walked once per epoch, and their flows
-// are streams. So are flows with expand, filter, pack, take, bucket or a later shuffle.
+// shards() with an index: each element once a pass over all ranks, any world size that divides the global batch,
+// instant resume. Such a range must not change while a session runs. Other ranges are walked once per epoch, and their
+// flows are streams. So are flows with expand, filter, pack, take, bucket or a later shuffle.
 // Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error stays as it
 // is. A planned range without elements is a setup_error of the session.
 // Threads: I/O threads read the source.

@@ -1,7 +1,7 @@
-// keys_from: reads lists of sample keys from files, for the options only and without of indexed_shards().
+// keys_from: reads lists of sample keys from files, for the options only and without of shards().
 //
-//   auto flow = mr::indexed_shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
-//   auto part = mr::indexed_shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
+//   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
+//   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
 //
 // Text: one key in each line; empty lines are left out. JSON lines, by the ending .jsonl or .ndjson: an object in each
 // line with the string "key", and perhaps with the string "shard", whose file name binds the key to that shard.

@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct indexed_shards_options;
+struct keys_from_options;
 struct files_options;
 struct lines_options;
 struct token_files_options;
@@ -34,7 +34,6 @@ class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
 class ragged_picture;   // millrace: #include <millrace/pictures.hpp>
 class rgba_picture;     // millrace: #include <millrace/pictures.hpp>
-class key_list;         // millrace: #include <millrace/shards.hpp>
 
 namespace detail {
 
@@ -46,7 +45,7 @@ namespace diagnose {
 
 // Parameters that any argument converts to, with an error, until the header is included.
 struct needs_shards {
-  template <class T, class Marker = indexed_shards_options>
+  template <class T, class Marker = keys_from_options>
     requires(!is_complete<Marker>)
   __attribute__((unavailable("millrace: this name needs #include <millrace/shards.hpp>")))
   needs_shards(T&&);
@@ -102,8 +101,6 @@ struct only_a_seed {
 
 }  // namespace detail
 
-detail::broken_flow indexed_shards(detail::diagnose::needs_shards);   // millrace: #include <millrace/shards.hpp>
-detail::broken_flow indexed_shards(detail::diagnose::needs_shards, detail::diagnose::only_a_seed);
 detail::broken_flow files(detail::diagnose::needs_files);   // millrace: #include <millrace/files.hpp>
 detail::broken_flow files(detail::diagnose::needs_files, detail::diagnose::only_a_seed);
 detail::broken_flow lines(detail::diagnose::needs_lines);   // millrace: #include <millrace/lines.hpp>

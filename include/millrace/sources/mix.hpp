@@ -2,18 +2,19 @@
 //
 //   #include <millrace/mix.hpp>
 //   auto flow = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
-//                       mr::weighted{mr::indexed_shards("photos-{000..146}.tar") | mr::shuffle({.window = 8192}), 0.7},
-//                       mr::weighted{mr::indexed_shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
+//                       mr::weighted{mr::shards("photos-{000..146}.tar") | mr::shuffle({.window = 8192}), 0.7},
+//                       mr::weighted{mr::shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
 // Each source may have one shuffle, directly after it, and then maps of its own. All sources have to end in the same
 // item type. Without any maps that type is mixed_record: the record, plus the number of its source.
 // Weights are turned into whole shares (mix_pattern::shares_of). Every interval of positions keeps these shares; with
 // two sources the deviation is at most one sample. See order/mix_plan.hpp for what happens when a source runs out, and
-// how long an epoch is then. Ranks and resume: as indexed_shards(). stats().sources counts the samples delivered from
-// each source; explain() names the source.
-// Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix/mix_streams.hpp).
-// They have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
+// how long an epoch is then. Ranks and resume: as shards() with an index. stats().sources counts the samples delivered
+// from each source; explain() names the source.
+// If a source is not shards(), or its shards have no index, all are streamed, in one process
+// (read/mix/mix_streams.hpp). They have no stats().sources and no explain(), and the end of an epoch is known only when
+// it is reached.
 // Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
 // setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
@@ -23,10 +24,12 @@
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/read/mix/mix_streams.hpp>
 #include <millrace/read/mix/mixed_data.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>
 
+#include <algorithm>
+#include <array>
 #include <tuple>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -90,27 +93,52 @@ weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
-/// The source that mix() makes from sources with an index.
-class mix_source {
+/// Throws setup_error for a source that needs an index in a mix that has none.
+template <class Source>
+void check_streams(const Source& source) {
+  if constexpr (requires { source.needs_index(); })
+    if (source.needs_index())
+      throw setup_error(
+          "the sources of the mix are streamed, because not all have an index, and one needs it: .index = "
+          "required, only, without, where or repeats of shards()",
+          "Mix plain tar shards alone, or leave out that option");
+}
+
+/// The source that mix() makes of shards() alone: by their indexes if all have one, else a stream.
+template <class... Sources>
+class mixed_shards : public mix_streams<Sources...> {
  public:
-  using item = mixed_record;
   using planned = indexed_run<mixed_data>;
+  static constexpr bool also_streams = true;
 
-  explicit mix_source(std::shared_ptr<mixed_data> data) : data_(std::move(data)) {}
+  mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
+      : mix_streams<Sources...>(rule, seed, sources...), rule_(rule), sources_{sources...} {}
 
+  /// Returns whether a run uses the indexes of the sources. Throws their errors.
+  bool uses_index(const index_use& use) const {
+    if (std::all_of(sources_.begin(), sources_.end(), [&](const auto& source) { return source.uses_index(use); }))
+      return true;
+    for (const shards_source& source : sources_) check_streams(source);
+    return false;
+  }
+  /// Returns why the sources are streamed; empty if there is no reason to report.
+  std::string why_streamed() const {
+    for (const shards_source& source : sources_)
+      if (std::string why = source.why_streamed(); !why.empty()) return why;
+    return {};
+  }
   std::unique_ptr<planned> plan(const indexed_run_options& o) const {
     if (o.window > 0)
-      throw setup_error("a shuffle behind mix() would move samples out of their sources' turns",
-                        "Put shuffle behind each source: weighted{indexed_shards(...) | shuffle({...}), 0.7}");
-    return std::make_unique<planned>(data_, o);
+      throw setup_error("a shuffle after mix() would move samples out of their sources' turns",
+                        "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
+    std::vector<std::shared_ptr<shard_data>> sets;
+    for (const shards_source& source : sources_) sets.push_back(source.data());
+    return std::make_unique<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
   }
 
-  // The members of every source. The session calls plan() instead, so open() has no definition.
-  std::size_t shards() const noexcept { return data_->counts().size(); }
-  planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
-
  private:
-  std::shared_ptr<mixed_data> data_;
+  mix_rule rule_;
+  std::array<shards_source, sizeof...(Sources)> sources_;
 };
 
 /// Recognizes flows that may be mixed: a source that is not itself a mix, then perhaps a shuffle, then perhaps maps.
@@ -118,28 +146,23 @@ template <class Flow>
 struct mixable {
   static constexpr bool good = false;
 };
-template <class Source>
-inline constexpr bool is_indexed = std::is_same_v<Source, indexed_shards_source>;
 template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, map_stage<Maps>...>> {
   static constexpr bool good =
-      is_indexed<Source> || !requires { typename Source::planned; } || requires { requires Source::also_streams; };
-  static constexpr bool indexed = is_indexed<Source>;
+      !requires { typename Source::planned; } || requires { requires Source::also_streams; };
   static constexpr std::size_t maps = sizeof...(Maps);
 };
 template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
-enum class mix_mistake { none, told, not_mixable, indexed_and_others, items_differ };
+enum class mix_mistake { none, told, not_mixable, items_differ };
 
 template <class First, class... Rest>
 constexpr mix_mistake mistake_of_mix() {
   if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>))
     return mix_mistake::told;
   else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
-  else if constexpr (((mixable<First>::indexed != mixable<Rest>::indexed) || ...))
-    return mix_mistake::indexed_and_others;
   else if constexpr (!(std::is_same_v<typename First::item, typename Rest::item> && ...))
     return mix_mistake::items_differ;
   else return mix_mistake::none;
@@ -200,16 +223,15 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
                            .window = detail::window_of(of.flow.stages),
                            .name = std::move(of.name)}),
    ...);
-  if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
-    detail::mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
-    return detail::mixed_flow(std::move(source), options.seed, of.flow...);
-  } else {
-    detail::mix_source source(std::make_shared<detail::mixed_data>(std::vector{of.flow.source.data()...},
-                                                                   std::move(rule)));
-    if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
-      return detail::mixed_flow(std::move(source), options.seed, of.flow...);
-    else return detail::flow<detail::mixed_record, detail::mix_source>{{}, std::move(source), options.seed};
-  }
+  constexpr bool only_shards = (std::is_same_v<typename Flows::source_type, detail::shards_source> && ...);
+  using source_type = std::conditional_t<only_shards, detail::mixed_shards<typename Flows::source_type...>,
+                                         detail::mix_streams<typename Flows::source_type...>>;
+  if constexpr (!only_shards) (detail::check_streams(of.flow.source), ...);
+  source_type source(std::move(rule), options.seed, of.flow.source...);
+  if constexpr ((detail::mixable<Flows>::maps + ...) == 0 &&
+                std::is_same_v<typename source_type::item, detail::mixed_record>)
+    return detail::flow<detail::mixed_record, source_type>{{}, std::move(source), options.seed};
+  else return detail::mixed_flow(std::move(source), options.seed, of.flow...);
 }
 
 // The overloads below report mistakes at compile time.
@@ -226,15 +248,6 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
 __attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
                            "behind mix().")))
-detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
-  return {};
-}
-
-/// Reports sources of which only some have an index.
-template <class... Flows>
-  requires detail::mixed_with<detail::mix_mistake::indexed_and_others, Flows...>
-__attribute__((unavailable("millrace: mix() is given sources with an index (indexed_shards) and others. Give all an "
-                           "index, or none.")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }

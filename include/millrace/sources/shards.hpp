@@ -3,51 +3,117 @@
 //   auto train = mr::shards("train-{000..146}.tar", {.seed = 7});          // braces, "a.tar::b.tar", globs, folders
 //   auto val = mr::shards("val/", {.fields = {"jpg;png", "cls"}});         // other fields are not read into memory
 //   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names: each is taken literally
+//   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error if that is not possible
 //
 // Makes records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz, zst,
 // bz2, xz and lz4, recognized by content. The call checks at once that all shards exist.
-// Errors: setup_error for missing shards, which names the first ones. A damaged or truncated shard is an error that
-// names shard, offset and last good key. The samples before the damage are delivered, never half a sample. A shard that
-// ends between two members without an end marker counts as complete, unless a file beside it states more samples. Such
-// shards are counted, and the first one is reported once.
-// Threads: one I/O thread reads each shard, several shards at a time.
+//
+// Order, with an index: exact. It does not depend on the number of workers. It does not depend on the world size
+// either, which has to divide the global batch. A run resumes after any batch, and reads nothing again. Each shard has
+// an index of its samples. The first session reads the headers of the shards, builds the indexes and saves them in
+// files (io/index/format/index_file.hpp). Where a file cannot be written, its index stays in memory: the order is the
+// same. Only .index and the data decide whether there is an index.
+// Order, without an index: the stream of the shards. Several ranks read shards of their own, and a resumed run reads
+// samples again (read/run/replayed_run.hpp). Compressed shards have no index, and neither have shards with `.index =
+// mr::index::off`. Flows with expand, filter, take, pack, bucket or a later shuffle use none: these change the rows.
+//
+// The options only, without, where and repeats choose samples by their keys before any is read, and need an index. A
+// run over a choice is as exact as one over all samples. A key that no shard has is reported once, at the start.
+// Errors: setup_error for missing shards, which names the first ones; for an index that is required and not possible.
+// With an index, a damaged shard is an error of the session's constructor. Without one, the samples before the damage
+// are delivered, never half a sample. Both errors name shard, offset and last good key. A payload that has changed
+// since it was indexed is an error at its batch. A shard that ends between two members without an end marker counts as
+// complete, unless a file beside it states more samples. Such shards are counted, and the first one is reported once.
+// Threads: one I/O thread reads each shard, several shards at a time. Copies of a flow share the indexes.
 #pragma once
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/item/record.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Whether shards() uses an index of the samples, which makes the order exact.
+enum class index : std::uint8_t {
+  automatic,   ///< if the shards are plain tars and each sample becomes one row
+  required,    ///< always; a session that cannot have one throws setup_error
+  off          ///< never: the shards are streamed
+};
+
 /// Options of shards().
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
+  millrace::index index = millrace::index::automatic;        ///< whether the order is exact
   std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
   /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
   required_fields having{};
   shard_limits limits{};   ///< what a shard may contain
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
-  millrace::storage storage{};   ///< where the shards are, and the files beside them
+  /// Where the shards are, and the files beside them. Indexes there are read. Others are built by reading all shards,
+  /// and are saved only in index_folder.
+  millrace::storage storage{};
+  std::string index_folder{};   ///< folder of the index files; empty: beside each shard
+  /// A file where the shards are that describes all of them (examples/inspect --set-index), so that they need not be
+  /// opened at the start; empty: set.millrace-index beside shards of a storage, if it exists.
+  std::string set_index{};
+  /// Receives progress if listing takes long, and a warning if indexes cannot be saved. Empty: stderr, and the notices
+  /// of building indexes go to the session.
+  notice_function notice{};
+  /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
+  std::size_t damaged_shards_at_most = 0;
+  std::optional<key_list> only{};   ///< samples to use, by key; not set: all
+  key_list without{};               ///< samples to leave out, by key
+  /// Whether to use the sample with this key in this shard.
+  std::function<bool(std::string_view key, std::string_view shard)> where{};
+  /// How often a pass has the sample; 0: never. Not set: once.
+  std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
+  /// Makes the entry points of a field, places where its decoder may start; nothing for a field that has none. It is
+  /// called, by many threads at once, for all payloads of shards whose indexes were saved without entry points, once.
+  /// Not set: those that the indexes have are used.
+  std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
 namespace detail {
 
-/// The source that shards() makes: tar shards, read from start to end.
+/// The source that shards() makes: tar shards, read by their indexes or from start to end.
 class shards_source {
  public:
   using item = record;
+  using planned = indexed_run<shard_data>;
   static constexpr bool same_every_pass = true;
+  static constexpr bool also_streams = true;
 
   shards_source(std::vector<std::string> names, const shards_options& options);
 
+  // For a run with an index.
+  /// Returns whether a run uses the indexes. Reads or builds them at the first call that returns true. Throws
+  /// setup_error if they are required and not possible, and the errors of shard_data.
+  bool uses_index(const index_use& use) const;
+  /// Returns whether an option requires the indexes.
+  bool needs_index() const noexcept;
+  /// Returns why the shards are streamed though `automatic` would use an index; empty if there is no reason to report.
+  std::string why_streamed() const;
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data(), o); }
+  /// Returns the indexed shards. Requires that uses_index() returned true.
+  std::shared_ptr<shard_data> data() const;
+
+  // For a stream.
   std::size_t shards() const noexcept { return files_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
@@ -59,7 +125,7 @@ class shards_source {
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Tells the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
-  /// Returns how many samples a file beside the shard tells that it has; 0 if none does.
+  /// Returns how many samples a file beside the shard says that it has; 0 if there is no such file.
   std::uint64_t samples_told(std::size_t shard) const;
   /// Reads the headers of a shard again. Returns where the rest of a sample is that is stored in pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
@@ -71,11 +137,14 @@ class shards_source {
  private:
   static constexpr std::uint64_t max_samples_told = std::uint64_t{1} << 24;   // a greater number is no count
 
+  struct indexes;
+
   file_list files_;
   shard_reader_options reader_options_;
   std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // per shard: already reported
   std::shared_ptr<block_pool> pool_;
   std::shared_ptr<read_meter> reads_;
+  std::shared_ptr<indexes> indexes_;   // shared by copies
 };
 
 }  // namespace detail
@@ -85,7 +154,9 @@ class shards_source {
 template <detail::file_names Names = std::vector<std::string>>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
-  const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
+  detail::folder_rule rule = detail::shards_of_a_folder;
+  rule.unreadable_at_most = options.damaged_shards_at_most;
+  const detail::shard_listing_options listing{.rule = rule, .at = options.storage, .notice = options.notice};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
@@ -100,11 +171,17 @@ detail::broken_flow shards(const Names&, const Other&);
 
 #ifdef MILLRACE_COMPILED   // impl/shards.inl instantiates these
 #include <millrace/read/run/replayed_run.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 extern template class ticket_input<record>;
 extern template class jitter_order<record>;
+extern template class indexed_source<shard_data, exact_order>;
+extern template class indexed_run<shard_data>;
+extern template class reorder_buffer<indexed_source<shard_data, exact_order>>;
+extern template class read_stage_base<indexed_source<shard_data, exact_order>>;
+extern template class shard_read_stage<indexed_source<shard_data, exact_order>>;
 extern template class reorder_buffer<shards_source>;
 extern template class read_stage_base<shards_source>;
 extern template class shard_read_stage<shards_source>;

@@ -8,7 +8,7 @@
 // .u16, .u32, .u64 or .i8 to .i64 hold that type, other flat files u16, unless token_bytes is set. header_bytes skips
 // the header of any other format. Window i of a file begins at token i * stride. The tokens after the last complete
 // window of a file are counted and left out; with keep_short they become a shorter item, for pack().
-// All files are counted at the start, from their sizes and headers. So the order is exact, as that of indexed_shards():
+// All files are counted at the start, from their sizes and headers. So the order is exact, as that of shards():
 // each window once a pass over all ranks, any world size that divides the global batch, instant resume. A flow with
 // pack, expand, filter, take, bucket or a later shuffle is a stream instead, as lines() is.
 // Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file of another

@@ -1,6 +1,6 @@
 #include <millrace/millrace.hpp>
 
-// case: indexed_shards_without_its_header
+// case: keys_from_without_its_header
 // error: this name needs #include <millrace/shards.hpp>
 #if !MISTAKE
 #include <millrace/shards.hpp>
@@ -8,7 +8,7 @@
 
 namespace mr = millrace;
 
-auto source() { return mr::indexed_shards("a-{0..9}.tar", {.seed = 7}); }   // wrong here
+auto keys() { return mr::keys_from("bad.txt"); }   // wrong here
 
 // case: png_without_its_header
 // error: this name needs #include <millrace/pictures.hpp>

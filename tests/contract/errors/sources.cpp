@@ -60,8 +60,8 @@ example prepare_too(const mr::record& r) { return {r["cls"].as<int>()}; }
 #endif
 
 void train() {
-  auto one = mr::weighted{mr::indexed_shards("a.tar") | mr::map(prepare), 0.7};
-  auto other = mr::weighted{mr::indexed_shards("b.tar") | mr::map(prepare_too), 0.3};
+  auto one = mr::weighted{mr::shards("a.tar") | mr::map(prepare), 0.7};
+  auto other = mr::weighted{mr::shards("b.tar") | mr::map(prepare_too), 0.3};
   auto flow = mr::mix({.seed = 7}, one, other)   // wrong here
             | mr::batch<&example::number>({.size = 4});
   mr::session run{std::move(flow)};
@@ -71,7 +71,7 @@ void train() {
 // case: mix_of_a_batched_flow
 // error: a source of mix\(\) has other stages than a shuffle and then maps
 void train() {
-  auto source = mr::indexed_shards("a.tar") | mr::map(prepare);
+  auto source = mr::shards("a.tar") | mr::map(prepare);
 #if MISTAKE
   mr::session run{mr::mix({}, mr::weighted{source, 0.7},   // wrong here
                           mr::weighted{source | mr::batch<&example::number>({.size = 4}), 0.3})};
@@ -82,23 +82,10 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
-// case: mix_of_indexed_and_others
-// error: mix\(\) is given sources with an index \(indexed_shards\) and others
-void train() {
-#if MISTAKE
-  auto one = mr::weighted{mr::shards("a.tar")};
-  auto mixed = mr::mix({}, one, mr::weighted{mr::indexed_shards("b.tar")});   // wrong here
-#else
-  auto mixed = mr::mix({}, mr::weighted{mr::shards("a.tar")}, mr::weighted{mr::shards("b.tar")});
-#endif
-  mr::session run{std::move(mixed) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
-  for (auto& b : run) static_cast<void>(b.get<&example::number>());
-}
-
 // case: mix_without_batch
 // error: a session needs a flow of batches, and this one has no batch
 void train() {
-  auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards("a.tar"), 0.7}, mr::weighted{mr::indexed_shards("b.tar")}) |
+  auto mixed = mr::mix({}, mr::weighted{mr::shards("a.tar"), 0.7}, mr::weighted{mr::shards("b.tar")}) |
                mr::map(prepare);
 #if MISTAKE
   mr::session run{std::move(mixed)};   // wrong here
@@ -111,7 +98,7 @@ void train() {
 // case: mix_without_weights
 // error: mix\(\) is given a source without its weight
 void train() {
-  auto one = mr::indexed_shards("a.tar"), other = mr::indexed_shards("b.tar");
+  auto one = mr::shards("a.tar"), other = mr::shards("b.tar");
 #if MISTAKE
   auto mixed = mr::mix({.on_exhausted = mr::exhausted::repeat}, one, other);   // wrong here
 #else

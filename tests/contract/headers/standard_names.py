@@ -31,7 +31,7 @@ cmath: abs ceil fabs floor fma fmod frexp isfinite nearbyint sqrt trunc
 concepts: constructible_from convertible_to derived_from floating_point integral invocable same_as signed_integral
 condition_variable: condition_variable
 csetjmp: jmp_buf longjmp
-cstddef: byte ptrdiff_t size_t to_integer
+cstddef: byte nullptr_t ptrdiff_t size_t to_integer
 cstdint: int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t
 cstdio: FILE fclose ferror fgets fopen fprintf fputs fread snprintf sscanf size_t
 cstdlib: abs free getenv strtoul strtoull size_t

@@ -46,7 +46,7 @@ UMBRELLA = {
     "run/session.hpp": "session feed",
     "run/session_options.hpp": "session_options endless",
     "sources/from.hpp": "from",
-    "sources/shards.hpp": "shards",
+    "sources/shards.hpp": "index shards",
     "stages/batch.hpp": "batch prefetch",
     "stages/bucket.hpp": "bucket",
     "stages/expand.hpp": "expand filter",
@@ -169,11 +169,10 @@ OPT_IN = {
     "run/executor.hpp": "executor",
     "run/session_options.hpp": "stall_options",
     "sources/prepare/entry_points.hpp": "entry_points entry_points_of entry_points_options make_entry_points",
-    "sources/missing_headers.hpp": "any_picture files folder_classes indexed_shards keys_from lines png pnm remote "
+    "sources/missing_headers.hpp": "any_picture files folder_classes keys_from lines png pnm remote "
                                    "save_grid token_files webp write_reports",
     "sources/files.hpp": "files folder_classes",
     "sources/from.hpp": "source_options",
-    "sources/indexed_shards.hpp": "indexed_shards",
     "sources/keys_from.hpp": "keys_from",
     "sources/line_reader.hpp": "line_reader",
     "sources/lines.hpp": "lines list_texts",

@@ -67,7 +67,7 @@ TEST_CASE("a profiler sees the ranges of a session") {
     shards.close();
   }
   {
-    auto flow = mr::shards(folder / "part-{000..001}.tar")
+    auto flow = mr::shards(folder / "part-{000..001}.tar", {.index = mr::index::off})
               | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
               | mr::batch<&labelled::label>({.size = 10})
               | mr::to_device({.device = copying_device()});

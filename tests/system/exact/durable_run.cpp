@@ -10,7 +10,7 @@
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/format/index_file.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
@@ -85,7 +85,7 @@ void run(command_line& args) {
 
   durable_log log(folder[0]);
   if (!log.resume().empty() && mr::parse_position(log.resume()).epoch == epochs) return;
-  mr::session session{mr::indexed_shards(data, {.seed = 3}) | mr::shuffle({.window = 500}) | mr::map(prepare) |
+  mr::session session{mr::shards(data, {.seed = 3}) | mr::shuffle({.window = 500}) | mr::map(prepare) |
                           mr::batch<&example::number, &example::drawn>({.size = 24}),
                       {.epochs = epochs, .threads = threads, .notice = mr::quiet, .resume = log.resume()}};
   std::printf("indexed\n");

@@ -4,7 +4,7 @@
 #   MILLRACE_SHARDS=1000 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/reader.py      # so many shards of tarfile's
 #
 # The reader is Python's tarfile and WebDataset's rules of grouping, as written here. Shards of ours are read by it;
-# shards that tarfile writes, in all its formats, are read by shards() and, where they are plain, by indexed_shards().
+# shards that tarfile writes, in all its formats, are read by shards() as a stream and, where plain, by an index.
 # Where pip can install the webdataset package (under build/), its own writer and reader are asked too.
 # Two of our rules are not the package's: dot files in a folder are no samples, and only the letters A to Z are lowered.
 import io
@@ -77,7 +77,7 @@ class Reader:
         expected = [sample for shard in shards for sample in expected_samples(shard)]
         plain = all(path.suffix == ".tar" for path in shards)
         problems = [] if expected else ["no sample is in them"]
-        for how, command in [("shards", None), *([("indexed_shards", None)] if plain else []), *also]:
+        for how, command in [("stream", None), *([("index", None)] if plain else []), *also]:
             try:
                 problem = difference(self.read(how, shards, command), expected)
             except Broken as broken:

@@ -1,6 +1,6 @@
 // Samples as text, and shards of all kinds, for tests/system/exact/reader.py.
 //
-//   samples read shards FILE...         # by shards(); by indexed_shards() if it says indexed_shards
+//   samples read stream|index FILE...   # by shards() as a stream, or by an index
 //   samples write FOLDER SEED           # shards of shard_writer, and some made by hand
 //
 // A sample is a line: key, then name and payload of each field, in the shard's order, all in hexadecimal with blanks
@@ -11,7 +11,6 @@
 #include <millrace/base/random.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
@@ -49,8 +48,8 @@ void print_samples(Source source) {
 }
 
 void read(const std::string& how, const std::vector<std::string>& shards) {
-  if (how == "shards") print_samples(mr::shards(shards));
-  else print_samples(mr::indexed_shards(shards));
+  if (how == "stream") print_samples(mr::shards(shards, {.index = mr::index::off}));
+  else print_samples(mr::shards(shards, {.index = mr::index::required}));
 }
 
 std::string random_text(mr::rng& random, std::size_t most, std::string_view letters) {
@@ -112,6 +111,6 @@ void work(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: samples read shards|indexed_shards FILE... | samples write FOLDER SEED"},
+  return run_program({argc, argv, "usage: samples read stream|index FILE... | samples write FOLDER SEED"},
                      work);
 }

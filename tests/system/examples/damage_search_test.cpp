@@ -43,7 +43,7 @@ struct example {
 
 /// Trains an epoch; returns how many samples it had.
 std::uint64_t train(const std::vector<std::string>& shards, const mr::key_list& without) {
-  auto flow = mr::indexed_shards(shards, {.notice = mr::quiet, .without = without})
+  auto flow = mr::shards(shards, {.notice = mr::quiet, .without = without})
             | mr::map([](const mr::record& r) { return example{mr::jpeg(r["jpg"]).resize(8, 8), r["txt"].size()}; })
             | mr::batch<&example::pixels, &example::length>({.size = 8, .drop_last = false});
   std::uint64_t samples = 0;

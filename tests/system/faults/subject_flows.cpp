@@ -64,12 +64,13 @@ auto rows(std::size_t size = 4) {
 }
 
 void reader(const places& at, delivered& to) {
-  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
+  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5, .index = mr::index::off}) | mr::shuffle({.window = 16}) |
+              mr::map(prepare) | rows(),
           quietly(2), to);
 }
 
 void index_build(const places& at, delivered& to) {
-  deliver(mr::indexed_shards(at.data + "/tar/*.tar",
+  deliver(mr::shards(at.data + "/tar/*.tar",
                              {.seed = 5, .index_folder = at.out + "/indexes", .notice = mr::quiet}) |
               mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
           quietly(), to);
@@ -90,13 +91,13 @@ std::string known(const places& at) {
 }
 
 void index_read(const places& at, delivered& to) {
-  deliver(mr::indexed_shards(known(at) + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
+  deliver(mr::shards(known(at) + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
               mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
           quietly(2), to);
 }
 
 void decompression(const places& at, delivered& to) {
-  deliver(mr::shards(at.data + "/gz/*.tar.gz") | mr::map(prepare) | rows(), quietly(), to);
+  deliver(mr::shards(at.data + "/gz/*.tar.gz", {.index = mr::index::off}) | mr::map(prepare) | rows(), quietly(), to);
 }
 
 void map(const places&, delivered& to) {
@@ -112,7 +113,7 @@ void expand(const places&, delivered& to) {
 }
 
 void render(const places& at, delivered& to) {
-  deliver(mr::shards(at.data + "/jpg/*.tar", {.seed = 5}) | mr::map(draw) |
+  deliver(mr::shards(at.data + "/jpg/*.tar", {.seed = 5, .index = mr::index::off}) | mr::map(draw) |
               mr::batch<&pictured::pixels, &pictured::label>({.size = 4}),
           quietly(2), to);
 }
@@ -121,7 +122,7 @@ void render(const places& at, delivered& to) {
 void delivery(const places& at, delivered& to) {
   auto options = quietly(3);
   options.stalls = {.after = std::chrono::minutes(1)};
-  mr::session run{mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::map(prepare) |
+  mr::session run{mr::shards(at.data + "/tar/*.tar", {.seed = 5, .index = mr::index::off}) | mr::map(prepare) |
                       mr::batch<&example::digest, &example::label>({.size = 8, .keys = true}) |
                       mr::prefetch({.batches = 3}),
                   options};
@@ -139,16 +140,16 @@ void copy(const places& at, delivered& to) {
     const spared here;   // the device is the test's own
     return copying_device({.latency_ns = 50'000});
   }();
-  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::map(prepare) | rows() |
+  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5, .index = mr::index::off}) | mr::map(prepare) | rows() |
               mr::to_device({.device = device, .slots = 2}),
           quietly(2), to);
 }
 
 void mix(const places& at, delivered& to) {
-  const mr::indexed_shards_options plain{.seed = 5, .notice = mr::quiet};
+  const mr::shards_options plain{.seed = 5, .notice = mr::quiet};
   const std::string folder = known(at);
-  deliver(mr::mix({.seed = 5}, mr::weighted{mr::indexed_shards(folder + "/s-{0..1}.tar", plain), 0.6},
-                  mr::weighted{mr::indexed_shards(folder + "/s-{2..3}.tar", plain), 0.4}) |
+  deliver(mr::mix({.seed = 5}, mr::weighted{mr::shards(folder + "/s-{0..1}.tar", plain), 0.6},
+                  mr::weighted{mr::shards(folder + "/s-{2..3}.tar", plain), 0.4}) |
               mr::map(prepare) | rows(),
           quietly(), to);
 }
@@ -157,7 +158,7 @@ void mix(const places& at, delivered& to) {
 void resume(const places& at, delivered& to) {
   const std::string folder = known(at);
   const auto flow = [&] {
-    return mr::indexed_shards(folder + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
+    return mr::shards(folder + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
            mr::shuffle({.window = 16}) | mr::map(prepare) | rows();
   };
   auto options = quietly(2);
@@ -178,7 +179,8 @@ void resume(const places& at, delivered& to) {
 void replay(const places& at, delivered& to) {
   auto options = quietly(2);
   const auto flow = [&] {
-    return mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::shuffle({.window = 8}) | mr::map(prepare) | rows();
+    return mr::shards(at.data + "/tar/*.tar", {.seed = 5, .index = mr::index::off}) | mr::shuffle({.window = 8}) |
+           mr::map(prepare) | rows();
   };
   {
     mr::session run{flow(), options};

@@ -54,11 +54,11 @@ mr::session_options step_by_step(std::uint64_t epochs = 1) {
 }
 
 auto samples_of(const std::string& folder) {
-  return mr::shards(folder + "/*") | mr::map(prepare) |
+  return mr::shards(folder + "/*", {.index = mr::index::off}) | mr::map(prepare) |
          mr::batch<&example::digest, &example::label>({.size = 2, .drop_last = false});
 }
 auto indexed_samples_of(const std::string& folder) {
-  return mr::indexed_shards(folder + "/*.tar", {.notice = mr::quiet}) | mr::map(prepare) |
+  return mr::shards(folder + "/*.tar", {.notice = mr::quiet}) | mr::map(prepare) |
          mr::batch<&example::digest, &example::label>({.size = 2, .drop_last = false});
 }
 auto lines_of(const std::string& folder) {

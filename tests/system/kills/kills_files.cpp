@@ -12,7 +12,7 @@
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
@@ -150,7 +150,7 @@ void write_sessions(const records& wanted) {
   for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; n += 2) {
     for (const std::string& shard : data_of(wanted.folder)) std::filesystem::remove(mr::detail::index_path(shard));
     {
-      mr::session run{mr::indexed_shards(wanted.folder + "/*.tar", {.notice = mr::quiet}) |
+      mr::session run{mr::shards(wanted.folder + "/*.tar", {.notice = mr::quiet}) |
                           mr::map([](const mr::record& r) { return numbered{r["n"].as<std::int32_t>()}; }) |
                           mr::batch<&numbered::number>({.size = 100}),
                       {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .notice = mr::quiet}};

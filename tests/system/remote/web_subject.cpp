@@ -149,8 +149,8 @@ example prepare(const mr::record& r, mr::rng& rng) {
 
 /// Runs a flow to its end, or for so many batches.
 ending run(const std::string& pattern, int threads, mr::world world, const ending& before, std::uint64_t batches) {
-  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
-  auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = 64}) | mr::map(prepare) |
+  const mr::shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
+  auto flow = mr::shards(pattern, source) | mr::shuffle({.window = 64}) | mr::map(prepare) |
               mr::batch<&example::label, &example::drawn>({.size = 24});
   mr::session run{std::move(flow), {.epochs = 2, .threads = threads, .notice = mr::quiet, .world = world,
                                     .resume = before.text}};
@@ -175,8 +175,8 @@ int digest(int count, char** arguments) {
 }
 
 int begin(const std::string& pattern, std::size_t lanes, std::size_t window) {
-  const mr::indexed_shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
-  auto flow = mr::indexed_shards(pattern, source) | mr::shuffle({.window = window}) | mr::map(prepare) |
+  const mr::shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
+  auto flow = mr::shards(pattern, source) | mr::shuffle({.window = window}) | mr::map(prepare) |
               mr::batch<&example::label>({.size = 256});
   for (auto& b : mr::session{std::move(flow),
                              {.epochs = 1, .epoch_batches = 1, .threads = 2, .notice = mr::quiet, .lanes = lanes}})

@@ -113,19 +113,19 @@ void run_on(Flow flow, std::uint64_t first, std::uint64_t last, teller& to) {
 
 void samples(const std::string& folder, std::uint64_t count) {
   teller to(count);
-  run_on(mr::indexed_shards(folder + "/t-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 4'000}) |
+  run_on(mr::shards(folder + "/t-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 4'000}) |
              mr::map(as_row) | mr::batch<&text_row::bytes>({.size = 128}), 0, count, to);
 }
 
 void stream(const std::string& folder, std::uint64_t count) {
   teller to(count);
-  run_on(mr::shards(folder + "/t-*.tar") | mr::shuffle({.window = 4'000}) | mr::map(as_row) |
+  run_on(mr::shards(folder + "/t-*.tar", {.index = mr::index::off}) | mr::shuffle({.window = 4'000}) | mr::map(as_row) |
              mr::batch<&text_row::bytes>({.size = 128}), 0, count, to);
 }
 
 void pictures(const std::string& folder, std::uint64_t count) {
   teller to(count);
-  run_on(mr::indexed_shards(folder + "/p-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 500}) |
+  run_on(mr::shards(folder + "/p-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 500}) |
              mr::map(draw) | mr::batch<&picture_row::pixels>({.size = 64}), 0, count, to);
 }
 
@@ -170,7 +170,7 @@ void sessions(const std::string& folder, std::uint64_t count) {
   fill_thread_pool();
   teller to(count);
   const auto texts = [&](bool throws) {
-    return mr::indexed_shards(folder + "/t-0.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 300}) |
+    return mr::shards(folder + "/t-0.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 300}) |
            mr::map([throws](const mr::record& r) {
              if (throws && r.key() == "k777") throw std::runtime_error("a callable that throws");
              return as_row(r);
@@ -178,14 +178,14 @@ void sessions(const std::string& folder, std::uint64_t count) {
            mr::batch<&text_row::bytes>({.size = 128});
   };
   const auto streamed = [&](bool throws) {
-    return mr::shards(folder + "/t-{0,1}.tar") | mr::map([throws](const mr::record& r) {
+    return mr::shards(folder + "/t-{0,1}.tar", {.index = mr::index::off}) | mr::map([throws](const mr::record& r) {
              if (throws && r.key() == "k2777") throw std::runtime_error("a callable that throws");
              return as_row(r);
            }) |
            mr::batch<&text_row::bytes>({.size = 128});
   };
   const auto drawn = [&](bool throws) {
-    return mr::indexed_shards(folder + "/p-0.tar", {.notice = mr::quiet}) |
+    return mr::shards(folder + "/p-0.tar", {.notice = mr::quiet}) |
            mr::map([throws](const mr::record& r, mr::rng& random) {
              if (throws && r.key() == "p77") throw std::runtime_error("a callable that throws");
              return draw(r, random);

@@ -225,7 +225,7 @@ constexpr std::size_t shard_batches = 4 * counted_batches + 40;
 
 template <class Map>
 auto flow_of(const std::string& shard, Map map) {
-  return mr::shards(shard, {.seed = 3}) | mr::shuffle({.window = 64}) | mr::map(map) |
+  return mr::shards(shard, {.seed = 3, .index = mr::index::off}) | mr::shuffle({.window = 64}) | mr::map(map) |
          mr::batch<&example::pixels, &example::label>({.size = batch_rows});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "indexed_runs.hpp"
+#include "loaded_shards.hpp"
 
 #include <millrace/io/file/storage.hpp>
 
@@ -106,7 +107,7 @@ struct both_places {
   std::string local = indexed_runs::write_shards(folder);
   std::shared_ptr<cellar> files = std::make_shared<cellar>(folder.path());
 
-  mr::indexed_shards_options options() const { return {.storage = listing_storage{{files}}}; }
+  mr::shards_options options() const { return {.storage = listing_storage{{files}}}; }
   static constexpr const char* remote = "cellar://box/";
 
   /// Copies a file of the folder.
@@ -115,7 +116,7 @@ struct both_places {
   }
   /// Makes the indexes in the folder, and copies them.
   void copy_indexes() const {
-    (void)mr::indexed_shards(local);
+    load_indexes(local);
     for (const auto& f : std::filesystem::directory_iterator(folder.path())) copy(f.path().filename().string());
   }
 };

@@ -10,7 +10,7 @@
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 
 #include <doctest/doctest.h>
@@ -169,7 +169,7 @@ seen run(const std::string& shards, const options_of& o) {
   options.resume = o.resume;
   options.on_damage = {.policy = o.policy, .at_most_share = 0.5, .in_a_row = 500, .quarantine = o.quarantine};
   mr::session session{
-      mr::indexed_shards(shards, {.seed = 3, .damaged_shards_at_most = o.policy == mr::damage::fail ? 0U : 1U}) |
+      mr::shards(shards, {.seed = 3, .damaged_shards_at_most = o.policy == mr::damage::fail ? 0U : 1U}) |
           mr::shuffle({.window = 500}) | mr::map(prepare) |
           mr::batch<&example::pixels, &example::label, &example::camera, &example::words>(
               {.size = global_batch / o.world.size}),
@@ -215,7 +215,7 @@ std::uint64_t digest_without(const std::string& clean, const std::set<int>& labe
   auto options = quiet(2, 2);
   options.lanes = lanes;
   options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10'000};
-  mr::session session{mr::indexed_shards(clean, {.seed = 3}) | mr::shuffle({.window = 500}) |
+  mr::session session{mr::shards(clean, {.seed = 3}) | mr::shuffle({.window = 500}) |
                           mr::map([&](const mr::record& r) {
                             const auto label = r["cls"].as<std::int32_t>();
                             if (labels.contains(label)) throw mr::data_error("left out", "Nothing");
@@ -244,13 +244,13 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
     if (f.with_words) shard.write("bad", {{"jpg", f.jpg}, {"cls", f.cls}, {"camera", f.camera}, {"words", f.words}});
     else shard.write("bad", {{"jpg", f.jpg}, {"cls", f.cls}, {"camera", f.camera}});
     shard.close();
-    mr::session strict{mr::indexed_shards(one.path()) | mr::map(prepare) |
+    mr::session strict{mr::shards(one.path()) | mr::map(prepare) |
                            mr::batch<&example::pixels, &example::label, &example::camera, &example::words>({.size = 2}),
                        quiet(0, 1)};
     CHECK_THROWS_AS(strict.next(), mr::data_error);
   }
   {
-    mr::session indexing{mr::indexed_shards(shards) |
+    mr::session indexing{mr::shards(shards) |
                              mr::map([](const mr::record& r) { return number{static_cast<int>(r.key().size())}; }) |
                              mr::batch<&number::label>({.size = 100}),
                          quiet(1, 1)};

@@ -21,7 +21,7 @@ TEST_CASE("past a limit a run ends with an error that shows the first five, afte
     auto options = quiet(threads, 2);
     options.lanes = lanes;
     options.on_damage = {.policy = mr::damage::replace, .at_most = 12, .at_most_share = 1};
-    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+    mr::session session{mr::shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
                             mr::map(prepare_but(bad)) | mr::batch<&row_of::label>({.size = global_batch}),
                         options};
     const std::string text = message_of([&] {
@@ -72,7 +72,7 @@ TEST_CASE("damaged samples are in a row until a good one comes, across batches")
   for (const std::uint64_t allowed : {std::uint64_t{19}, std::uint64_t{20}}) {
     auto options = quiet(2, 1);
     options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = allowed};
-    mr::session session{mr::indexed_shards(shards) | mr::map(prepare_but(twenty)) |
+    mr::session session{mr::shards(shards) | mr::map(prepare_but(twenty)) |
                             mr::batch<&row_of::label>({.size = 12}),
                         options};
     std::size_t batches = 0;
@@ -90,7 +90,7 @@ TEST_CASE("only damage is tolerated, and what the user names") {
   const auto run = [&](mr::damage_options o) {
     auto options = quiet(2, 1);
     options.on_damage = std::move(o);
-    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::map([](const mr::record& r) {
+    mr::session session{mr::shards(shards, {.seed = 5}) | mr::map([](const mr::record& r) {
                           const auto label = r["cls"].as<std::int32_t>();
                           if (label == 130) throw std::runtime_error("no memory on the moon");
                           return row_of{label, {}};
@@ -112,18 +112,18 @@ TEST_CASE("flows without a row of their own for each sample, and several ranks w
   auto options = quiet(1, 1);
   options.on_damage = {.policy = mr::damage::mask};
   const auto keep = [](const mr::record&) { return true; };
-  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards) | mr::filter(keep) | mr::map(prepare_but({})) |
-                                        mr::batch<&row_of::label>({.size = 4}),
+  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::filter(keep) |
+                                        mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                                     options}),
                        doctest::Contains("on_damage fills the row of a sample, and behind expand"), mr::setup_error);
   options.world = {.rank = 0, .size = 2};
   options.epoch_batches = 3;
-  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards) | mr::map(prepare_but({})) |
+  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::map(prepare_but({})) |
                                         mr::batch<&row_of::label>({.size = 4}),
                                     options}),
                        doctest::Contains("on_damage on several ranks needs an index"), mr::setup_error);
   auto plain = quiet(1, 1);
-  mr::session strict{mr::indexed_shards(shards) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
+  mr::session strict{mr::shards(shards) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                      plain};
   for (auto& b : strict) {
     CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("does not say which rows are valid"), mr::setup_error);
@@ -138,7 +138,7 @@ TEST_CASE("a lane with less than two rows in a batch is told of at the start") {
     auto options = quiet(1, 1);
     options.lanes = of_lanes;
     options.on_damage = {.policy = mr::damage::replace};
-    return mr::session{mr::indexed_shards(shards) | mr::shuffle({.window = 100}) | mr::map(prepare_but({})) |
+    return mr::session{mr::shards(shards) | mr::shuffle({.window = 100}) | mr::map(prepare_but({})) |
                            mr::batch<&row_of::label>({.size = size}),
                        options}
         .description();
@@ -162,8 +162,8 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
     options.epoch_batches = epoch_batches;
     options.resume = resume;
     const bool flags = options.on_damage.policy != mr::damage::fail;
-    mr::session session{mr::shards(shards, {.seed = 2}) | mr::shuffle({.window = 40}) | mr::map(prepare_but({})) |
-                            mr::batch<&row_of::label>({.size = 10}),
+    mr::session session{mr::shards(shards, {.seed = 2, .index = mr::index::off}) | mr::shuffle({.window = 40}) |
+                            mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 10}),
                         options};
     seen all;
     for (auto& b : session) {
@@ -225,7 +225,8 @@ TEST_CASE("a session whose samples are all lost with their shards ends with an e
   for (const int threads : {0, 2}) {
     auto options = quiet(threads, 1'000'000);
     options.on_damage = {.policy = mr::damage::mask};
-    mr::session session{mr::shards(folder.path()) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 10}),
+    mr::session session{mr::shards(folder.path(), {.index = mr::index::off}) | mr::map(prepare_but({})) |
+                            mr::batch<&row_of::label>({.size = 10}),
                         options};
     CHECK(message_of([&] { for (auto& b : session) static_cast<void>(b.size()); })
               .find("no sample of an epoch is good") != std::string::npos);
@@ -241,8 +242,8 @@ TEST_CASE("a damaged shard without an index ends early, and the pass goes on wit
     options.on_damage = std::move(o);
     options.epoch_batches = epoch_batches;
     options.resume = resume;
-    mr::session session{mr::shards(shards, {.seed = 2}) | mr::shuffle({.window = 40}) | mr::map(prepare_but({})) |
-                            mr::batch<&row_of::label>({.size = 10, .drop_last = false}),
+    mr::session session{mr::shards(shards, {.seed = 2, .index = mr::index::off}) | mr::shuffle({.window = 40}) |
+                            mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 10, .drop_last = false}),
                         options};
     std::vector<int> labels;
     std::vector<std::string> positions;

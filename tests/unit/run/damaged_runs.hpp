@@ -83,7 +83,7 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
   options.lanes = lanes;
   options.on_damage = o.on_damage;
   const bool flags = o.on_damage.policy != millrace::damage::fail || o.pad_last;
-  millrace::session session{millrace::indexed_shards(shards, {.seed = 5,
+  millrace::session session{millrace::shards(shards, {.seed = 5,
                                                               .damaged_shards_at_most = o.damaged_shards_at_most,
                                                               .without = o.without}) |
                           millrace::shuffle({.window = 100}) |

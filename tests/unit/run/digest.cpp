@@ -71,7 +71,8 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
     return example{p, {p, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}},
                    r["cls"].as<std::int32_t>(), key};
   };
-  auto flow = mr::shards(pattern, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(prepare) |
+  auto flow = mr::shards(pattern, {.seed = 7, .index = mr::index::off}) | mr::shuffle({.window = 60}) |
+              mr::map(prepare) |
               mr::batch<&example::pixels, &example::numbers, &example::label, &example::key>(
                   {.size = 16, .drop_last = false}) |
               mr::prefetch({.batches = v.depth}) |

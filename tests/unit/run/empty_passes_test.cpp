@@ -86,7 +86,8 @@ TEST_CASE("a filter that nothing passes is named with its counts, on one rank an
       auto options = on_ranks(threads, 0, 1, epoch_batches);
       if (epoch_batches == mr::endless) options.epochs = 1;
       const auto flow = [&] {
-        return mr::shards(shards) | mr::shuffle({.window = 10}) | numbered | none_passes | in_fours;
+        return mr::shards(shards, {.index = mr::index::off}) | mr::shuffle({.window = 10}) | numbered | none_passes |
+               in_fours;
       };
       const std::string one = refusal_of(flow(), options);
       CHECK_MESSAGE(one.find("0 of 200 samples passed filter 1") != std::string::npos, one);
@@ -108,7 +109,7 @@ TEST_CASE("one rank whose share has no row ends with an error, and the others ha
     int without = 0;
     for (std::size_t rank = 0; rank < 4; ++rank) {
       const std::string text = refusal_of(
-          mr::shards(shards) | numbered | mr::filter([](const row& r) { return r.n >= 0; }) |
+          mr::shards(shards, {.index = mr::index::off}) | numbered | mr::filter([](const row& r) { return r.n >= 0; }) |
               mr::filter([](const row& r) { return r.n < 150; }) | in_fours,
           on_ranks(threads, rank, 4, 10));
       without += text.find("0 of 50 samples passed filter 2") != std::string::npos;
@@ -127,29 +128,40 @@ TEST_CASE("each stage that can drop samples is named with its counts") {
       const std::string text = refusal_of(flow(), on_ranks(threads, 0, ranks, epoch_batches));
       CHECK_MESSAGE(text.find(expected) != std::string::npos, text);
     };
-    const auto expanded = [&] { return mr::shards(shards) | numbered | mr::expand(drops_all{}) | in_fours; };
+    const auto expanded = [&] {
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | mr::expand(drops_all{}) | in_fours;
+    };
     check(expanded, 0, 1, "expand 1 emitted 0 items for 200 samples");
     check(expanded, 10, 2, "expand 1 emitted 0 items for 100 samples");
-    const auto held = [&] { return mr::shards(shards) | numbered | mr::expand(holds_all{}) | in_fours; };
+    const auto held = [&] {
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | mr::expand(holds_all{}) | in_fours;
+    };
     check(held, 10, 1, "expand 1 emitted 0 items for 200 samples");
     check(held, 10, 2, "expand 1 emitted 0 items for 100 samples");   // after 100 passes
-    const auto before_take = [&] { return mr::shards(shards) | numbered | none_passes | mr::take(5) | in_fours; };
+    const auto before_take = [&] {
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | none_passes | mr::take(5) | in_fours;
+    };
     check(before_take, 0, 1, "0 of 200 samples passed filter 1");
     const auto shuffled = [&] {
-      return mr::shards(shards) | numbered | none_passes | mr::shuffle({.window = 8}) | in_fours;
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | none_passes | mr::shuffle({.window = 8}) |
+             in_fours;
     };
     check(shuffled, 10, 2, "0 of 100 samples passed filter 1");
-    const auto taken = [&] { return mr::shards(shards) | numbered | mr::filter([](const row&) { return true; }) |
-                                    mr::take(3) | in_fours; };
+    const auto taken = [&] {
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | mr::filter([](const row&) { return true; }) |
+             mr::take(3) | in_fours;
+    };
     check(taken, 0, 1, "drops them: 200 of 200 samples passed filter 1, 3 of ");
     check(taken, 0, 1, " samples passed take 1");
     const auto few = [&] {
-      return mr::shards(shards) | numbered | mr::filter([](const row& r) { return r.n < 3; }) | in_fours;
+      return mr::shards(shards, {.index = mr::index::off}) | numbered |
+             mr::filter([](const row& r) { return r.n < 3; }) | in_fours;
     };
     check(few, 0, 1, "an epoch has only 3 samples, fewer than the batch size of 4, and drop_last drops them: 3 of 200 "
                      "samples passed filter 1");
     const auto kept = [&] {
-      return mr::shards(shards) | numbered | none_passes | mr::batch<&row::n>({.size = 4, .drop_last = false});
+      return mr::shards(shards, {.index = mr::index::off}) | numbered | none_passes |
+             mr::batch<&row::n>({.size = 4, .drop_last = false});
     };
     check(kept, 0, 1, "Check what filter 1 drops");
   }
@@ -177,8 +189,8 @@ TEST_CASE("a stage that holds items over many passes is not an error, and order 
   const stall_watchdog watchdog;
   auto options = on_ranks(2, 0, 2, 10);
   options.epochs = 2;
-  mr::session run{mr::shards(shards) | numbered | mr::filter([](const row& r) { return r.n % 2 == 0; }) |
-                      mr::shuffle({.window = 500}) | in_fours,
+  mr::session run{mr::shards(shards, {.index = mr::index::off}) | numbered |
+                      mr::filter([](const row& r) { return r.n % 2 == 0; }) | mr::shuffle({.window = 500}) | in_fours,
                   options};
   std::size_t rows = 0;
   for (auto& b : run) rows += b.size();
@@ -192,7 +204,8 @@ TEST_CASE("a stage that holds items may have passes without an output, and a fil
   for (const int threads : {0, 2}) {
     auto options = on_ranks(threads, 0, 2, 3);
     options.epochs = 2;
-    mr::session run{mr::shards(shards) | numbered | mr::expand(emits_after_250{}) | mr::batch<&row::n>({.size = 2}),
+    mr::session run{mr::shards(shards, {.index = mr::index::off}) | numbered | mr::expand(emits_after_250{}) |
+                        mr::batch<&row::n>({.size = 2}),
                     options};
     std::size_t rows = 0;
     for (auto& b : run) rows += b.size();
@@ -200,10 +213,12 @@ TEST_CASE("a stage that holds items may have passes without an output, and a fil
   }
   // Nothing runs ahead without threads: the first pass of 100 samples ends the run.
   int calls = 0;
-  const std::string text = refusal_of(mr::shards(shards) | numbered | mr::filter([&calls](const row&) {
-                                        ++calls;
-                                        return false;
-                                      }) | in_fours,
+  const std::string text = refusal_of(mr::shards(shards, {.index = mr::index::off}) | numbered |
+                                          mr::filter([&calls](const row&) {
+                                            ++calls;
+                                            return false;
+                                          }) |
+                                          in_fours,
                                       on_ranks(0, 0, 2, 10));
   CHECK_MESSAGE(text.find("0 of 100 samples passed filter 1") != std::string::npos, text);
   CHECK(calls < 1'000);

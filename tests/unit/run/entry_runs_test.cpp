@@ -68,11 +68,11 @@ struct run_options {
 };
 
 outcome run(const std::string& pattern, const run_options& o) {
-  mr::indexed_shards_options source{.seed = 7, .notice = mr::quiet};
+  mr::shards_options source{.seed = 7, .notice = mr::quiet};
   if (o.makes_entries) source.entries = entries_for;
   auto options = quiet(o.threads, 2);
   options.resume = o.resume;
-  mr::session session{mr::indexed_shards(pattern, source) | mr::shuffle({.window = 30}) | mr::map(prepare) |
+  mr::session session{mr::shards(pattern, source) | mr::shuffle({.window = 30}) | mr::map(prepare) |
                           mr::batch<&example::pixels, &example::label>({.size = 10}),
                       options};
   outcome all;

@@ -13,7 +13,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/sources/mix.hpp>
 #include <millrace/text.hpp>
 
@@ -140,31 +140,33 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   };
   std::vector<frozen_flow> flows;
   flows.push_back({"indexed", [=](const std::string& resume) {
-    return run(mr::indexed_shards(a, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(number) | batch, options(3),
+    return run(mr::shards(a, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(number) | batch, options(3),
                resume, both);
   }});
   flows.push_back({"indexed_in_order", [=](const std::string& resume) {
-    return run(mr::indexed_shards(a, {.seed = 7}) | mr::map(number) | short_batch, options(2),
+    return run(mr::shards(a, {.seed = 7}) | mr::map(number) | short_batch, options(2),
                resume, both);
   }});
   flows.push_back({"indexed_long_epochs", [=](const std::string& resume) {
-    return run(mr::indexed_shards(a, {.seed = 9}) | mr::shuffle({.window = 60}) | mr::map(number) | batch,
+    return run(mr::shards(a, {.seed = 9}) | mr::shuffle({.window = 60}) | mr::map(number) | batch,
                options(2, 8, 11), resume, both);
   }});
   flows.push_back({"mix", [=](const std::string& resume) {
-    return run(mr::mix({.seed = 5}, mr::weighted{mr::indexed_shards(a, {.seed = 7}) | mr::shuffle({.window = 40}), 3},
-                       mr::weighted{mr::indexed_shards(b, {.seed = 8}) | mr::shuffle({.window = 30}), 1}) |
+    return run(mr::mix({.seed = 5}, mr::weighted{mr::shards(a, {.seed = 7}) | mr::shuffle({.window = 40}), 3},
+                       mr::weighted{mr::shards(b, {.seed = 8}) | mr::shuffle({.window = 30}), 1}) |
                    mr::map(number) | batch,
                options(2), resume, both);
   }});
   flows.push_back({"one_lane", [=](const std::string& resume) {
-    return run(mr::shards(a, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(number) | batch, options(3, 1),
-               resume, both);
-  }});
+                     return run(mr::shards(a, {.seed = 7, .index = mr::index::off}) | mr::shuffle({.window = 60}) |
+                                    mr::map(number) | batch,
+                                options(3, 1), resume, both);
+                   }});
   flows.push_back({"lanes", [=](const std::string& resume) {
-    return run(mr::shards(a, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(number) | batch, options(3, 3, 10),
-               resume, both);
-  }});
+                     return run(mr::shards(a, {.seed = 7, .index = mr::index::off}) | mr::shuffle({.window = 60}) |
+                                    mr::map(number) | batch,
+                                options(3, 3, 10), resume, both);
+                   }});
   const auto pair = [](int n, mr::rng& random) { return numbered{n, random.uniform()}; };
   flows.push_back({"list", [=](const std::string& resume) {   // has no random access, so it is a stream
     const std::vector<int> all = numbers(150);
@@ -194,7 +196,7 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
         return view_of{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),
                        r["cls"].as<std::int32_t>()};
       };
-      return run(mr::indexed_shards(shard, {.seed = 2}) | mr::shuffle({.window = 10}) | mr::map(crop) |
+      return run(mr::shards(shard, {.seed = 2}) | mr::shuffle({.window = 10}) | mr::map(crop) |
                      mr::batch<&view_of::pixels, &view_of::label>({.size = 6}),
                  options(2), resume, [](auto& rows, const auto& take) {
                    take(rows.template get<&view_of::pixels>());

@@ -50,7 +50,7 @@ outcome run(Source source, const std::string& resume, bool grown, std::size_t ma
 
 outcome indexed(const temporary_folder& folder, const std::string& resume = "", bool grown = false,
                 std::size_t max_batches = 1'000) {
-  return run(mr::indexed_shards(folder / "*.tar", {.seed = 5}), resume, grown, max_batches);
+  return run(mr::shards(folder / "*.tar", {.seed = 5}), resume, grown, max_batches);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ TEST_CASE("a set that shrank is not one that grew, and a stream cannot continue 
   for (int i = 0; i < 4; ++i) write_shard(folder, i, 20);
   const outcome first = indexed(folder, "", false, 3);
   const auto stream = [&](const std::string& resume, bool grown) {
-    return run(mr::shards(folder / "*.tar", {.seed = 5}), resume, grown, 3);
+    return run(mr::shards(folder / "*.tar", {.seed = 5, .index = mr::index::off}), resume, grown, 3);
   };
   const std::string of_stream = stream("", false).points.back();
   CHECK(mr::parse_position(of_stream).counts.shards == 4);
@@ -116,7 +116,7 @@ TEST_CASE("a set that shrank is not one that grew, and a stream cannot continue 
   CHECK_THROWS_WITH_AS(indexed(folder, first.points.back(), true),
                        doctest::Contains("got 3 shards and 60 samples, expected at least 4 shards and 80 samples"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(stream(of_stream, true), doctest::Contains("Use indexed_shards() with session_options::grown"),
+  CHECK_THROWS_WITH_AS(stream(of_stream, true), doctest::Contains("Use an index with session_options::grown"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(stream(of_stream, false), doctest::Contains("(4 shards) and is "), mr::setup_error);
 }
@@ -129,7 +129,7 @@ TEST_CASE("an endless run has no next epoch that could continue over a set that 
     options.epoch_batches = mr::endless;
     options.resume = resume;
     options.grown = true;
-    mr::session session{mr::indexed_shards(folder / "*.tar", {.seed = 5}) | mr::shuffle({.window = 30}) |
+    mr::session session{mr::shards(folder / "*.tar", {.seed = 5}) | mr::shuffle({.window = 30}) |
                             mr::map(prepare) | mr::batch<&example::label>({.size = 4}),
                         options};
     return mr::to_text(session.next().position());

@@ -4,6 +4,7 @@
 #include <millrace/shards.hpp>
 
 #include "../io/tar_bytes.hpp"
+#include "loaded_shards.hpp"
 
 #include <doctest/doctest.h>
 
@@ -88,21 +89,22 @@ TEST_CASE("having chooses the samples that a slow loop chooses, in streams and b
     CAPTURE(which);
     const auto expected = those([&](int i) { return meets(i, which); });
     for (const std::vector<std::string>& fields : {std::vector<std::string>{}, std::vector<std::string>{"id"}}) {
+      CHECK(numbers_of(mr::shards(names, {.index = mr::index::off, .fields = fields, .having = conditions(which)})) ==
+            expected);
       CHECK(numbers_of(mr::shards(names, {.fields = fields, .having = conditions(which)})) == expected);
-      CHECK(numbers_of(mr::indexed_shards(names, {.fields = fields, .having = conditions(which)})) == expected);
     }
-    CHECK(sorted(numbers_of(mr::indexed_shards(names, {.seed = 3, .having = conditions(which)}) |
+    CHECK(sorted(numbers_of(mr::shards(names, {.seed = 3, .having = conditions(which)}) |
                             mr::shuffle({.window = 100}))) == expected);
   }
   const auto both = those([](int i) { return has(i, "jpg") && i != 7; });
-  CHECK(numbers_of(mr::indexed_shards(names, {.having = "jpg", .without = std::vector<std::string>{"k1007"}})) == both);
+  CHECK(numbers_of(mr::shards(names, {.having = "jpg", .without = std::vector<std::string>{"k1007"}})) == both);
 }
 
 TEST_CASE("ranks share the samples that have the fields exactly, and a run resumes only with the same choice") {
   const temporary_folder folder;
   const auto names = write_shards(folder);
   const auto flow = [&](const mr::required_fields& having) {
-    return mr::indexed_shards(names, {.seed = 5, .having = having}) | mr::shuffle({.window = 64});
+    return mr::shards(names, {.seed = 5, .having = having}) | mr::shuffle({.window = 64});
   };
   std::vector<std::int32_t> all;
   for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -119,7 +121,9 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
   CHECK(whole == numbers_of(flow("jpg")));
   CHECK_THROWS_WITH_AS(numbers_of(flow("txt"), {.threads = 1, .notice = mr::quiet, .resume = text}),
                        doctest::Contains("the choice of samples (.having"), mr::setup_error);
-  const auto stream = [&](const mr::required_fields& having) { return mr::shards(names, {.having = having}); };
+  const auto stream = [&](const mr::required_fields& having) {
+    return mr::shards(names, {.index = mr::index::off, .having = having});
+  };
   static_cast<void>(numbers_of(stream("jpg"), {.threads = 1, .notice = mr::quiet}, &text, 3));
   CHECK(numbers_of(stream("jpg"), {.threads = 1, .notice = mr::quiet, .resume = text}).size() ==
         those([](int i) { return has(i, "jpg"); }).size() - 15);
@@ -129,16 +133,18 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
 TEST_CASE("having that no sample meets, and names that no field has, are errors that say so") {
   const temporary_folder folder;
   const auto names = write_shards(folder);
-  CHECK_THROWS_WITH_AS(mr::indexed_shards(names, {.having = "webp"}),
+  CHECK_THROWS_WITH_AS(load_indexes(names, {.having = "webp"}),
                        doctest::Contains("no sample is chosen: 0 of 400 samples have 'webp'"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(mr::shards(names, {.having = "JPG"}), doctest::Contains("upper-case"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(mr::shards(names, {.having = {"jpg", ""}}), doctest::Contains("empty name"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards(names, {.index = mr::index::off, .having = "JPG"}), doctest::Contains("upper-case"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards(names, {.index = mr::index::off, .having = {"jpg", ""}}),
+                       doctest::Contains("empty name"), mr::setup_error);
 }
 
 TEST_CASE("the start says how many samples lack the fields, and a lost shard is not counted by those that it had") {
   const temporary_folder folder;
   const auto names = write_shards(folder, 100, 2);
-  const mr::session run{mr::indexed_shards(names, {.having = {"jpg", "txt"}}) | mr::map(number_of) |
+  const mr::session run{mr::shards(names, {.having = {"jpg", "txt"}}) | mr::map(number_of) |
                             mr::batch<&numbered::number>({.size = 5}),
                         {.threads = 1, .notice = mr::quiet}};
   CHECK_MESSAGE(run.description().find("; 33 of 100 samples chosen (67 lack 'jpg' and 'txt')") != std::string::npos,
@@ -149,7 +155,7 @@ TEST_CASE("the start says how many samples lack the fields, and a lost shard is 
   spoiled.append(1'024, 'x');
   save(names[1], spoiled);
   const auto rows = [&](const mr::required_fields& having) {
-    return numbers_of(mr::shards(names, {.having = having}),
+    return numbers_of(mr::shards(names, {.index = mr::index::off, .having = having}),
                       {.threads = 1, .notice = mr::quiet,
                        .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}})
         .size();
@@ -172,22 +178,22 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
     }
     return std::string("no error");
   };
-  const std::string all =
-      error_of(mr::shards(names, {.having = {"webp;gif", "id"}}), {.threads = 1, .notice = mr::quiet});
+  const std::string all = error_of(mr::shards(names, {.index = mr::index::off, .having = {"webp;gif", "id"}}),
+                                   {.threads = 1, .notice = mr::quiet});
   CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having leaves out samples "
                  "without 'webp;gif' and 'id'") != std::string::npos);
   CHECK(all.find("Compare .having with the fields that examples/inspect counts") != std::string::npos);
   save(names[0], file("a.id", "1") + file("a.gif", "x") + end_marker());   // only this shard has one
   for (const int threads : {0, 2}) {
-    const std::string share = error_of(mr::shards(names, {.having = "gif"}),
+    const std::string share = error_of(mr::shards(names, {.index = mr::index::off, .having = "gif"}),
                                        {.epoch_batches = 4, .threads = threads, .notice = mr::quiet,
                                         .world = mr::world{.rank = 1, .size = 4}});
     // Without a shuffle each pass reads the same samples, so that further passes bring no others.
     CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
     CHECK(share.find("; .having leaves out samples without 'gif'") != std::string::npos);
-    CHECK(share.find("With indexed_shards(), each rank gets its share") != std::string::npos);
+    CHECK(share.find("With an index, each rank gets its share") != std::string::npos);
   }
-  CHECK(numbers_of(mr::shards(names, {.having = "gif"}),
+  CHECK(numbers_of(mr::shards(names, {.index = mr::index::off, .having = "gif"}),
                    {.epoch_batches = 1, .threads = 1, .notice = mr::quiet,
                     .world = mr::world{.rank = 0, .size = 4}}).size() == 5);
 }

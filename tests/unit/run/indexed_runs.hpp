@@ -7,7 +7,7 @@
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <doctest/doctest.h>
 
@@ -56,7 +56,7 @@ struct run_options {
   bool keys = true;
   std::uint64_t max_batches = ~std::uint64_t{0};
   std::shared_ptr<const millrace::tuning_rule> tuning{};
-  millrace::indexed_shards_options source{};   // but for its seed and fields
+  millrace::shards_options source{};   // but for its seed and fields
 };
 
 using rows = std::vector<std::pair<std::int32_t, double>>;
@@ -84,10 +84,10 @@ auto flow_of(Source source, const run_options& o) {
          millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()});
 }
 inline auto flow(const std::string& pattern, const run_options& o) {
-  millrace::indexed_shards_options source = o.source;
+  millrace::shards_options source = o.source;
   source.seed = o.seed;
   source.fields = {"cls"};
-  return flow_of(millrace::indexed_shards(pattern, source), o);
+  return flow_of(millrace::shards(pattern, source), o);
 }
 
 inline delivered run(const std::string& pattern, const run_options& o) {

@@ -61,7 +61,7 @@ TEST_CASE("pictures and their label maps stay together, and are the same for any
   for (const int threads : {0, 1, 4}) {
     std::vector<std::uint16_t> seen;
     std::size_t compared = 0, flipped = 0;
-    mr::session run{mr::shards(pattern, {.seed = 3}) | mr::map(prepare) |
+    mr::session run{mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(prepare) |
                         mr::batch<&masked::pixels, &masked::classes, &masked::numbers>({.size = 8}),
                     quiet(threads, 2)};
     for (auto& b : run) {
@@ -101,7 +101,8 @@ TEST_CASE("a map of another size than its picture is an error with the sample's 
                   {"npy", slow::npy(slow::labels::of_numbers(30, 20), 16)}});
   shards.close();
   for (const int threads : {0, 3}) {
-    mr::session run{mr::shards(folder / "bad-0.tar") | mr::map(prepare) | mr::batch<&masked::classes>({.size = 2}),
+    mr::session run{mr::shards(folder / "bad-0.tar", {.index = mr::index::off}) | mr::map(prepare) |
+                        mr::batch<&masked::classes>({.size = 2}),
                     quiet(threads)};
     std::size_t batches = 0;
     try {

@@ -69,7 +69,7 @@ struct settings {
 };
 
 inline auto batches_of(const std::string& shards, const settings& s) {
-  return millrace::indexed_shards(shards, {.seed = s.seed}) | millrace::shuffle({.window = 100}) |
+  return millrace::shards(shards, {.seed = s.seed}) | millrace::shuffle({.window = 100}) |
          millrace::map(prepare_but(s.bad)) |
          millrace::batch<&example::pixels, &example::label>({.size = global_batch / s.world.size,
                                                              .drop_last = s.drop_last,

@@ -97,10 +97,10 @@ TEST_CASE("lost shards and damaged samples are reported, streamed and by an inde
       CHECK(shard.severity == mr::notice_severity::loss);
       CHECK(shard.where.shard == lost);
     };
-    check(news_of(batches_of(mr::indexed_shards(shards)), options), {});
+    check(news_of(batches_of(mr::shards(shards)), options), {});
     cut(shards + "/s-01.tar");
-    check(news_of(batches_of(mr::shards(shards)), options), shards + "/s-01.tar");
-    check(news_of(batches_of(mr::indexed_shards(shards, {.damaged_shards_at_most = 1})), options),
+    check(news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options), shards + "/s-01.tar");
+    check(news_of(batches_of(mr::shards(shards, {.damaged_shards_at_most = 1})), options),
           shards + "/s-01.tar", 2);   // at the start, and at its first damaged sample
   }
 }
@@ -112,8 +112,8 @@ TEST_CASE("missing end markers and warnings of the start are reported, and quiet
   for (const bool indexed : {false, true}) {
     CAPTURE(indexed);
     const auto flow = [&](auto consume) {
-      if (indexed) consume(batches_of(mr::indexed_shards(shards, {.without = std::vector<std::string>{"nokey"}})));
-      else consume(batches_of(mr::shards(shards)));
+      if (indexed) consume(batches_of(mr::shards(shards, {.without = std::vector<std::string>{"nokey"}})));
+      else consume(batches_of(mr::shards(shards, {.index = mr::index::off})));
     };
     flow([&](auto f) {
       const news all = news_of(std::move(f), quiet(1));
@@ -141,7 +141,7 @@ TEST_CASE("ten lost shards are reported one by one, and the sum of all at the en
   for (int i = 1; i < 13; ++i) cut(shards + (i < 10 ? "/s-0" : "/s-") + std::to_string(i) + ".tar");
   auto options = quiet(1);
   options.on_damage = {.policy = mr::damage::mask, .shards_at_most = 20};
-  const news all = news_of(batches_of(mr::shards(shards)), options);
+  const news all = news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
   CHECK(count(all, mr::notice_kind::lost_shard) == 11);
   CHECK(all.back().text.find("0 damaged samples and 12 lost shards") != std::string::npos);
 }
@@ -151,10 +151,10 @@ TEST_CASE("a resumed stream reports where it continues") {
   const std::string shards = write_shards(folder, 2);
   auto options = quiet(1);
   {
-    mr::session run{batches_of(mr::shards(shards)), options};
+    mr::session run{batches_of(mr::shards(shards, {.index = mr::index::off})), options};
     options.resume = mr::to_text(run.next().position());
   }
-  const news all = news_of(batches_of(mr::shards(shards)), options);
+  const news all = news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
   CHECK(first(all, mr::notice_kind::resume).text.starts_with("the run continues after its batch 1 "));
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("an exception of the notice function does not end the run, and the not
         if (of_std) throw std::runtime_error("no disk");
         throw 7;
       };
-      mr::session run{batches_of(mr::shards(shards)), options};
+      mr::session run{batches_of(mr::shards(shards, {.index = mr::index::off})), options};
       for (auto& b : run) rows += b.size();
     });
     CHECK(rows == 40);
@@ -245,8 +245,8 @@ TEST_CASE("indexes that cannot be kept, and sinks that fail, are notices of thei
   news all;
   const auto notice = [&](const mr::notice& n) { all.push_back(n); };
   {
-    const mr::indexed_shards_options source{.index_folder = folder / "s-00.tar/none", .notice = notice};
-    mr::session run{batches_of(mr::indexed_shards(shards, source)), quiet(0)};
+    const mr::shards_options source{.index_folder = folder / "s-00.tar/none", .notice = notice};
+    mr::session run{batches_of(mr::shards(shards, source)), quiet(0)};
     for (auto& b : run) b.release();
   }
   REQUIRE(all.size() == 1);

@@ -56,14 +56,16 @@ std::pair<ids, std::string> run(kind k, const std::string& tars, const std::stri
   const auto shuffle = mr::shuffle({.window = 64});
   const auto map = mr::map(of_record);
   switch (k) {
-    case kind::streamed: loop(mr::shards(tars, {.seed = 5}) | shuffle | map, 4); break;
-    case kind::later: loop(mr::shards(tars, {.seed = 5}) | map | shuffle, 4); break;
-    case kind::mixed: loop(mr::mix({.seed = 5}, mr::weighted{mr::shards(tars) | shuffle, 1}) | map, 4); break;
-    case kind::indexed_mix:
-      loop(mr::mix({.seed = 5}, mr::weighted{mr::indexed_shards(tars) | shuffle, 1}) | map, 4);
+    case kind::streamed: loop(mr::shards(tars, {.seed = 5, .index = mr::index::off}) | shuffle | map, 4); break;
+    case kind::later: loop(mr::shards(tars, {.seed = 5, .index = mr::index::off}) | map | shuffle, 4); break;
+    case kind::mixed:
+      loop(mr::mix({.seed = 5}, mr::weighted{mr::shards(tars, {.index = mr::index::off}) | shuffle, 1}) | map, 4);
       break;
-    case kind::indexed: loop(mr::indexed_shards(tars, {.seed = 5}) | shuffle | map, 4); break;
-    case kind::of_two_ranks: loop(mr::shards(tars, {.seed = 5}) | shuffle | map, 2); break;
+    case kind::indexed_mix:
+      loop(mr::mix({.seed = 5}, mr::weighted{mr::shards(tars) | shuffle, 1}) | map, 4);
+      break;
+    case kind::indexed: loop(mr::shards(tars, {.seed = 5}) | shuffle | map, 4); break;
+    case kind::of_two_ranks: loop(mr::shards(tars, {.seed = 5, .index = mr::index::off}) | shuffle | map, 2); break;
   }
   return all;
 }

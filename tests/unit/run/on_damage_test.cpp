@@ -151,7 +151,7 @@ TEST_CASE("a shard that vanishes while it is read costs its samples") {
     options.lanes = lanes;
     options.on_damage = {.policy = mr::damage::mask};   // its limits are those of single samples
     options.read_ahead_bytes = 1;
-    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+    mr::session session{mr::shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
                             mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = global_batch}),
                         options};
     std::size_t masked = 0;
@@ -202,7 +202,7 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
   // The position that a line tells is that of the sample.
   auto options = quiet(0, 1);
   options.lanes = lanes;
-  mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+  mr::session session{mr::shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
                           mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = global_batch}),
                       options};
   for (const std::string& line : first) {

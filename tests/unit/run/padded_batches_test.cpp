@@ -163,7 +163,7 @@ TEST_CASE("a mix pads as one data set does") {
     auto options = quiet(2, 2);
     options.world = mine;
     mr::session session{mr::mix({.seed = 1, .on_exhausted = mr::exhausted::reweight},
-                                mr::weighted{mr::indexed_shards(a), 0.7}, mr::weighted{mr::indexed_shards(b), 0.3}) |
+                                mr::weighted{mr::shards(a), 0.7}, mr::weighted{mr::shards(b), 0.3}) |
                             mr::map([](const mr::record& r) { return number{r["cls"].as<std::int32_t>()}; }) |
                             mr::batch<&number::n>({.size = 24 / mine.size, .drop_last = false, .pad_last = pad}),
                         options};
@@ -200,7 +200,7 @@ TEST_CASE("without an index one rank pads too, behind any stage, and resumes") {
     auto options = quiet(threads, 2);
     options.resume = resume;
     mr::session session{
-        mr::shards(shards, {.seed = 3}) | mr::shuffle({.window = 20}) |
+        mr::shards(shards, {.seed = 3, .index = mr::index::off}) | mr::shuffle({.window = 20}) |
             mr::map([](const mr::record& r) { return number{r["cls"].as<std::int32_t>()}; }) |
             mr::filter([](const number& x) { return x.n % 3 != 0; }) |
             mr::batch<&number::n>({.size = 8, .drop_last = false, .pad_last = pad, .keys = true}),

@@ -216,9 +216,9 @@ TEST_CASE("memory that runs out while indexes are made and kept ends the run in 
   }
   long round = 0;
   refuse_memory_to([&] {
-    const mr::indexed_shards_options o{
+    const mr::shards_options o{
         .seed = 1, .index_folder = f / ("indexes-" + std::to_string(round++)), .notice = mr::quiet};
-    return mr::indexed_shards(f / "s-*.tar", o) | mr::shuffle({.window = 10}) |
+    return mr::shards(f / "s-*.tar", o) | mr::shuffle({.window = 10}) |
            mr::map([](const mr::record& r) { return numbered{r["n"].as<std::uint64_t>()}; }) | rows();
   }, 17);
 }

@@ -73,7 +73,7 @@ TEST_CASE("the epochs behind the resumed one are whole") {
     // To the very end of the session, not as far as it is expected to go.
     mr::session_options options = quiet(1, s.epochs);
     options.resume = pieces.text();
-    mr::session session{mr::indexed_shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}}) |
+    mr::session session{mr::shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}}) |
                             mr::shuffle({.window = s.window}) | mr::map(prepare) |
                             mr::batch<&example::number, &example::drawn>({.size = s.global_batch}),
                         options};

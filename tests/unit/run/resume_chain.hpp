@@ -13,7 +13,7 @@
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>
@@ -123,7 +123,7 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
     options.resume = text;
     options.lanes = s.lanes;
     options.epoch_batches = s.fixed_batches;
-    const auto source = mr::indexed_shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}});
+    const auto source = mr::shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}});
     const auto last = mr::map(prepare);
     const auto batch = mr::batch<&example::number, &example::drawn>(
         {.size = s.global_batch / c.world_size, .drop_last = s.drop_last, .allow_empty = true});

@@ -139,12 +139,13 @@ TEST_CASE("what does not go together is refused at the start") {
     mr::session session{std::move(made), options};
   };
   const auto plain = [&] {
-    return mr::shards(shards) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
+    return mr::shards(shards, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   };
   CHECK_THROWS_WITH_AS(start(plain(), {.world = mr::world{.rank = 0, .size = 2}}),
-                       doctest::Contains("indexed_shards()"), mr::setup_error);
-  const auto filtered = mr::indexed_shards(shards) | mr::filter([](const mr::record&) { return true; }) |
-                        mr::map(prepare) | mr::batch<&example::label>({.size = 4});
+                       doctest::Contains("or use shards() over plain tars"), mr::setup_error);
+  const auto filtered = mr::shards(shards, {.index = mr::index::required}) |
+                        mr::filter([](const mr::record&) { return true; }) | mr::map(prepare) |
+                        mr::batch<&example::label>({.size = 4});
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("Choose samples by .having, .where or .only"),
                        mr::setup_error);
@@ -162,7 +163,7 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   const auto expected = run(shards, {.threads = 0}).batches;
   std::int32_t bad = expected[5][7].first;
   const auto broken = [&](int threads) {
-    auto made = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
+    auto made = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
                 mr::map([bad](const mr::record& r) {
                   const auto label = r["cls"].as<std::int32_t>();
                   if (label == bad) throw mr::data_error("bad", "Mend it");

@@ -78,24 +78,24 @@ TEST_CASE("the error of a missing field says that its key came back later in the
   };
   for (const int threads : {0, 2}) {
     CAPTURE(threads);
+    check(run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), threads));
     check(run_over(mr::shards(plain) | mr::map(label_of), threads));
-    check(run_over(mr::indexed_shards(plain) | mr::map(label_of), threads));
-    if (have("gzip")) check(run_over(mr::shards(packed) | mr::map(label_of), threads));
+    if (have("gzip")) check(run_over(mr::shards(packed, {.index = mr::index::off}) | mr::map(label_of), threads));
   }
   // After a batch that is complete, too.
   std::string late;
   for (int i = 0; i < 10; ++i) late += file("a" + key_of(i) + ".cls", "1");
   save(plain, late + unsorted(20));
   for (const bool indexed : {false, true}) {
-    const seen s = indexed ? run_over(mr::indexed_shards(plain) | mr::map(label_of), 2)
-                           : run_over(mr::shards(plain) | mr::map(label_of), 2);
+    const seen s = indexed ? run_over(mr::shards(plain) | mr::map(label_of), 2)
+                           : run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 2);
     CHECK(s.rows == 10);
     CHECK_MESSAGE(s.error.find("its key came back later in the shard, at offset ") != std::string::npos, s.error);
   }
   std::string apart;
   for (int i = 0; i < 20; ++i) apart += file(key_of(i) + (i % 2 ? ".cls" : ".txt"), "1");
   save(plain, apart + end_marker());
-  const seen other = run_over(mr::shards(plain) | mr::map(label_of), 0);
+  const seen other = run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 0);
   CHECK(other.error.find("Name a field that every sample has") != std::string::npos);
   CHECK(other.error.find("came back") == std::string::npos);
 }
@@ -108,8 +108,9 @@ TEST_CASE("a run that asks with has() gets one warning about keys that came back
     for (const bool indexed : {false, true}) {
       CAPTURE(threads);
       CAPTURE(indexed);
-      const seen s = indexed ? run_over(mr::indexed_shards(names) | mr::map(label_if_any), threads, 2)
-                             : run_over(mr::shards(names) | mr::map(label_if_any), threads, 2);
+      const seen s = indexed
+                         ? run_over(mr::shards(names) | mr::map(label_if_any), threads, 2)
+                         : run_over(mr::shards(names, {.index = mr::index::off}) | mr::map(label_if_any), threads, 2);
       REQUIRE_MESSAGE(s.error.empty(), s.error);
       CHECK(s.rows == 160);
       CHECK(s.counted == (indexed ? 40 : 80));   // an index counts once, a stream in each pass

@@ -1,5 +1,6 @@
 // Runs with a set index: the batches of runs without one, with fewer questions; and errors where it is out of date.
 #include "cellar.hpp"
+#include "loaded_shards.hpp"
 
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/shards.hpp>
@@ -38,10 +39,10 @@ struct started {
   std::uint64_t finds = 0;
   std::vector<std::string> opened{};
 };
-started start(const both_places& data, const mr::indexed_shards_options& o, const std::string& names) {
+started start(const both_places& data, const mr::shards_options& o, const std::string& names) {
   data.files->finds = 0;
   data.files->opened.clear();
-  (void)mr::indexed_shards(names, o);
+  load_indexes(names, o);
   return {data.files->finds.load(), data.files->opened};
 }
 
@@ -104,19 +105,19 @@ TEST_CASE("a named set index serves shards that lie elsewhere, and local ones") 
   write_beside(data, data.local);
   data.files->files["cellar://lists/mine"] = data.files->files.at(beside);
   data.files->files.erase(beside);
-  mr::indexed_shards_options named = data.options();
+  mr::shards_options named = data.options();
   named.set_index = "cellar://lists/mine";
   CHECK(start(data, named, std::string(data.remote) + "s{0,41}-0.tar").opened ==
         std::vector<std::string>{"cellar://lists/mine"});
   named.set_index = "cellar://lists/none";
-  CHECK(message_of([&] { (void)mr::indexed_shards(data.remote, named); })
+  CHECK(message_of([&] { load_indexes(data.remote, named); })
             .find("the storage has no such set index") != std::string::npos);
 
-  mr::indexed_shards_options local{};
+  mr::shards_options local{};
   local.set_index = data.folder / "set.millrace-index";
   CHECK(run(data.local, {.source = local}).positions == run(data.local, {}).positions);
   std::ofstream(data.folder / "s40-0.tar", std::ios::app) << std::string(512, '\0');
-  CHECK(message_of([&] { (void)mr::indexed_shards(data.local, local); })
+  CHECK(message_of([&] { load_indexes(data.local, local); })
             .find("the shard is not the one of the set index") != std::string::npos);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("damaged and compressed shards are in no set index") {
   const auto told = mr::write_set_index(data.local, data.folder / "some.set");
   CHECK(told.shards == 4);
   CHECK(told.left_out == 1);
-  CHECK_THROWS_AS((void)mr::indexed_shards(data.local, {.set_index = data.folder / "some.set"}), mr::data_error);
+  CHECK_THROWS_AS(load_indexes(data.local, {.set_index = data.folder / "some.set"}), mr::data_error);
 }
 
 TEST_CASE("indexes that are made from a storage with a cache are kept in it, and filled it on the way") {
@@ -185,7 +186,7 @@ TEST_CASE("indexes that are made from a storage with a cache are kept in it, and
   for (const bool again : {false, true}) {
     const mr::cached place(listing_storage{{data.files}}, {.folder = disk.path(), .keep_free_share = 0});
     data.files->shard_bytes = 0;
-    (void)mr::indexed_shards(data.remote, {.storage = place});
+    load_indexes(data.remote, {.storage = place});
     CHECK(data.files->shard_bytes == (again ? 0 : all));   // once, whole
     CHECK(run(data.remote, {.source = {.storage = place}}).positions == run(data.local, {}).positions);
     CHECK(data.files->shard_bytes == (again ? 0 : all));

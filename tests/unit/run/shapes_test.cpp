@@ -8,7 +8,6 @@
 #include <millrace/item/tensor/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
-#include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>
 
@@ -338,6 +337,6 @@ TEST_CASE("shards, streamed or indexed: the first sample after a resume decides,
       }
     }
   };
+  check([&] { return mr::shards(folder.path(), {.seed = 5, .index = mr::index::off}); });
   check([&] { return mr::shards(folder.path(), {.seed = 5}); });
-  check([&] { return mr::indexed_shards(folder.path(), {.seed = 5}); });
 }

@@ -46,8 +46,8 @@ TEST_CASE("pixels and labels of a sample stay together from the shard to the bat
   const std::string pattern = write_gray_shards(folder);
   for (const int threads : {0, 1, 3}) {
     std::multiset<std::int32_t> seen;
-    mr::feed(mr::shards(pattern, {.seed = 5}) | mr::shuffle({.window = 16}) | mr::map(prepare) |
-                 mr::batch<&example::pixels, &example::label>({.size = 8}),
+    mr::feed(mr::shards(pattern, {.seed = 5, .index = mr::index::off}) | mr::shuffle({.window = 16}) |
+                 mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 8}),
              quiet(threads, 2), [&](auto& b) {
                const auto pixels = b.template get<&example::pixels>();
                const auto labels = b.template get<&example::label>();
@@ -78,7 +78,8 @@ TEST_CASE("bytes of a record are a column of u8 as they are, all of one length")
   for (const std::string text : {"abcde", "fghij", "klmno", "pq"}) shards.write(text, {{"bin", text}});
   shards.close();
   for (const int threads : {0, 2}) {
-    mr::session run{mr::shards(folder.path()) | mr::map(raw) | mr::batch<&raw_example::data>({.size = 1}),
+    mr::session run{mr::shards(folder.path(), {.index = mr::index::off}) | mr::map(raw) |
+                        mr::batch<&raw_example::data>({.size = 1}),
                     quiet(threads)};
     for (const std::string text : {"abcde", "fghij", "klmno"}) {
       const auto b = run.next();
@@ -95,7 +96,7 @@ TEST_CASE("a batch has the keys of its rows where they were asked for, as long a
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   const auto flow = [&](const mr::batch_options& o) {
-    return mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>(o);
+    return mr::shards(pattern, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>(o);
   };
   for (const int threads : {0, 1, 4}) {
     decltype(mr::session{flow({})})::batch kept;
@@ -133,7 +134,9 @@ TEST_CASE("shards without an end marker are whole, counted once for all epochs, 
       const std::string text = said_on_stderr([&] {
         auto options = quiet(threads, 3);
         if (announce) options.notice = nullptr;
-        mr::session run{mr::shards(folder.path()) | mr::map(raw) | mr::batch<&raw_example::data>({.size = 1}), options};
+        mr::session run{mr::shards(folder.path(), {.index = mr::index::off}) | mr::map(raw) |
+                            mr::batch<&raw_example::data>({.size = 1}),
+                        options};
         for (auto& b : run) rows += b.size();
         for (const auto& c : run.stats().counts)
           if (std::string_view(c.what) == "shards that ended without a marker") times = c.times;
@@ -146,7 +149,7 @@ TEST_CASE("shards without an end marker are whole, counted once for all epochs, 
       CHECK(text.find(line) == text.rfind(line));
       CHECK((text.find(" workers, ") != std::string::npos) == announce);
     }
-  mr::session strict{mr::shards(folder.path(), {.strict = true}) | mr::map(raw) |
+  mr::session strict{mr::shards(folder.path(), {.index = mr::index::off, .strict = true}) | mr::map(raw) |
                          mr::batch<&raw_example::data>({.size = 1}),
                      quiet(0)};
   CHECK_THROWS_WITH_AS(for (auto& b : strict) b.release(), doctest::Contains("ends without an end marker"),
@@ -159,7 +162,9 @@ TEST_CASE("in front of a truncation every sample is delivered, then one error th
   truncate_file(folder / "gray-2.tar", 5'000);
   std::vector<std::int32_t> expected;
   for (const int threads : {0, 1, 4}) {
-    mr::session run{mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>({.size = 1}), quiet(threads)};
+    mr::session run{mr::shards(pattern, {.index = mr::index::off}) | mr::map(prepare) |
+                        mr::batch<&example::label>({.size = 1}),
+                    quiet(threads)};
     std::vector<std::int32_t> labels;
     try {
       for (auto& b : run) labels.push_back(b.get<&example::label>().host()[0]);
@@ -184,8 +189,8 @@ TEST_CASE("with a shuffle the same batches come before the damage, whatever the 
   truncate_file(folder / "gray-1.tar", 6'000);
   std::vector<std::int32_t> expected;
   for (const int threads : {0, 1, 4}) {
-    mr::session run{mr::shards(pattern, {.seed = 4}) | mr::shuffle({.window = 6}) | mr::map(prepare) |
-                        mr::batch<&example::label>({.size = 2}),
+    mr::session run{mr::shards(pattern, {.seed = 4, .index = mr::index::off}) | mr::shuffle({.window = 6}) |
+                        mr::map(prepare) | mr::batch<&example::label>({.size = 2}),
                     quiet(threads)};
     std::vector<std::int32_t> labels;
     CHECK_THROWS_AS(
@@ -212,7 +217,7 @@ TEST_CASE("a bad label and a bad picture are named with shard, key, stage and po
   }
   shards.close();
   const auto train = [&](std::size_t size, auto prepare_one) {
-    mr::feed(mr::shards(folder / "bad-0.tar") | mr::map(prepare_one) |
+    mr::feed(mr::shards(folder / "bad-0.tar", {.index = mr::index::off}) | mr::map(prepare_one) |
                  mr::batch<&example::pixels, &example::label>({.size = size}),
              quiet(2), [](auto&) {});
   };
@@ -242,7 +247,7 @@ TEST_CASE("pictures of another size than the first are named with both shapes") 
     shards.write("k" + std::to_string(i),
                  {{"jpg", mr::encode_jpeg(mr::image({i == 4 ? 21U : 20U, 30, 3}))}, {"cls", "1"}});
   shards.close();
-  mr::session run{mr::shards(folder / "sizes-0.tar") | mr::map([](const mr::record& r) {
+  mr::session run{mr::shards(folder / "sizes-0.tar", {.index = mr::index::off}) | mr::map([](const mr::record& r) {
                     return example{mr::jpeg(r["jpg"]), 0};
                   }) | mr::batch<&example::pixels>({.size = 2}),
                   quiet(2)};
@@ -264,7 +269,7 @@ TEST_CASE("what is passed over or accepted is counted") {
            tar_test::file("._c" + n + ".jpg", "Finder's");
   tar_test::save(folder / "counts-0.tar", tar + tar_test::end_marker());
   for (const int threads : {0, 2}) {
-    mr::session run{mr::shards(folder / "counts-0.tar") | mr::map([](const mr::record& r) {
+    mr::session run{mr::shards(folder / "counts-0.tar", {.index = mr::index::off}) | mr::map([](const mr::record& r) {
                       return example{mr::jpeg(r["jpg"], {.accept_damaged = true}), 0};
                     }) | mr::batch<&example::pixels>({.size = 5}),
                     quiet(threads)};
@@ -290,13 +295,16 @@ TEST_CASE("what is passed over or accepted is counted") {
 }
 
 TEST_CASE("a missing shard is named at once") {
-  CHECK_THROWS_WITH_AS(mr::shards("no-such-{0..3}.tar"), doctest::Contains("no-such-0.tar"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards("no-such-{0..3}.tar", {.index = mr::index::off}), doctest::Contains("no-such-0.tar"),
+                       mr::setup_error);
 }
 
 TEST_CASE("a shard that is gone when the session starts is named at once: its size is part of each resume point") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
-  const auto flow = [&] { return mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>({.size = 4}); };
+  const auto flow = [&] {
+    return mr::shards(pattern, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
+  };
   auto gone = flow();
   std::filesystem::remove(gone.source.shard_name(1));
   CHECK_THROWS_WITH_AS(mr::session(std::move(gone), quiet(2)), doctest::Contains("cannot look up the file's size"),
@@ -314,7 +322,7 @@ TEST_CASE("bytes kept by an item stay good after the session") {
   };
   std::mutex mutex;
   std::vector<mr::bytes> kept;
-  mr::feed(mr::shards(pattern) | mr::map([&](const mr::record& r) {
+  mr::feed(mr::shards(pattern, {.index = mr::index::off}) | mr::map([&](const mr::record& r) {
              const std::lock_guard lock(mutex);
              kept.push_back(r["cls"]);
              return keyed{r["cls"].as<std::int32_t>()};

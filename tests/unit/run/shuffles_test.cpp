@@ -91,20 +91,20 @@ TEST_CASE("shuffles: sessions over every source do what a sliding window does, o
       };
       const auto shuffle = mr::shuffle({.window = window});
       const auto indexed = [&](std::uint64_t seed) {
-        return mr::indexed_shards(tars, {.seed = seed}) | shuffle | mr::map(of_record);
-      };
-      const auto streamed = [&](std::uint64_t seed) {
         return mr::shards(tars, {.seed = seed}) | shuffle | mr::map(of_record);
       };
-      compare("indexed_shards", 0, 1, indexed);
+      const auto streamed = [&](std::uint64_t seed) {
+        return mr::shards(tars, {.seed = seed, .index = mr::index::off}) | shuffle | mr::map(of_record);
+      };
+      compare("indexed shards", 0, 1, indexed);
       {
-        comparison all("indexed_shards on 2 ranks");
+        comparison all("indexed shards on 2 ranks");
         all.add(data, window, seeds, [&](std::uint64_t seed) {
           return epochs([&] { return indexed(seed) | mr::batch<&number::id>({.size = 2}); }, two_epochs(0, 2),
                         data.samples);
         });
       }
-      compare("indexed_shards, batches counted", data.samples / 4, 1, indexed);
+      compare("indexed shards, batches counted", data.samples / 4, 1, indexed);
       compare("shards", 0, 1, streamed);
       compare("shards, batches counted", data.samples / 4, 1, streamed);
       compare("lines", 0, 1, [&](std::uint64_t seed) {
@@ -116,10 +116,11 @@ TEST_CASE("shuffles: sessions over every source do what a sliding window does, o
                mr::map([](const mr::packed& p) { return number{static_cast<std::int32_t>(p.ids[0])}; });
       });
       compare("mix", 0, 1, [&](std::uint64_t seed) {
-        return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars) | shuffle, 1}) | mr::map(of_record);
+        return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars, {.index = mr::index::off}) | shuffle, 1}) |
+               mr::map(of_record);
       });
       compare("indexed mix", 0, 1, [&](std::uint64_t seed) {
-        return mr::mix({.seed = seed}, mr::weighted{mr::indexed_shards(tars) | shuffle, 1}) | mr::map(of_record);
+        return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars) | shuffle, 1}) | mr::map(of_record);
       });
       if (data.shards > 1) continue;
       const std::vector<std::int32_t> ids = [&] {
@@ -146,9 +147,11 @@ TEST_CASE("shuffles: class-sorted input and a window of all samples give mixed f
     return *std::max_element(classes.begin(), classes.end());
   };
   const auto shuffle = mr::shuffle({.window = 2'000});
+  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | shuffle | mr::map(of_record)) <
+        26);
   CHECK(largest_class(mr::shards(files.folder / "*.tar") | shuffle | mr::map(of_record)) < 26);
-  CHECK(largest_class(mr::indexed_shards(files.folder / "*.tar") | shuffle | mr::map(of_record)) < 26);
-  CHECK(largest_class(mr::shards(files.folder / "*.tar") | mr::map(of_record) | shuffle) < 26);
+  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | mr::map(of_record) | shuffle) <
+        26);
   CHECK(largest_class(mr::lines(files.folder / "*.txt") | shuffle | mr::map([](const mr::line& l) {
           return number{std::stoi(std::string(l.text()))};
         })) < 26);
@@ -172,7 +175,7 @@ TEST_CASE("shuffles: cut anywhere, a run whose window covers the data set contin
             got.second = mr::to_text(next.position());
           }
         };
-        const auto source = mr::shards(files.folder / "*.tar", {.seed = 5});
+        const auto source = mr::shards(files.folder / "*.tar", {.seed = 5, .index = mr::index::off});
         if (later) loop(source | mr::map(of_record) | mr::shuffle({.window = window}));
         else loop(source | mr::shuffle({.window = window}) | mr::map(of_record));
         return got;

@@ -210,8 +210,8 @@ TEST_CASE("a session whose first sample is late reports the step and the file to
         stalls.push_back(n);
         at->open = true;
       };
-      mr::session run{mr::shards("m:s-1.tar", {.storage = storage_with(at)}) | mr::map(number_of) |
-                          mr::batch<&row::n>({.size = 4}),
+      mr::session run{mr::shards("m:s-1.tar", {.index = mr::index::off, .storage = storage_with(at)}) |
+                          mr::map(number_of) | mr::batch<&row::n>({.size = 4}),
                       options};
       std::size_t rows = 0;
       for (auto& b : run) rows += b.size();
@@ -226,7 +226,7 @@ TEST_CASE("a session whose first sample is late reports the step and the file to
 TEST_CASE("a resumed session that counts samples reports it") {
   const stall_watchdog watchdog;
   const auto flow = [](const std::shared_ptr<gate>& at) {
-    return mr::shards("m:s-{0..2}.tar", {.storage = storage_with(at)}) | mr::map(number_of) |
+    return mr::shards("m:s-{0..2}.tar", {.index = mr::index::off, .storage = storage_with(at)}) | mr::map(number_of) |
            mr::batch<&row::n>({.size = 4});
   };
   auto options = quiet(1);

@@ -1,5 +1,6 @@
 // Runs over a storage of the user's own give what runs over local files give.
 #include "cellar.hpp"
+#include "loaded_shards.hpp"
 
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/lines.hpp>
@@ -95,10 +96,11 @@ TEST_CASE("shards, lines and token files of a storage are those of the local fil
   };
   const mr::storage at = listing_storage{{data.files}};
   for (const int threads : {0, 1, 4}) {
-    const auto here = labels_of(mr::shards(data.folder / "*.tar", {.seed = 3}), threads);
+    const auto here = labels_of(mr::shards(data.folder / "*.tar", {.seed = 3, .index = mr::index::off}), threads);
     CHECK(here.first.size() > 400);
-    CHECK(here == labels_of(mr::shards("cellar://box/*.tar", {.seed = 3, .storage = at}), threads));
-    CHECK(here == labels_of(mr::shards("cellar://box/", {.seed = 3, .storage = at}), threads));
+    CHECK(here ==
+          labels_of(mr::shards("cellar://box/*.tar", {.seed = 3, .index = mr::index::off, .storage = at}), threads));
+    CHECK(here == labels_of(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}), threads));
   }
 
   std::ofstream(data.folder / "a.txt") << "one\ntwo\n\nfour\n";
@@ -130,14 +132,14 @@ TEST_CASE("an index beside a shard of a storage spares reading the shard, and on
   const both_places data;
   std::uint64_t all = 0;
   for (const auto& [name, file] : data.files->files) all += file.text.size();
-  const auto started = [&](const mr::indexed_shards_options& o) {
+  const auto started = [&](const mr::shards_options& o) {
     data.files->shard_bytes = 0;
-    (void)mr::indexed_shards(data.remote, o);
+    load_indexes(data.remote, o);
     return data.files->shard_bytes.load();
   };
   CHECK(started(data.options()) > all / 20);   // headers are read
   const temporary_folder kept;
-  mr::indexed_shards_options in_folder = data.options();
+  mr::shards_options in_folder = data.options();
   in_folder.index_folder = kept.path();
   CHECK(started(in_folder) > all / 20);
   CHECK(started(in_folder) == 0);
@@ -159,19 +161,21 @@ TEST_CASE("an index beside a shard of a storage spares reading the shard, and on
 TEST_CASE("what a storage lacks, replaces or cuts is one error that names it") {
   const both_places data;
   const mr::storage plain = plain_storage{data.files}, listing = listing_storage{{data.files}};
-  CHECK(message_of([&] { (void)mr::shards("s3://bucket/a.tar"); }).find("needs a storage") != std::string::npos);
-  CHECK(message_of([&] { (void)mr::shards("cellar://box/{a,b,c,d}.tar", {.storage = plain}); })
+  CHECK(message_of([&] { (void)mr::shards("s3://bucket/a.tar", {.index = mr::index::off}); }).find("needs a storage") !=
+        std::string::npos);
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/{a,b,c,d}.tar", {.index = mr::index::off, .storage = plain}); })
             .find("the storage lacks 4 of 4 files: 'cellar://box/a.tar', 'cellar://box/b.tar', 'cellar://box/c.tar', "
                   "...") != std::string::npos);
-  CHECK(message_of([&] { (void)mr::indexed_shards("cellar://box/none.tar", {.storage = plain}); })
+  CHECK(message_of([&] { load_indexes("cellar://box/none.tar", {.storage = plain}); })
             .find("the storage has no such file") != std::string::npos);
-  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.tar", {.storage = plain}); })
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.tar", {.index = mr::index::off, .storage = plain}); })
             .find("cannot list names") != std::string::npos);
-  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.zip", {.storage = listing}); })
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.zip", {.index = mr::index::off, .storage = listing}); })
             .find("no file that 'cellar://box/*.zip' means") != std::string::npos);
 
-  auto flow = mr::indexed_shards(data.remote, data.options()) | mr::map(indexed_runs::prepare) |
+  auto flow = mr::shards(data.remote, data.options()) | mr::map(indexed_runs::prepare) |
               mr::batch<&indexed_runs::example::label>({.size = 8});
+  load_indexes_of(flow);
   for (auto& [name, file] : data.files->files) file.version = "2";
   const auto run_all = [](auto&& of) {
     mr::session session{std::move(of), quiet(1)};
@@ -183,8 +187,8 @@ TEST_CASE("what a storage lacks, replaces or cuts is one error that names it") {
 
   data.files->cut_at = 3'000;
   const std::string cut = message_of([&] {
-    run_all(mr::shards("cellar://box/s41-0.tar", {.storage = listing}) | mr::map(indexed_runs::prepare) |
-            mr::batch<&indexed_runs::example::label>({.size = 8}));
+    run_all(mr::shards("cellar://box/s41-0.tar", {.index = mr::index::off, .storage = listing}) |
+            mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8}));
   });
   CAPTURE(cut);
   CHECK(cut.find("the file ends too early: got its end, expected the") != std::string::npos);
@@ -198,7 +202,7 @@ TEST_CASE("counts and lists of keys are read from a storage too") {
   const std::vector<std::string> shards{"cellar://box/s0-0.tar", "cellar://box/s40-0.tar", "cellar://box/s41-0.tar"};
   const auto counts = mr::sidecar_counts(shards, {.storage = at});
   CHECK(counts == std::vector<std::optional<std::uint64_t>>{40, 1, std::nullopt});
-  mr::indexed_shards_options chosen = data.options();
+  mr::shards_options chosen = data.options();
   chosen.only = mr::keys_from("cellar://box/part.txt", {.storage = at});
   const delivered two = run(data.remote, {.epochs = 1, .global_batch = 2, .source = chosen});
   CHECK(two.all_rows().size() == 2);
@@ -209,7 +213,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
     const both_places data;
     data.copy_indexes();
     const auto flow = [&] {
-      return mr::indexed_shards(data.remote, data.options()) | mr::shuffle({.window = window}) |
+      return mr::shards(data.remote, data.options()) | mr::shuffle({.window = window}) |
              mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8});
     };
     for (const int threads : {0, 2}) {
@@ -222,7 +226,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
   }
   const both_places data;
   std::size_t samples = 0;
-  for (auto& b : mr::session{mr::shards(data.remote, {.storage = data.options().storage}) |
+  for (auto& b : mr::session{mr::shards(data.remote, {.index = mr::index::off, .storage = data.options().storage}) |
                                  mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8}),
                              {.notice = mr::quiet}})
     samples += b.size();
@@ -242,9 +246,10 @@ TEST_CASE("larger samples of a storage are fetched with their neighbors, by seve
   const auto files = std::make_shared<cellar>(folder.path());
   std::uint64_t all = 0;
   for (const auto& [name, file] : files->files) all += file.text.size();
-  const auto flow = mr::indexed_shards("cellar://box/", {.storage = listing_storage{{files}}, .notice = mr::quiet}) |
+  const auto flow = mr::shards("cellar://box/", {.storage = listing_storage{{files}}, .notice = mr::quiet}) |
                     mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
                     mr::batch<&indexed_runs::example::label>({.size = 8});
+  load_indexes_of(flow);
   files->shard_bytes = files->told_reads = 0;
   auto o = quiet(2);
   o.io_threads = 4;
@@ -278,7 +283,7 @@ TEST_CASE("a storage that gives up on its shards is asked once for each of them,
   const given_up at{data.files, std::make_shared<std::atomic<bool>>(false),
                     std::make_shared<std::map<std::string, int>>()};
   const std::vector<std::string> shards{"cellar://box/s0-0.tar", "cellar://box/s41-0.tar"};
-  auto flow = mr::indexed_shards(shards, {.storage = at}) |
+  auto flow = mr::shards(shards, {.storage = at}) |
               mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
               mr::batch<&indexed_runs::example::label>({.size = 8});
   *at.down = true;
@@ -326,12 +331,15 @@ TEST_CASE("sources tell the storage which shards they will open, pass by pass") 
     for (const auto& list : noting->expected()) all.insert(all.end(), list.begin(), list.end());
     return all;
   };
-  run_all(mr::shards("cellar://box/", {.seed = 3, .storage = at}) | mr::map(indexed_runs::prepare), 1);
+  run_all(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}) |
+              mr::map(indexed_runs::prepare),
+          1);
   CHECK(noting->expected().size() == 1);
   CHECK(noting->opened() == joined());
   noting->forget();
-  run_all(mr::shards("cellar://box/", {.seed = 3, .storage = at}) | mr::shuffle({.window = 20}) |
-              mr::map(indexed_runs::prepare), 2);
+  run_all(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}) |
+              mr::shuffle({.window = 20}) | mr::map(indexed_runs::prepare),
+          2);
   CHECK(noting->expected().size() == 2);
   CHECK(noting->opened() == joined());
   const std::set<std::string> all_shards(noting->opened().begin(), noting->opened().end());
@@ -343,7 +351,7 @@ TEST_CASE("sources tell the storage which shards they will open, pass by pass") 
     const auto names = joined();
     return std::set<std::string>(names.begin(), names.end());
   };
-  const mr::indexed_shards_options there{.storage = at};
+  const mr::shards_options there{.storage = at};
   std::set<std::string> with_samples = all_shards;
   std::erase_if(with_samples, [](const std::string& name) { return name.find("empty") != std::string::npos; });
   CHECK(told({.epochs = 1, .lanes = 6, .drop_last = false, .source = there}) == with_samples);

@@ -200,10 +200,10 @@ TEST_CASE("token_files: flows that change the number of rows are streams, as bef
   auto taking = source() | mr::take(20) | mr::batch<&mr::packed::ids>({.size = 10});
   auto planned = source() | mr::map([](mr::packed p) { return p; }) |
                  mr::batch<&mr::packed::ids>({.size = 12, .keys = true});
-  static_assert(!mr::detail::is_planned<decltype(packing)>());
-  static_assert(!mr::detail::is_planned<decltype(filtering)>());
-  static_assert(!mr::detail::is_planned<decltype(taking)>());
-  static_assert(mr::detail::is_planned<decltype(planned)>());
+  static_assert(!mr::detail::may_be_planned<decltype(packing)>());
+  static_assert(!mr::detail::may_be_planned<decltype(filtering)>());
+  static_assert(!mr::detail::may_be_planned<decltype(taking)>());
+  static_assert(mr::detail::may_be_planned<decltype(planned)>());
   std::vector<std::uint32_t> ids;
   mr::session run{std::move(packing), quiet(2)};
   for (auto& b : run)

@@ -64,7 +64,7 @@ std::string write_photos(const temporary_folder& folder, std::size_t damaged = 1
 }
 
 auto flow_of(const std::string& pattern, std::size_t size) {
-  return mr::shards(pattern, {.seed = 3}) | mr::map(prepare) |
+  return mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(prepare) |
          mr::batch<&crops::large, &crops::label, &crops::small, &crops::numbers, &crops::masks, &crops::whole,
                    &crops::pairs>({.size = size});
 }
@@ -87,8 +87,9 @@ TEST_CASE("arrays of pictures are rows of several, each with the bits that it ha
     alone.push_back(c);
     return c;
   };
-  mr::feed(mr::shards(pattern, {.seed = 3}) | mr::map(noted) | mr::batch<&crops::label>({.size = 8}), quiet(0),
-           [](auto&) {});
+  mr::feed(mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(noted) |
+               mr::batch<&crops::label>({.size = 8}),
+           quiet(0), [](auto&) {});
   REQUIRE(alone.size() == 40);
   for (const int threads : {0, 1, 4}) {
     mr::session run{flow_of(pattern, 8), quiet(threads)};

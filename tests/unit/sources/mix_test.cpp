@@ -71,7 +71,7 @@ struct delivered {
 
 auto flow(const data_sets& sets, const run_options& o) {
   const auto source = [&](int set) {
-    return mr::indexed_shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}});
+    return mr::shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}});
   };
   return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted},
                  mr::weighted{source(0) | mr::shuffle({.window = o.window}), 0.6, "many"},
@@ -312,10 +312,10 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
   };
   auto mixed =
       mr::mix({.seed = 7},
-              mr::weighted{mr::indexed_shards(sets.paths[0]) |
+              mr::weighted{mr::shards(sets.paths[0]) |
                            mr::map([](const mr::record& r) { return raw{r["cls"].as<std::int32_t>()}; }) |
                            mr::map([](raw r, mr::rng& random) { return example{r.label, 2 + random.uniform()}; })},
-              mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
+              mr::weighted{mr::shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
                            mr::map([](const mr::record& r) { return example{r["cls"].as<std::int32_t>(), -1}; },
                                    {.blocking = true, .threads = 2})}) |
       mr::map([](example e) { return e; }) | mr::batch<&example::label, &example::drawn>({.size = 10});
@@ -343,8 +343,8 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
 
 TEST_CASE("a source that was not given a map is a record that knows its source") {
   const data_sets sets;
-  auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards(sets.paths[0]), 2},
-                       mr::weighted{mr::indexed_shards(sets.paths[1]), 1}) |
+  auto mixed = mr::mix({}, mr::weighted{mr::shards(sets.paths[0]), 2},
+                       mr::weighted{mr::shards(sets.paths[1]), 1}) |
                mr::map([](const mr::detail::mixed_record& r) {
                  return example{r["cls"].as<std::int32_t>(), static_cast<double>(r.source)};
                }) |
@@ -361,9 +361,9 @@ TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key")
   const std::int32_t bad = expected[5][7].first;
   for (const int threads : {0, 2}) {
     auto mixed = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
-                         mr::weighted{mr::indexed_shards(sets.paths[0]) | mr::shuffle({.window = 60}), 0.6},
-                         mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 25}), 0.3},
-                         mr::weighted{mr::indexed_shards(sets.paths[2]) | mr::shuffle({.window = 9}), 0.1}) |
+                         mr::weighted{mr::shards(sets.paths[0]) | mr::shuffle({.window = 60}), 0.6},
+                         mr::weighted{mr::shards(sets.paths[1]) | mr::shuffle({.window = 25}), 0.3},
+                         mr::weighted{mr::shards(sets.paths[2]) | mr::shuffle({.window = 9}), 0.1}) |
                  mr::map([bad](const mr::record& r) {
                    const auto label = r["cls"].as<std::int32_t>();
                    if (label == bad) throw mr::data_error("bad", "Mend it");
@@ -388,11 +388,11 @@ TEST_CASE("a mix that cannot be is refused at the start") {
   const auto start = [](auto mixed) {
     mr::session session{std::move(mixed) | mr::map(prepare) | mr::batch<&example::label>({.size = 10}), quiet(1)};
   };
-  const auto source = [&](int set) { return mr::indexed_shards(sets.paths[set]); };
+  const auto source = [&](int set) { return mr::shards(sets.paths[set], {.notice = mr::quiet}); };
   CHECK_THROWS_WITH_AS(mr::mix({}, mr::weighted{source(0)}, mr::weighted{source(1), 0}),
                        doctest::Contains("the weight 0.0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(mr::mix({}, mr::weighted{source(0)}) | mr::shuffle({.window = 5})),
-                       doctest::Contains("a shuffle behind mix()"), mr::setup_error);
+                       doctest::Contains("a shuffle after mix()"), mr::setup_error);
   std::ofstream(sets.folders[2] / "cut.tar", std::ios::binary) << std::string(300, 'x');
-  CHECK_THROWS_WITH_AS(source(2), doctest::Contains("cut.tar"), mr::data_error);
+  CHECK_THROWS_WITH_AS(start(mr::mix({}, mr::weighted{source(2)})), doctest::Contains("cut.tar"), mr::data_error);
 }

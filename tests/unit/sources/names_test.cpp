@@ -1,6 +1,5 @@
 // Every source takes a pattern, a path, a list in braces and any range of names.
 #include <millrace/sources/files.hpp>
-#include <millrace/sources/indexed_shards.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/lines.hpp>
 #include <millrace/sources/shards.hpp>
@@ -49,15 +48,16 @@ const std::string empty_tar(1024, '\0');
 
 TEST_CASE("shards() and lines() take a pattern, a path, or any list of names") {
   const two_files tars(".tar", empty_tar), texts(".txt");
-  check_names(tars.folder.path(), tars.names, [](const auto& names) { return mr::shards(names).source.shards(); });
-  CHECK(mr::shards({tars.names[0], tars.names[1]}).source.shards() == 2);
-  CHECK(mr::shards({tars.names[0]}, {.seed = 7}).source.shards() == 1);
+  check_names(tars.folder.path(), tars.names,
+              [](const auto& names) { return mr::shards(names, {.index = mr::index::off}).source.shards(); });
+  CHECK(mr::shards({tars.names[0], tars.names[1]}, {.index = mr::index::off}).source.shards() == 2);
+  CHECK(mr::shards({tars.names[0]}, {.seed = 7, .index = mr::index::off}).source.shards() == 1);
   check_names(texts.folder.path(), texts.names, [](const auto& names) { return mr::lines(names).source.shards(); });
   check_names(texts.folder.path(), texts.names, [](const auto& names) { return mr::list_texts(names).size(); });
   CHECK(mr::lines({texts.names[0], texts.names[1]}, {.seed = 7}).source.shards() == 2);
 }
 
-TEST_CASE("indexed_shards(), token_files() and files() take a pattern, a path, or any list of names") {
+TEST_CASE("shards(), token_files() and files() take a pattern, a path, or any list of names") {
   const std::string tar = file("1.cls", "7") + empty_tar;
   const two_files tars(".tar", tar), tokens(".u16", "0123"), pictures(".jpg");
   check_names(tokens.folder.path(), tokens.names,
@@ -66,9 +66,9 @@ TEST_CASE("indexed_shards(), token_files() and files() take a pattern, a path, o
   check_names(pictures.folder.path(), pictures.names,
               [](const auto& names) { return mr::files(names).source.shards(); });
   CHECK(mr::files({pictures.names[0], pictures.names[1]}).source.shards() == 2);
-  const auto count = [](const auto& names) { return mr::indexed_shards(names).source.shards(); };
+  const auto count = [](const auto& names) { return mr::shards(names).source.shards(); };
   check_names(tars.folder.path(), tars.names, count);
-  CHECK(mr::indexed_shards({tars.names[0], tars.names[1]}, {.seed = 7}).source.shards() == 2);
+  CHECK(mr::shards({tars.names[0], tars.names[1]}, {.seed = 7}).source.shards() == 2);
 }
 
 TEST_CASE("keys_from() takes a pattern, a path, or any list of names") {

@@ -63,6 +63,7 @@ class remote_interface final : public storage_interface {
     return object ? object->identity : std::nullopt;
   }
   std::vector<std::string> list(const std::string& prefix) override { return place()->engine.list(prefix); }
+  std::size_t request_bytes() const override { return options_.part_bytes; }
 
   remote_figures figures() const {
     const std::lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
 // The options of a cache on a local disk, and the figures of its work.
 //
 //   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000, .keep_free_share = 0.05});
-//   auto flow = mr::indexed_shards("vault:train-{000..146}.tar", {.storage = data});
+//   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
 //   std::puts(data.figures().text().c_str());
 //
 // Errors: none here; cached.hpp says which options are refused. Threads: values.

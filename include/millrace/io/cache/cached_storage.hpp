@@ -114,6 +114,7 @@ class cached_storage final : public storage_interface {
   void assume(const std::string& name, const file_identity& identity) override {
     core_->below->assume(name, identity);
   }
+  std::size_t request_bytes() const override { return core_->below->request_bytes(); }
   /// Indexes are about a thousandth of the data; the limit does not count them.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 

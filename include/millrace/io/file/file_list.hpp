@@ -3,8 +3,8 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// Up to 32 threads ask a storage for all files at the start, and its answers are kept. Local files are looked at each
-// time.
+// Up to 32 threads ask a storage for all files at the start, or at the first use, and its answers are kept. Local files
+// are looked at each time.
 // Errors: setup_error if a storage lacks a file; it names the first ones. io_error if a local file cannot be looked at.
 // Threads: immutable.
 #pragma once
@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -22,9 +24,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// A look-up of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
-  file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = 10'000'000'000);
+  /// Looks up the files. A look-up of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
+  file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
+  /// Returns a list of files that are looked up at the first call of size_bytes(), changed() or look_up().
+  static file_list looked_up_later(std::vector<std::string> names, storage at);
 
+  /// Looks up the files, unless that was done before.
+  void look_up(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
   const std::string& name(std::size_t file) const noexcept { return names_[file]; }
   /// Returns the storage.
@@ -40,11 +46,19 @@ class file_list {
   void expect(std::span<const std::size_t> files) const;
 
  private:
+  static constexpr std::uint64_t usual_report_after_ns = 10'000'000'000;
+  struct answers {
+    std::once_flag once{};
+    std::vector<file_stamp> stamps{};
+  };
+
+  file_list(std::vector<std::string> names, storage at, std::shared_ptr<answers> of_storage)
+      : names_(std::move(names)), at_(std::move(at)), answers_(std::move(of_storage)) {}
   file_stamp stamp(std::size_t file) const;
 
   std::vector<std::string> names_;
   storage at_;
-  std::shared_ptr<const std::vector<file_stamp>> stamps_;   // null: the files are local
+  std::shared_ptr<answers> answers_;   // unused if the files are local
 };
 
 }}}  // namespace millrace::detail

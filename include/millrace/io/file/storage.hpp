@@ -73,6 +73,8 @@ class storage_interface {
   /// Tells what a set index says that a file is. A storage may then open and find it without looking; reading it is an
   /// error if it is another.
   virtual void assume(const std::string&, const file_identity&) {}
+  /// Returns the size of one request when a file is read from front to end; 0: unknown.
+  virtual std::size_t request_bytes() const { return 0; }
   /// Returns a local folder for indexes of files of this storage; empty: none.
   virtual std::string index_folder() const { return {}; }
 };

@@ -178,6 +178,11 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the rank, which counts without an index,", ranks_of(from), ranks_of(current));
   const auto stride_of = [](const position& p) { return p.stride == 0 ? "none" : std::to_string(p.stride); };
   compare("the stride of mixed rows", stride_of(from), stride_of(current));
+  if (!differences.empty() && from.has_index() != current.has_index())
+    throw setup_error("the resume point belongs to another run: " + differences,
+                      from.has_index()
+                          ? "Leave out .index = mr::index::off of shards() to continue a run with an index"
+                          : "Set .index = mr::index::off of shards() to continue a run that streamed them");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)

@@ -11,6 +11,7 @@
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
+#include <millrace/read/run/data_identity.hpp>
 #include <millrace/work/segment/sample_names.hpp>
 
 #include <concepts>
@@ -65,6 +66,8 @@ class mix_stream {
     pass_ = pass;
     next_shard_ = 0;
   }
+  /// Returns a hash of the modification times of the shards.
+  std::uint32_t times() const { return times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
   /// Lets `names` name each sample. Called before the first pass, if batches have keys.

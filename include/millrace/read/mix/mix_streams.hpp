@@ -1,4 +1,4 @@
-// Several sources without an index as one source: reads each sample from the source whose turn it is.
+// Several sources as one stream: reads each sample from the source whose turn it is.
 //
 //   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
 //   auto reader = in.open(0, epoch);
@@ -22,41 +22,19 @@
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/read/run/data_identity.hpp>
 #include <millrace/read/mix/mix_stream.hpp>
+#include <millrace/read/mix/mixed_item.hpp>
 
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <variant>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// An item of one of several sources: value.index() is the number of the source.
-template <class... Items>
-struct mixed_item {
-  std::variant<Items...> value;
-
-  /// Returns the number of the source that made the item, from 0.
-  std::size_t number() const noexcept { return value.index(); }
-  /// Moves out the item, which must be of source number `Source`.
-  template <std::size_t Source>
-  auto alone() && {
-    return std::get<Source>(std::move(value));
-  }
-  /// Returns the record that the item is or names; an empty record for other types.
-  record origin() const noexcept {
-    return std::visit([](const auto& item) { return origin_of(item); }, value);
-  }
-  /// Returns the bytes that the item keeps alive.
-  std::size_t held_bytes() const noexcept {
-    return std::visit([](const auto& item) { return held_bytes_of(item); }, value);
-  }
-};
 
 /// Mixes several sources without an index by weight.
 template <class... Sources>
 class mix_streams {
  public:
-  using item = mixed_item<typename Sources::item...>;
+  using item = typename item_of_mix<typename Sources::item...>::type;
   static constexpr bool one_reader_at_a_time = true;
   static constexpr bool begins_at_pass_0 = true;
   static constexpr bool watched = (watchable_source<Sources> || ...);
@@ -69,7 +47,14 @@ class mix_streams {
   /// Returns a text that changes with everything that the order depends on, except the samples.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of the modification times of all shards.
-  std::int64_t shard_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
+  std::int64_t shard_modified_ns(std::size_t) const {
+    std::uint64_t times = 0;
+    const auto add = [&times](const auto& stream) {
+      if (const std::uint32_t of_source = stream.times()) times = combine_keys(times, of_source);
+    };
+    std::apply([&](const auto&... s) { (add(*s), ...); }, state_->streams);
+    return static_cast<std::int64_t>(times);
+  }
 
   /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
   /// stage measures whole chunks read from this source.
@@ -123,7 +108,6 @@ class mix_streams {
                                    .reads = reads,
                                    .name = s.name};
         known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
-        if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
         for (std::size_t shard = 0; shard < source.shards(); ++shard)
           if constexpr (requires { source.shard_name(shard); })
             known = digest_bytes(bytes_of(source.shard_name(shard)), known);
@@ -164,7 +148,7 @@ class mix_streams {
                           "Leave it out, or look at what it reads");
       auto taken = stream.take();
       who = {taken.id, taken.epoch, std::move(taken.origin)};
-      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
+      found.emplace(item_of_mix<typename Sources::item...>::template make<Index>(std::move(*taken.item)));
       ++given;
       // An error of the sample after this one must not keep this one back.
       try {
@@ -204,7 +188,6 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::uint64_t times = 0;   // hash of the modification times of the sources' shards
     std::vector<std::uint64_t> shares, left;   // left: 0 for sources that ran out
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;

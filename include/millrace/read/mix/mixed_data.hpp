@@ -16,24 +16,12 @@
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_plan.hpp>
+#include <millrace/read/mix/mixed_item.hpp>
 #include <millrace/read/run/order_rule.hpp>
 
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// A record of a mix.
-struct mixed_record : record {
-  std::size_t source = 0;   ///< number of its source in the mix, from 0
-
-  /// Returns the number of its source in the mix, from 0.
-  std::size_t number() const noexcept { return source; }
-  /// Moves out the record.
-  template <std::size_t Source>
-  record alone() && noexcept {
-    return std::move(*this);
-  }
-};
 
 /// Reads several data sets as one; shard numbers continue from one source to the next.
 class mixed_data {

@@ -1,4 +1,4 @@
-// The options that a session gives to a source whose samples are known in advance (sources/indexed_shards.hpp).
+// The options that a session gives to a source whose samples are known in advance (sources/shards.hpp).
 //
 //   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //
@@ -13,6 +13,14 @@
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class notice_outlet;
+
+/// The request of a session to a source that may use an index.
+struct index_use {
+  bool one_row_per_sample;     ///< what an exact order needs
+  notice_outlet& notices;      ///< of the session
+};
 
 /// Options of one run over an indexed data set.
 struct indexed_run_options {

@@ -62,6 +62,7 @@ struct replayed_run_options {
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   millrace::world world{};
   std::size_t max_lanes = 0;      ///< 0: one lane for each rank
+  std::string why_streamed{};     ///< why the source has no index; empty: nothing to report
 };
 
 /// Connects a source without an index with its session.

@@ -59,8 +59,8 @@ MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::explain(std::excepti
       std::rethrow_exception(why);
     } catch (no_sample_error& none) {
       none.explain("; .having leaves out samples without " + source_->having().text(),
-                   "Compare .having with the fields that examples/inspect counts. With indexed_shards(), each rank "
-                   "gets its share of the samples that have them");
+                   "Compare .having with the fields that examples/inspect counts. With an index, each rank gets "
+                   "its share of the samples that have them");
     } catch (...) {
     }
   }

@@ -18,8 +18,7 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
   if (f.has_index && !f.one_row_per_sample)
     throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
                       "shuffle would change that",
-                      "Choose samples by .having, .where or .only of indexed_shards(), use shards(), or leave out that "
-                      "stage");
+                      "Leave out that stage, or use a source without an index");
 }
 
 MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
@@ -49,7 +48,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
     throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
-                      "Use indexed_shards() of millrace/shards.hpp, or one rank");
+                      "Use shards() over plain tars, or one rank");
   }
   return rule;
 }
@@ -81,7 +80,7 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
 }
 
 MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
-                                                               const source_facts& source) {
+                                                               source_facts source) {
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,
                            .shuffled = f.window > 0,
@@ -105,7 +104,8 @@ MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts&
                                                             .stride = f.stride,
                                                             .buckets = f.buckets,
                                                             .world = o.session.world.value(),
-                                                            .max_lanes = source.max_lanes});
+                                                            .max_lanes = source.max_lanes,
+                                                            .why_streamed = std::move(source.why_streamed)});
 }
 
 }}}  // namespace millrace::detail

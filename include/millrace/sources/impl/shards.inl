@@ -3,6 +3,7 @@
 
 #include <millrace/sources/shards.hpp>
 
+#include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/read/counted_beside.hpp>
 
@@ -10,13 +11,78 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& options)
-    : files_(std::move(names), options.storage),
-      reader_options_{.fields = options.fields, .having = options.having, .limits = options.limits,
-                      .strict = options.strict},
+/// The indexes of the shards, which the first session that uses them reads or builds.
+struct shards_source::indexes {
+  const millrace::index use;
+  const bool chooses;   // by keys, which needs the indexes
+  const std::vector<std::string> names;
+  const shard_data_options options;
+  std::mutex mutex{};   // guards the rest
+  std::shared_ptr<shard_data> data{};
+  std::string why_streamed{};
+};
+
+MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& o)
+    : files_(o.index == millrace::index::off ? file_list(names, o.storage)
+                                             : file_list::looked_up_later(names, o.storage)),
+      reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
       without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
       pool_(std::make_shared<block_pool>()),
-      reads_(std::make_shared<read_meter>()) {}
+      reads_(std::make_shared<read_meter>()),
+      indexes_(new indexes{.use = o.index,
+                           .chooses = o.only || !o.without.empty() || o.where || o.repeats,
+                           .names = std::move(names),
+                           .options = {.reader = {.fields = o.fields, .limits = o.limits},
+                                       .files = {.cache_folder = o.index_folder, .storage = o.storage},
+                                       .set_index = o.set_index,
+                                       .notice = o.notice,
+                                       .strict = o.strict,
+                                       .choice = {.only = o.only, .without = o.without, .where = o.where,
+                                                  .repeats = o.repeats, .having = o.having},
+                                       .damaged_shards_at_most = o.damaged_shards_at_most,
+                                       .entries = o.entries}}) {
+  if (indexes_->chooses && o.index == millrace::index::off)
+    throw setup_error("the options only, without, where and repeats of shards() choose samples by an index: got .index "
+                      "= mr::index::off, expected automatic or required",
+                      "Leave out .index, or choose by .having or a filter");
+}
+
+MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
+  indexes& own = *indexes_;
+  if (own.use == millrace::index::off) return false;
+  const bool required = needs_index();
+  if (!use.one_row_per_sample) {
+    if (!required) return false;
+    throw setup_error(std::string("shards() with ") + (own.chooses ? "only, without, where or repeats" : "an index") +
+                          " has one row for each sample, and expand, filter, take, pack, bucket or a later shuffle "
+                          "would change that",
+                      "Choose samples by .having, .where or .only, leave out that stage, or stream the shards: .index "
+                      "= mr::index::off");
+  }
+  const std::lock_guard lock(own.mutex);
+  if (own.data || !own.why_streamed.empty()) return own.data != nullptr;
+  try {
+    own.data = std::make_shared<shard_data>(own.names, own.options, own.options.notice ? nullptr : &use.notices);
+  } catch (const compressed_shard& e) {
+    if (required) throw;
+    own.why_streamed = e.message();
+  }
+  return own.data != nullptr;
+}
+
+MILLRACE_INLINE bool shards_source::needs_index() const noexcept {
+  return indexes_->use == millrace::index::required || indexes_->chooses;
+}
+
+MILLRACE_INLINE std::string shards_source::why_streamed() const {
+  const std::lock_guard lock(indexes_->mutex);
+  return indexes_->why_streamed;
+}
+
+MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data() const {
+  const std::lock_guard lock(indexes_->mutex);
+  return indexes_->data;
+}
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
   return open_shard_at({.missing_marker_told = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
@@ -24,7 +90,7 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
-  if (!reader_options_.having.empty()) return 0;   // nobody told how many of them have the fields
+  if (!reader_options_.having.empty()) return 0;   // that file does not count the samples that have the fields
   const std::uint64_t samples = counted_beside(files_.name(shard), files_.at()).samples;
   return samples > max_samples_told ? 0 : samples;
 }
@@ -51,6 +117,11 @@ namespace detail {
 
 template class ticket_input<record>;
 template class jitter_order<record>;
+template class indexed_source<shard_data, exact_order>;
+template class indexed_run<shard_data>;
+template class reorder_buffer<indexed_source<shard_data, exact_order>>;
+template class read_stage_base<indexed_source<shard_data, exact_order>>;
+template class shard_read_stage<indexed_source<shard_data, exact_order>>;
 template class reorder_buffer<shards_source>;
 template class read_stage_base<shards_source>;
 template class shard_read_stage<shards_source>;

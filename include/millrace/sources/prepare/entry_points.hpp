@@ -6,11 +6,11 @@
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
 //
-// indexed_shards() hands them out with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its
+// shards() hands them out with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its
 // option `entries` makes them at the first start. Shards stay as they are, and so does everything that is read of them.
 // Shards whose indexes have entry points are left alone, so that an interrupted call goes on where it was. An index is
 // replaced in one step. Entries that are longer than their payload are left out.
-// Errors: those of indexed_shards(). io_error if an index cannot be written; whatever `make` throws.
+// Errors: those of shards() with an index. io_error if an index cannot be written; whatever `make` throws.
 // Threads: starts its own, which call `make` at the same time.
 #pragma once
 

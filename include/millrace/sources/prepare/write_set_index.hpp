@@ -3,12 +3,12 @@
 //   auto told = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", told.shards, static_cast<unsigned long long>(told.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
-//   auto flow = mr::indexed_shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
+//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
 //
 // The file has the size of each shard, the number of its samples, the digest of its members and, from a storage, the
 // version. A local set has no versions; where it is copied to, its shards are asked for when they are first read.
 // Indexes are made where there are none. Shards that cannot have an index, compressed or damaged, are left out.
-// Errors: those of indexed_shards(); io_error if the file cannot be written.
+// Errors: those of shards() with an index; io_error if the file cannot be written.
 // Threads: starts its own and waits for them.
 // Format: io/index/format/set_index.hpp.
 #pragma once

@@ -1,6 +1,6 @@
 // Names samples in batches with keys: the keys of their records, or a name for each sample without a key.
 //
-//   shards(), indexed_shards()   the key:                               "n01440764/0017"
+//   shards()                     the key:                               "n01440764/0017"
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
 //   from(), token_files()        the item's key() if it has one, else shard and number in it, from 0:
 //                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard

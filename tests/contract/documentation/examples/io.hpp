@@ -32,7 +32,7 @@ EXAMPLE
 
 // ---- cache_options.hpp
 #include <millrace/io/cache/cached.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 struct vault {
   struct file {
     mr::file_identity identity() const { return {}; }

@@ -48,19 +48,19 @@ EXAMPLE
 }
 
 // ---- indexed_run.hpp
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
 void show(std::shared_ptr<mr::detail::shard_data> data, mr::world mine, std::string text,
-          const mr::detail::indexed_shards_source& source, mr::detail::shard_read_stage_options options,
+          const mr::detail::shards_source& source, mr::detail::shard_read_stage_options options,
           mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch, std::uint64_t epoch,
           std::uint64_t position) {
 EXAMPLE
 }
 
 // ---- indexed_run_options.hpp
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 
-void show(const mr::detail::indexed_shards_source& source, mr::world mine, std::string text) {
+void show(const mr::detail::shards_source& source, mr::world mine, std::string text) {
 EXAMPLE
 }
 

@@ -27,17 +27,6 @@ void flows(const std::vector<clip>& clips) {
 EXAMPLE
 }
 
-// ---- indexed_shards.hpp
-#include <millrace/millrace.hpp>
-struct example { mr::picture pixels; std::int32_t label; };
-using batch = mr::batch_of<&example::pixels, &example::label>;
-example prepare(const mr::record& r, mr::rng& rng);
-void step(batch& b);
-void write(const std::string& text);
-void training(const std::string& text, bool save_now) {
-EXAMPLE
-}
-
 // ---- keys_from.hpp
 #include <millrace/shards.hpp>
 void example() {
@@ -101,7 +90,7 @@ EXAMPLE
 }
 
 // ---- write_set_index.hpp
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <cstdio>
 // In place of adapt/remote.hpp, whose libraries are not everywhere.
 namespace mr {

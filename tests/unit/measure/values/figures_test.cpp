@@ -373,7 +373,7 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
     names.push_back(plain + ".bz2");
     tar_test::save(names.back(), tar_test::through("bzip2 -c", tar_test::load(plain)));
   }
-  auto run = mr::session{mr::shards(names) | mr::map([](const mr::record& r) {
+  auto run = mr::session{mr::shards(names, {.index = mr::index::off}) | mr::map([](const mr::record& r) {
                            return row{r["cls"].as<std::int32_t>()};
                          }) | mr::batch<&row::label>({.size = 2}),
                          {.epochs = 2, .threads = 1, .io_threads = 2, .notice = mr::quiet}};

@@ -65,9 +65,10 @@ TEST_CASE("without an index a mix is what it is with one, where neither is shuff
                      mr::weighted{make(paths[1]), 0.3}, mr::weighted{make(paths[2]), 0.1}) |
              mr::map(prepare) | mr::batch<&example::label>({.size = 1});
     };
-    const auto expected = run(mixed([](const std::string& path) { return mr::indexed_shards(path); }));
+    const auto expected = run(mixed([](const std::string& path) { return mr::shards(path); }));
     for (const int threads : {0, 1, 3}) {
-      const auto found = run(mixed([](const std::string& path) { return mr::shards(path); }), threads);
+      const auto found = run(mixed([](const std::string& path) { return mr::shards(path, {.index = mr::index::off}); }),
+                             threads);
       CHECK(found == expected);
     }
   }
@@ -78,8 +79,8 @@ TEST_CASE("shuffled, each source still gives each sample once a pass, and the sh
   const std::string first = write_shards(a, 0, 70), second = write_shards(b, 1'000, 30);
   const auto mixed = [&](std::uint64_t seed) {
     return mr::mix({.seed = seed, .on_exhausted = mr::exhausted::reweight},
-                   mr::weighted{mr::shards(first) | mr::shuffle({.window = 20}), 0.6},
-                   mr::weighted{mr::shards(second) | mr::shuffle({.window = 5}), 0.4}) |
+                   mr::weighted{mr::shards(first, {.index = mr::index::off}) | mr::shuffle({.window = 20}), 0.6},
+                   mr::weighted{mr::shards(second, {.index = mr::index::off}) | mr::shuffle({.window = 5}), 0.4}) |
            mr::map(prepare) | mr::batch<&example::label>({.size = 10});
   };
   const auto epochs = run(mixed(7));
@@ -102,7 +103,8 @@ TEST_CASE("sources of different kinds are mixed, each through its own maps") {
   const std::vector<int> range = numbers_from(1'000, 30);
   int next = 2'000;
   const auto generate = [&]() -> std::optional<int> { return next++; };
-  mr::session run{mr::mix({.on_exhausted = mr::exhausted::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
+  mr::session run{mr::mix({.on_exhausted = mr::exhausted::stop},
+                          mr::weighted{mr::shards(path, {.index = mr::index::off}) | mr::map(prepare)},
                           mr::weighted{mr::from(range) | mr::shuffle({.window = 4}) | mr::map(from_int)},
                           mr::weighted{mr::from(generate) | mr::map(from_int), 1, "made up"}) |
                       mr::batch<&example::label>({.size = 2, .keys = true}),
@@ -128,7 +130,7 @@ TEST_CASE("a mix without an index refuses ranks, and says so when a source is em
   mr::session_options two = quiet(1);
   two.world = {.rank = 0, .size = 2};
   CHECK_THROWS_WITH_AS((mr::session{mixed(some, some, mr::exhausted::stop), two}),
-                       doctest::Contains("indexed_shards()"), mr::setup_error);
+                       doctest::Contains("or use shards() over plain tars"), mr::setup_error);
   for (const mr::exhausted rule : all_rules)
     CHECK_THROWS_WITH_AS(run(mixed(some, none, rule)), doctest::Contains("empty of the mix has no sample"),
                          mr::setup_error);
@@ -141,7 +143,8 @@ TEST_CASE("a damaged shard of a mix is an error that names it, behind all sample
   const std::string first = write_shards(a, 0, 7), second = write_shards(b, 1'000, 7);
   std::filesystem::resize_file(b / "s-000.tar", 5 * 1'024 + 600);   // five samples, and a cut header
   for (const int threads : {0, 2}) {
-    mr::session session{mr::mix({}, mr::weighted{mr::shards(first)}, mr::weighted{mr::shards(second)}) |
+    mr::session session{mr::mix({}, mr::weighted{mr::shards(first, {.index = mr::index::off})},
+                                mr::weighted{mr::shards(second, {.index = mr::index::off})}) |
                             mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                         quiet(threads)};
     labels seen;
@@ -176,7 +179,8 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
     tar_test::save(paths[set], tar_test::through("bzip2 -c", tar_test::load(plain)));
     std::filesystem::remove(plain);
   }
-  mr::session session{mr::mix({}, mr::weighted{mr::shards(paths[0])}, mr::weighted{mr::shards(paths[1])}) |
+  mr::session session{mr::mix({}, mr::weighted{mr::shards(paths[0], {.index = mr::index::off})},
+                              mr::weighted{mr::shards(paths[1], {.index = mr::index::off})}) |
                           mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                       quiet(1)};
   for (auto& b : session) static_cast<void>(b);
@@ -195,7 +199,7 @@ TEST_CASE("of a mix's source that does not say when it reads all turns count as 
   const temporary_folder folder;
   const std::string path = write_shards(folder, 0, 5);
   const std::vector<int> some = numbers(5);
-  const auto files = mr::shards(path).source;
+  const auto files = mr::shards(path, {.index = mr::index::off}).source;
   const auto others = mr::from(some).source;
   const mr::detail::mix_rule rule{.sources = {{}, {}}, .on_exhausted = mr::exhausted::reweight};
   const mr::detail::mix_streams in(rule, 7, files, others);

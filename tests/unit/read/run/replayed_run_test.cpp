@@ -137,7 +137,7 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
     tar_test::save(names.back(), tar_test::through("gzip -c", tar_test::load(plain)));
   }
   const auto flow = [&](std::vector<std::string> shards) {
-    return mr::shards(shards, {.seed = 3}) | mr::shuffle({.window = 16}) |
+    return mr::shards(shards, {.seed = 3, .index = mr::index::off}) | mr::shuffle({.window = 16}) |
            mr::map([](const mr::record& r) { return r["cls"].as<std::int32_t>(); }) | mr::map(with_draw) |
            rows_of(8);
   };

@@ -117,7 +117,7 @@ TEST_CASE("what a window cannot do is said at the start") {
   options.lanes = 0;
   options.world = {.rank = 0, .size = 2};
   CHECK(said(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
-                       "shuffles all samples together. Use indexed_shards() to have that") != std::string::npos);
+                       "shuffles all samples together. An index shuffles them together") != std::string::npos);
   CHECK(said(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each "
                      "rank has a share of it") != std::string::npos);   // nobody set lanes here
 }
@@ -322,7 +322,7 @@ TEST_CASE("what does not go together is refused at the start, by name") {
   };
   auto options = in_epochs(1, 1, 0);
   options.world = {.rank = 0, .size = 2};
-  refused({50, 50}, options, "Set session_options::epoch_batches, or use indexed_shards()");
+  refused({50, 50}, options, "Set session_options::epoch_batches, or use shards() over plain tars");
   refused({50}, options, "got 1 shard for 2 ranks");   // epoch_batches would not help here
   refused({50}, options, "Ranks also share a range of from() with random access");
   options.epoch_batches = 5;

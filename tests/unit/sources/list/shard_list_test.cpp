@@ -113,7 +113,7 @@ TEST_CASE("the hints about missing shards help") {
         "'" + (f / "jpg-000.tar") + "' is there. Write the range with its leading zeros, as in {000..146}");
   CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' is there"));
   CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
-                                                    "'; indexed_shards also has .damaged_shards_at_most"));
+                                                    "'; shards() also has .damaged_shards_at_most"));
   CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of it");
   CHECK(hint_of("~/none*.tar") == hint_of("~/none.tar"));
   CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +

@@ -1,7 +1,7 @@
 // A list of sample keys: which samples of an indexed data set to use, or to leave out.
 //
 //   const mr::key_list few = std::vector<std::string>{"n01440764/0017", "n01440764/0020"};
-//   mr::indexed_shards("train-{000..146}.tar", {.only = few});
+//   mr::shards("train-{000..146}.tar", {.only = few});
 //   few.contains("n01440764/0017", "train-003.tar");       // true: these keys hold in every shard
 //
 // A key may be bound to one shard: it then holds in shards of that file name, in any folder. mr::keys_from() of

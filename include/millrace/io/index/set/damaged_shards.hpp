@@ -44,7 +44,7 @@ class damaged_shards {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +
                          std::to_string(at_most_) + "; " + first_,
-                     "Copy the shards again, or raise indexed_shards_options::damaged_shards_at_most",
+                     "Copy the shards again, or raise shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = shard});
   }
   /// Returns the notice about them; none without any.

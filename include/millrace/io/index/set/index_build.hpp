@@ -10,7 +10,8 @@
 // 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
 // turns out to be damaged.
 // With heads_only, one request is enough for each shard of a storage that has an index beside it. Whether the shard has
-// the size that its index tells is seen when it is opened: such a head is not `identified`.
+// the size that its index tells is seen when it is opened: such a head is not `identified`. Each other shard is read
+// completely; before that a notice reports how many requests and bytes that takes.
 // If a shard has another time than its index but the same size, the index is made again with the known checksums.
 // Reading a sample that was changed in place is then an error.
 // Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
@@ -21,7 +22,7 @@
 // kept: the entries are used from its file. This reads all payloads.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
-// an index (shard_index.hpp).
+// an index (shard_index.hpp), and with `plain_only` for a compressed one.
 // Threads: starts its own and waits for them.
 // Half-written indexes of killed processes are removed from folders in which an index is made.
 // Progress is shown with `notices` only, and after the first second: on a terminal four times a second, otherwise as a
@@ -29,6 +30,8 @@
 #pragma once
 
 #include <millrace/base/clock.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/index/entries/entries_build.hpp>
 #include <millrace/io/index/format/index_file.hpp>
 #include <millrace/sync/slow_step.hpp>
@@ -60,6 +63,15 @@ struct index_build_options {
   std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
   entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
+  bool plain_only = false;         ///< throws compressed_shard for the first compressed shard
+};
+
+/// The error for a compressed shard, which can have no index.
+class compressed_shard : public setup_error {
+ public:
+  explicit compressed_shard(const std::string& shard)
+      : setup_error("the shard " + printable(shard) + " is compressed: it cannot be read sample by sample",
+                    "Unpack it to plain tar, or stream the shards: .index = mr::index::off") {}
 };
 
 /// How many shards had which outcome; the last three count other things.
@@ -120,7 +132,15 @@ class index_builder {
   shard_indexes run();
 
  private:
-  void work() noexcept;
+  using step = void (index_builder::*)(std::size_t shard, block_pool& pool);
+
+  /// Calls `act` for each shard that is not done, on several threads.
+  void for_each_shard(step act);
+  void work(step act) noexcept;
+  /// Adds the head of the index beside a shard of a storage, or notes that the shard has to be read.
+  void ask_storage(std::size_t shard, block_pool& pool);
+  /// Reports how much has to be read of a storage.
+  void report_scan() const;
   /// Adds the index or the head of a shard to the result.
   void look_at(std::size_t shard, block_pool& pool);
   /// Returns the size and time of a shard. None if it cannot be read and its older index was added instead.
@@ -161,14 +181,17 @@ class index_builder {
   const index_build_options& options_;
   slow_step* step_ = nullptr;   // of run()
   bool terminal_;
+  std::size_t threads_ = 1;
   unsigned threads_of_shard_ = 1;   // for its entry points
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard after this one is started
   std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;
+  std::vector<std::optional<shard_identity>> to_scan_;   // of a storage: of the shards without an index
   std::set<std::string> cleaned_;   // folders
   std::size_t done_ = 0;
+  std::vector<char> is_done_;   // per shard; a shard belongs to one thread at a time
   const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);
   std::int64_t shown_ns_ = start_ns_;
   bool shown_once_ = false;

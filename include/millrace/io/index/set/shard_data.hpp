@@ -18,7 +18,7 @@
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
 // the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
 // the shard has the samples before the damage. notices() reports it.
-// Errors at the start name the shard: those of build_indexes(), and setup_error for a compressed shard. A damaged shard
+// Errors at the start name the shard: those of build_indexes(), compressed_shard among them. A damaged shard
 // gives the data_error of shard_reader; with `strict`, so does one without an end marker.
 // Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
 // Threads: any number may call read() at the same time.
@@ -77,8 +77,10 @@ class shard_data {
  public:
   using item = record;
 
-  /// Loads the heads of all indexes. Throws the errors described at the top of the file.
-  explicit shard_data(std::vector<std::string> names, shard_data_options options = {});
+  /// Loads the heads of all indexes. Throws the errors described at the top of the file. `at_start` receives the
+  /// notices of that; null: shard_data_options::notice does.
+  explicit shard_data(std::vector<std::string> names, shard_data_options options = {},
+                      notice_outlet* at_start = nullptr);
 
   shard_data(const shard_data&) = delete;
   shard_data& operator=(const shard_data&) = delete;
@@ -156,7 +158,7 @@ class shard_data {
   /// Writes one line, once. It throws no error, because a run works without kept indexes.
   /// `cleaned` is the folder that was cleaned last of what killed processes left in it.
   void keep_learned(std::size_t shard, std::optional<std::string>& cleaned);
-  void tell_not_kept(const std::string& what, std::string_view why);
+  void tell_not_kept(notice_outlet& to, const std::string& what, std::string_view why);
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
@@ -208,7 +210,7 @@ class shard_data {
   static bool fail_given_up(request& asked, std::span<const wish> wishes);
 
   /// Chooses samples of all shards, which loads their indexes.
-  void choose(const sample_choice& choice);
+  void choose(const sample_choice& choice, notice_outlet& notices);
   /// Returns the number in its shard of a sample.
   std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
     return chosen_.empty() ? number : chosen_[shard].number(number);

@@ -1,4 +1,4 @@
-// The fields that a sample must have to be used: .having of shards() and indexed_shards().
+// The fields that a sample must have to be used: .having of shards().
 //
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
 //   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here a picture and a text

@@ -66,8 +66,8 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
   std::string text;
   if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
-    text += "; the passes of the ranks drift apart, because their shares of the samples differ (indexed_shards() has "
-            "equal ones)";
+    text += "; the passes of the ranks drift apart, because their shares of the samples differ (with an index they are "
+            "equal)";
   if (withholds() && start_.replay.ordinal < options_.order.window)
     text += "; the first batch waits for " + std::to_string(window()) +
             " samples, a shuffle window, or for the end of the pass";
@@ -92,6 +92,13 @@ MILLRACE_INLINE std::string replayed_run::resumed() const {
 
 MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
   std::vector<notice> all;
+  if (!options_.why_streamed.empty())
+    all.push_back(
+        {.kind = notice_kind::order,
+         .severity = notice_severity::info,
+         .text = "without an index the shares of several ranks are not exact, and a resumed run reads samples "
+                 "again: " +
+                 options_.why_streamed});
   if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
   if (order_.jitters() && lanes_ > 1 && options_.world.rank == 0) {   // rank 0 warns for all ranks
     const bool of_ranks = lanes_ == options_.world.size;
@@ -101,7 +108,7 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
                            ", with a window of " + std::to_string(options_.order.window / lanes_) +
                            " samples, so that no window shuffles all samples together. " +
                            (options_.world.size == 1 ? "Leave out session_options::lanes to have that"
-                                                     : "Use indexed_shards() to have that")});
+                                                     : "An index shuffles them together")});
     const std::string_view remedy = of_ranks && !keeps_older_order()
                                         ? "Use a larger shuffle window, because each rank has a share of it"
                                         : remedy_for_lanes(keeps_older_order());
@@ -130,14 +137,13 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
     throw setup_error("without an index each rank reads shards of its own: got " + std::to_string(o.order.shards) +
                           (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
                           " ranks, expected at least one for each",
-                      "Have more shards, run fewer ranks, or use indexed_shards() of millrace/shards.hpp. Ranks also "
+                      "Have more shards, run fewer ranks, or use shards() over plain tars, with an index. Ranks also "
                       "share a range of from() with random access, and token_files(), if no expand, filter, take, "
                       "pack, bucket or later shuffle changes the number of rows");
   if (r.size > 1 && o.epoch_batches == 0)
     throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
                           " ranks would get from one pass",
-                      "Set session_options::epoch_batches, or use indexed_shards() of millrace/shards.hpp, which needs "
-                      "plain tar shards");
+                      "Set session_options::epoch_batches, or use shards() over plain tars, with an index");
   if (r.size > 1 && o.takes)
     throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
                       "Leave out take(), or run one rank");
@@ -189,7 +195,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
     throw setup_error("without an index a run finds its position by reading the same data set again, which has changed",
-                      "Use indexed_shards() with session_options::grown, or start a new run with another seed");
+                      "Use an index with session_options::grown, or start a new run with another seed");
   position from = *resumed;
   check_same(from, now);
   from.version = now.version;

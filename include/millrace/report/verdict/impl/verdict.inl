@@ -95,8 +95,8 @@ MILLRACE_INLINE bool judge_reading_in_turn(const flow_figures& f, const stage_li
                        std::to_string(read->concurrency) + " I/O threads reads: what the others read comes later");
   v.advice = limit.kind == stage_kind::unpack
                  ? "One shard after the other is unpacked, by one thread each: a faster codec, none, or shorter shards"
-                 : "Shorter shards, or indexed_shards(), let several I/O threads read what comes next; more threads "
-                   "alone do not help";
+                 : "Shorter shards, or an index (.index of shards()), let several I/O threads read what comes next; "
+                   "more threads alone do not help";
   return true;
 }
 

@@ -168,7 +168,7 @@ MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, 
   const std::string path = working_directory_hint(*first);
   if (bad == paths.size()) return path;
   return path + ". To use the shards that are there, name them by a glob such as '" +
-         printable(glob_of(*first)) + "'; indexed_shards also has .damaged_shards_at_most";
+         printable(glob_of(*first)) + "'; shards() also has .damaged_shards_at_most";
 }
 
 MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {

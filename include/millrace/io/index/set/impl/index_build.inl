@@ -3,6 +3,7 @@
 
 #include <millrace/io/index/set/index_build.hpp>
 
+#include <millrace/base/format.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/format/tar_index_scan.hpp>
@@ -27,6 +28,8 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
       terminal_(options.notices && options.notices->prints() && prints_to_terminal()) {
   result_.indexes.resize(shards.size());
   result_.heads.resize(shards.size());
+  is_done_.resize(shards.size());
+  to_scan_.resize(shards.size());
 }
 
 MILLRACE_INLINE shard_indexes index_builder::run() {
@@ -42,35 +45,46 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
   const std::size_t wanted = count;
   count = std::min(count, shards_.size());
   if (count > 0) threads_of_shard_ = static_cast<unsigned>((wanted + count - 1) / count);
-  std::vector<std::thread> others;
-  const auto join = [&others] {
-    for (auto& other : others) other.join();
-  };
-  try {
-    start_threads(others, std::max<std::size_t>(count, 1) - 1, [this](std::size_t) { work(); });
-  } catch (...) {
-    failed_from_ = 0;
-    join();
-    throw;
+  threads_ = std::max<std::size_t>(count, 1);
+  if (!options_.files.storage.is_local() && options_.heads_only) {
+    for_each_shard(&index_builder::ask_storage);
+    report_scan();
   }
-  work();
-  join();
-  if (failure_) std::rethrow_exception(failure_);
+  for_each_shard(&index_builder::look_at);
   if (shown_once_) show_progress(true);
   std::sort(result_.touched.begin(), result_.touched.end());
   std::sort(result_.damaged.begin(), result_.damaged.end());
   return std::move(result_);
 }
 
-MILLRACE_INLINE void index_builder::work() noexcept {
+MILLRACE_INLINE void index_builder::for_each_shard(step act) {
+  next_ = 0;
+  std::vector<std::thread> others;
+  const auto join = [&others] {
+    for (auto& other : others) other.join();
+  };
+  try {
+    start_threads(others, threads_ - 1, [this, act](std::size_t) { work(act); });
+  } catch (...) {
+    failed_from_ = 0;
+    join();
+    throw;
+  }
+  work(act);
+  join();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+MILLRACE_INLINE void index_builder::work(step act) noexcept {
   std::optional<block_pool> pool;
   for (;;) {
     const std::size_t shard = next_.fetch_add(1);
     if (shard >= shards_.size() || shard > failed_from_) return;
+    if (is_done_[shard]) continue;
     try {
       if (!pool) pool.emplace();
       const slow_step::item here(*step_, shards_[shard]);
-      look_at(shard, *pool);
+      (this->*act)(shard, *pool);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (failure_ && shard > failed_from_) continue;
@@ -80,11 +94,37 @@ MILLRACE_INLINE void index_builder::work() noexcept {
   }
 }
 
+MILLRACE_INLINE void index_builder::ask_storage(std::size_t shard, block_pool&) {
+  const std::string kept_at = index_path(shards_[shard], options_.files);
+  if (is_kept(kept_at, options_.files) || add_stored_head(shard)) return;
+  to_scan_[shard] = identify(shard, kept_at);
+}
+
+MILLRACE_INLINE void index_builder::report_scan() const {
+  const std::size_t request_bytes = options_.files.storage->request_bytes();
+  std::uint64_t bytes = 0, requests = 0;
+  std::size_t shards = 0;
+  for (const auto& shard : to_scan_)
+    if (shard) {
+      ++shards;
+      bytes += shard->size_bytes;
+      requests += request_bytes == 0 ? 1 : (shard->size_bytes + request_bytes - 1) / request_bytes;
+    }
+  if (shards == 0 || !options_.notices) return;
+  options_.notices->deliver(
+      {.kind = notice_kind::index,
+       .text = std::to_string(shards) + " of " + std::to_string(shards_.size()) +
+               " shards have no index in the storage. To build the indexes, all bytes of these shards are read: " +
+               bytes_text(static_cast<double>(bytes)) + " in " + (request_bytes == 0 ? "at least " : "about ") +
+               std::to_string(requests) +
+               " requests. Store the indexes beside the shards to avoid that (examples/inspect), or stream the shards: "
+               ".index = mr::index::off"});
+}
+
 MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
   const std::string kept_at = index_path(shards_[shard], options_.files);
   const bool stored = !options_.files.storage.is_local();
-  if (stored && options_.heads_only && !is_kept(kept_at, options_.files) && add_stored_head(shard)) return;
-  const auto identity = identify(shard, kept_at);
+  const auto identity = to_scan_[shard] ? to_scan_[shard] : identify(shard, kept_at);
   if (!identity) return;
   auto known = load_kept(shard, kept_at, *identity);
   if (!known) return;
@@ -211,6 +251,8 @@ MILLRACE_INLINE void index_builder::take_stored(std::size_t shard, const shard_i
 
 MILLRACE_INLINE void index_builder::add(std::size_t shard, found_index&& found) {
   auto index = std::make_shared<shard_index>(std::move(found.index));
+  if (options_.plain_only && index->state() == shard_index::shard_state::compressed)
+    throw compressed_shard(shards_[shard]);
   const std::lock_guard lock(mutex_);
   if (!found.why_not_kept.empty()) {
     ++result_.counts.not_kept;
@@ -229,6 +271,7 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, found_index&& found) 
       .index_bytes = index->entries().made ? entries_begin_at(index->columns().counts)
                                            : sizeof(index_head) + index->columns().counts.all_bytes()};
   result_.indexes[shard] = std::move(index);
+  is_done_[shard] = true;
   ++done_;
   show_progress(false);
 }
@@ -252,6 +295,7 @@ MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summ
   result_.heads[shard] = head;
   ++result_.counts.loaded;
   result_.counts.samples += head.samples;
+  is_done_[shard] = true;
   ++done_;
 }
 
@@ -299,10 +343,12 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
                   static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds);
   else
     std::snprintf(text, sizeof text,
-                  "indexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s", done_,
-                  shards_.size(), static_cast<unsigned long long>(c.samples),
+                  "indexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s; about "
+                  "%.0f s left", done_, shards_.size(), static_cast<unsigned long long>(c.samples),
                   static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
-                  static_cast<double>(c.scanned_members) * 1e-6 / seconds);
+                  static_cast<double>(c.scanned_members) * 1e-6 / seconds,
+                  seconds * static_cast<double>(shards_.size() - done_) /
+                      static_cast<double>(std::max<std::uint64_t>(1, c.built + c.rebuilt_stale + c.rebuilt_damaged)));
   if (terminal_) print_progress(text, last);
   else options_.notices->deliver({.kind = notice_kind::progress, .text = text});
   shown_ns_ = now_ns;

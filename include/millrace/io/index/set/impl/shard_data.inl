@@ -13,24 +13,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Fills in the folder that a storage has for indexes.
-MILLRACE_INLINE shard_data_options with_index_folder(shard_data_options o) {
-  if (!o.files.keeps()) o.files.cache_folder = o.files.storage->index_folder();
-  return o;
-}
-
-MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options)
+MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options,
+                                       notice_outlet* at_start)
     : names_(std::move(names)),
-      options_(with_index_folder(std::move(options))), notices_(options_.notice),
-      shards_(names_.size()), damaged_(options_.damaged_shards_at_most),
-      idle_(names_.size()) {
+      options_(std::move(options)), notices_(options_.notice), shards_(names_.size()),
+      damaged_(options_.damaged_shards_at_most), idle_(names_.size()) {
+  if (!options_.files.keeps()) options_.files.cache_folder = options_.files.storage->index_folder();
   fingerprint_ = names_.size();
+  notice_outlet& notices = at_start ? *at_start : notices_;
   auto found = find_shard_heads(
-      names_, {.build = {.files = options_.files, .heads_only = true, .notices = &notices_,
-                         .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries},
+      names_, {.build = {.files = options_.files, .heads_only = true, .notices = &notices,
+                         .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries,
+                         .plain_only = true},
                .set_index = options_.set_index});
   if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
-    tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
+    tell_not_kept(notices, std::to_string(lost) + " of " + std::to_string(names_.size()) +
                       " indexes cannot be kept and will be made again at the next start",
                   found.why_not_kept);
   touched_ = std::move(found.touched);
@@ -47,12 +44,12 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
     fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
   }
   stored_samples_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
-  if (options_.choice.given()) choose(std::exchange(options_.choice, {}));
+  if (options_.choice.given()) choose(std::exchange(options_.choice, {}), notices);
 }
 
-MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
+MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
   if (!options_.files.storage.is_local())
-    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices_},
+    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices},
             [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -100,7 +97,7 @@ MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard, std::optional<s
     if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
     keep_index(path, *index);
   } catch (const std::exception& e) {
-    tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
+    tell_not_kept(notices_, "checksums that were learned cannot be kept and will be learned again", e.what());
   }
 }
 
@@ -242,8 +239,8 @@ MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> 
   }
 }
 
-MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::string_view why) {
-  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(notices_, what, why);
+MILLRACE_INLINE void shard_data::tell_not_kept(notice_outlet& to, const std::string& what, std::string_view why) {
+  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(to, what, why);
 }
 
 MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard_number, block_pool& pool,
@@ -352,9 +349,6 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   }
   if (!shards_[shard].index) return;
   const auto state = shards_[shard].index->state();
-  if (state == shard_index::shard_state::compressed)
-    throw setup_error("the shard " + printable(names_[shard]) + " is compressed: it cannot be read sample by sample",
-                      "Unpack it to plain tar, or use shards()");
   const bool older = shards_[shard].damaged;
   if (state != shard_index::shard_state::damaged && !older) return;
   shards_[shard].damaged = true;

@@ -1,0 +1,72 @@
+// The items of a mix: each has the number of its source.
+//
+//   item.number();                              // number of the source, from 0
+//   auto picture = std::move(item).alone<0>();  // the item itself, if its source has the number 0
+//
+// If the items of all sources are records, an item of the mix is a record, too: a mixed_record.
+// Threads: values.
+#pragma once
+
+#include <millrace/item/record.hpp>
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// An item of one of several sources: value.index() is the number of the source.
+template <class... Items>
+struct mixed_item {
+  std::variant<Items...> value;
+
+  /// Returns the number of the source that made the item, from 0.
+  std::size_t number() const noexcept { return value.index(); }
+  /// Moves out the item, which must be of source number `Source`.
+  template <std::size_t Source>
+  auto alone() && {
+    return std::get<Source>(std::move(value));
+  }
+  /// Returns the record that the item is or names; an empty record for other types.
+  record origin() const noexcept {
+    return std::visit([](const auto& item) { return origin_of(item); }, value);
+  }
+  /// Returns the bytes that the item keeps alive.
+  std::size_t held_bytes() const noexcept {
+    return std::visit([](const auto& item) { return held_bytes_of(item); }, value);
+  }
+};
+
+/// A record of a mix.
+struct mixed_record : record {
+  std::size_t source = 0;   ///< number of its source in the mix, from 0
+
+  /// Returns the number of its source in the mix, from 0.
+  std::size_t number() const noexcept { return source; }
+  /// Moves out the record.
+  template <std::size_t Source>
+  record alone() && noexcept {
+    return std::move(*this);
+  }
+};
+
+/// The item of a mix of sources with these items: a mixed_record if all are records.
+template <class... Items>
+struct item_of_mix {
+  using type = mixed_item<Items...>;
+  template <std::size_t Source, class Item>
+  static type make(Item&& item) {
+    return {std::variant<Items...>(std::in_place_index<Source>, std::forward<Item>(item))};
+  }
+};
+template <class... Items>
+  requires(std::is_same_v<Items, record> && ...)
+struct item_of_mix<Items...> {
+  using type = mixed_record;
+  template <std::size_t Source>
+  static type make(record&& item) {
+    return {std::move(item), Source};
+  }
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,227 @@
+// shards() with its option .index: when the order is exact, when the shards are streamed, and what a session reports.
+#include "indexed_runs.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/mix.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/stages/expand.hpp>
+
+#include <zlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace mr = millrace;
+using namespace indexed_runs;
+
+namespace {
+
+/// Writes a compressed copy of each shard of a folder.
+std::string compress_shards(const std::string& folder) {
+  const std::string to = folder + "/compressed";
+  std::filesystem::create_directory(to);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".tar") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+    gzFile out = gzopen((to + "/" + entry.path().filename().string() + ".gz").c_str(), "wb");
+    REQUIRE(gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size())) == static_cast<int>(bytes.size()));
+    gzclose(out);
+  }
+  return to;
+}
+
+using key_names = std::vector<std::string>;
+
+auto label_only(const mr::record& r) { return example{r["cls"].as<std::int32_t>(), 0}; }
+
+/// The labels that a flow of examples delivers, and the notices of the session.
+struct news_of_run {
+  std::vector<std::int32_t> labels;
+  std::vector<mr::notice> news;
+
+  std::string text(mr::notice_kind kind) const {
+    std::string all;
+    for (const mr::notice& n : news)
+      if (n.kind == kind) all += n.text + "\n";
+    return all;
+  }
+};
+template <class Flow>
+news_of_run labels_and_news(Flow flow, mr::session_options options = {.threads = 1}) {
+  news_of_run all;
+  options.notice = [&](const mr::notice& n) { all.news.push_back(n); };
+  mr::session run{std::move(flow) | mr::batch<&example::label>({.size = 10, .drop_last = false}), options};
+  for (auto& b : run)
+    for (const std::int32_t label : b.template get<&example::label>().host()) all.labels.push_back(label);
+  return all;
+}
+
+auto shuffled_labels(const std::string& shards, mr::shards_options o) {
+  o.seed = 5;
+  return mr::shards(shards, o) | mr::shuffle({.window = 30}) | mr::map(label_only);
+}
+
+}  // namespace
+
+TEST_CASE("the order depends on options and data alone, not on where the indexes are or whether they can be saved") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const std::string places[] = {"", folder / "indexes", folder / "s0-0.tar/none"};   // the last one cannot exist
+  mr::rng random({.seed = 3});
+  const auto below = [&](std::uint64_t n) {
+    return static_cast<std::size_t>(random.uniform() * static_cast<double>(n));
+  };
+  const char* const wanted = std::getenv("MILLRACE_CONFIGURATIONS");
+  const int configurations = wanted ? std::atoi(wanted) : 12;
+  for (int i = 0; i < configurations; ++i) {
+    CAPTURE(i);
+    run_options o{.seed = below(1'000), .epochs = 1 + below(2), .threads = static_cast<int>(below(4)),
+                  .window = below(4) == 0 ? 1 : below(300)};
+    o.source.notice = mr::quiet;
+    o.source.index_folder = folder / "reference";
+    o.source.index = mr::index::required;
+    const delivered expected = run(shards, o);
+    o.source.index = mr::index::automatic;
+    o.source.index_folder = places[below(3)];
+    o.source.notice = [](const mr::notice&) {};
+    o.threads = static_cast<int>(below(4));
+    if (o.source.index_folder.empty())
+      for (const auto& entry : std::filesystem::directory_iterator(shards))
+        if (below(2) == 0 && entry.path().extension() == ".millrace-index") std::filesystem::remove(entry.path());
+    const std::size_t ranks = std::size_t{1} << below(3);
+    const delivered actual = run_all_ranks(shards, o, ranks);
+    CHECK(actual.batches == expected.batches);
+    CHECK(actual.positions == expected.positions);
+    const std::size_t at = below(expected.positions.size() - 1);
+    o.resume = expected.positions[at];
+    const delivered rest = run_all_ranks(shards, o, std::size_t{1} << below(3));
+    CHECK(rest.batches == std::vector(expected.batches.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                      expected.batches.end()));
+    CHECK(rest.positions.back() == expected.positions.back());
+  }
+}
+
+TEST_CASE("compressed shards are streamed, and the session says once what is not exact") {
+  const temporary_folder folder;
+  const std::string shards = compress_shards(write_shards(folder));
+  const news_of_run stream = labels_and_news(shuffled_labels(shards, {.index = mr::index::off}));
+  const news_of_run automatic = labels_and_news(shuffled_labels(shards, {}));
+  CHECK(stream.labels.size() == samples);
+  CHECK(automatic.labels == stream.labels);
+  CHECK(stream.text(mr::notice_kind::order).empty());
+  const std::string text = automatic.text(mr::notice_kind::order);
+  CHECK_MESSAGE(text.starts_with("without an index the shares of several ranks are not exact, and a resumed run reads "
+                                 "samples again: the shard "), text);
+  CHECK_MESSAGE(text.ends_with(" is compressed: it cannot be read sample by sample\n"), text);
+  CHECK(text.find('\n') == text.size() - 1);
+  CHECK_THROWS_WITH_AS(labels_and_news(shuffled_labels(shards, {.index = mr::index::required})),
+                       doctest::Contains("Unpack it to plain tar, or stream the shards: .index = mr::index::off"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(labels_and_news(shuffled_labels(shards, {.without = key_names{"k0"}})),
+                       doctest::Contains("is compressed"), mr::setup_error);
+}
+
+TEST_CASE("one compressed shard among plain ones makes a stream of all") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder), compressed = compress_shards(shards);
+  std::filesystem::rename(compressed + "/s41-0.tar.gz", shards + "/s41-0.tar.gz");
+  std::filesystem::remove(shards + "/s41-0.tar");
+  const news_of_run all = labels_and_news(shuffled_labels(shards, {}));
+  CHECK(all.labels == labels_and_news(shuffled_labels(shards, {.index = mr::index::off})).labels);
+  CHECK(all.text(mr::notice_kind::order).find("s41-0.tar.gz is compressed") != std::string::npos);
+}
+
+TEST_CASE("a flow that changes the number of rows streams the shards, unless an option needs their index") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto even = [&](mr::shards_options o) {
+    o.seed = 5;
+    return mr::shards(shards, o) | mr::shuffle({.window = 30}) | mr::map(label_only) |
+           mr::filter([](const example& e) { return e.label % 2 == 0; });
+  };
+  const news_of_run automatic = labels_and_news(even({}));
+  CHECK(automatic.labels.size() == (samples + 1) / 2);
+  CHECK(automatic.labels == labels_and_news(even({.index = mr::index::off})).labels);
+  for (const auto& entry : std::filesystem::directory_iterator(shards))
+    CHECK(entry.path().extension() == ".tar");   // no index was built for nothing
+  CHECK_THROWS_WITH_AS(labels_and_news(even({.index = mr::index::required})),
+                       doctest::Contains("shards() with an index has one row for each sample"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(labels_and_news(even({.where = [](std::string_view, std::string_view) { return true; }})),
+                       doctest::Contains("with only, without, where or repeats has one row for each sample"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::shards(shards, {.index = mr::index::off, .without = key_names{"k0"}}),
+                       doctest::Contains("got .index = mr::index::off, expected automatic or required"),
+                       mr::setup_error);
+}
+
+TEST_CASE("a resume point of a stream is refused by name where the order is exact, and the other way round") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  run_options o{.threads = 1, .keys = false, .max_batches = 2};
+  const std::string exact = run(shards, o).positions.back();
+  o.source.index = mr::index::off;
+  const std::string stream = run(shards, o).positions.back();
+  CHECK_NOTHROW(run(shards, {.threads = 1, .resume = stream, .keys = false, .source = {.index = mr::index::off}}));
+  CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = stream}),
+                       doctest::Contains(
+                           "Set .index = mr::index::off of shards() to continue a run that streamed them"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = exact, .source = {.index = mr::index::off}}),
+                       doctest::Contains(
+                           "Leave out .index = mr::index::off of shards() to continue a run with an index"),
+                       mr::setup_error);
+}
+
+TEST_CASE("copies of a flow share their indexes; the session reports how they are built, and nothing after its end") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  std::size_t count = 0;
+  {
+    const auto flow = shuffled_labels(shards, {.index_folder = folder / "s0-0.tar/none"}) |
+                      mr::batch<&example::label>({.size = 10});
+    for (int i = 0; i < 2; ++i) {
+      mr::session_options options{.threads = 1};
+      options.notice = [&](const mr::notice& n) { count += n.kind == mr::notice_kind::index; };
+      mr::session run{flow, options};
+      for (auto& b : run) b.release();
+      CHECK(count == 1);   // that they cannot be saved
+    }
+  }
+  CHECK(count == 1);
+  std::size_t of_source = 0;
+  const news_of_run own = labels_and_news(
+      shuffled_labels(shards, {.index_folder = folder / "s0-0.tar/none",
+                        .notice = [&](const mr::notice& n) { of_source += n.kind == mr::notice_kind::index; }}));
+  CHECK(own.text(mr::notice_kind::index).empty());
+  CHECK(of_source == 1);
+}
+
+TEST_CASE("a mix of shards is exact if all of them have an index, and else a stream") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder), compressed = compress_shards(shards);
+  const auto mixed = [&](const std::string& second, mr::shards_options a, mr::shards_options b) {
+    return mr::mix({.seed = 3}, mr::weighted{shuffled_labels(shards, a), 0.5},
+                   mr::weighted{shuffled_labels(second, b), 0.5});
+  };
+  const news_of_run exact = labels_and_news(
+      mixed(shards, {.index = mr::index::required}, {.index = mr::index::required}));
+  CHECK(labels_and_news(mixed(shards, {}, {})).labels == exact.labels);
+  const mr::shards_options off{.index = mr::index::off};
+  const news_of_run stream = labels_and_news(mixed(compressed, off, off));
+  const news_of_run automatic = labels_and_news(mixed(compressed, {}, {}));
+  CHECK(automatic.labels == stream.labels);
+  CHECK(automatic.text(mr::notice_kind::order).find("is compressed") != std::string::npos);
+  CHECK_THROWS_WITH_AS(labels_and_news(mixed(compressed, {.index = mr::index::required}, {})),
+                       doctest::Contains("the sources of the mix are streamed, because not all have an index"),
+                       mr::setup_error);
+  const auto others = [&](mr::shards_options o) {
+    return mr::mix({.seed = 3}, mr::weighted{shuffled_labels(shards, o), 0.5},
+                   mr::weighted{mr::from(std::vector<int>{1, 2, 3}) | mr::map([](int n) {
+                                  return example{n, 0};
+                                }),
+                                0.5});
+  };
+  CHECK(labels_and_news(others({})).labels.size() > 3);
+  CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("and one needs it"), mr::setup_error);
+}
