@@ -107,8 +107,9 @@ class engine final : public batch_engine<Batch> {
 
  private:
   std::unique_ptr<planned_run> plan(flow_facts& facts) {
+    if constexpr (decides_at_start<source>) core_.start_of_run().enter("reads and builds indexes", true);
+    facts.has_index = is_planned<Flow>(source_, core_.options().on_damage.policy != damage::fail, core_.notices());
     const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
-    facts.has_index = is_planned<Flow>(source_, core_.notices());
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
   /// Returns what the source reads now.

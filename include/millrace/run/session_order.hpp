@@ -2,7 +2,7 @@
 // index, else over that of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
-//   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, notices);
+//   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);
 //   const auto run = mr::detail::planned_run_for<decltype(flow)>(source, facts,
 //                                                                {.session = options, .budget_bytes = budget});
 //   // *run is what source.plan() made for a source with an index, else a replayed_run
@@ -132,9 +132,10 @@ constexpr bool may_stream() {
 
 /// Returns whether the order of a flow is computed from an index. Throws the errors of the source.
 template <class Flow, class Source>
-bool is_planned(const Source& source, notice_outlet& notices) {
+bool is_planned(const Source& source, bool tolerates_damage, notice_outlet& notices) {
   if constexpr (decides_at_start<Source>)
-    return source.uses_index({.one_row_per_sample = may_be_planned<Flow>(), .notices = notices});
+    return source.uses_index({.one_row_per_sample = may_be_planned<Flow>(), .tolerates_damage = tolerates_damage,
+                              .notices = notices});
   else return may_be_planned<Flow>();
 }
 

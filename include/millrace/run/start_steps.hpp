@@ -25,8 +25,9 @@ class start_steps {
  public:
   explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
 
-  /// Begins a step, which ends with the next one. `name` is a literal.
-  void enter(const char* name);
+  /// Begins a step, which ends with the next one. `name` is a literal. A step that reports its own stalls is not one of
+  /// the session.
+  void enter(const char* name, bool reports_itself = false);
   /// The session has started.
   void over();
   /// Returns the step, since when, and what it reads.

@@ -132,7 +132,7 @@ class mixed_shards : public mix_streams<Sources...> {
       throw setup_error("a shuffle after mix() would move samples out of their sources' turns",
                         "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
     std::vector<std::shared_ptr<shard_data>> sets;
-    for (const shards_source& source : sources_) sets.push_back(source.data());
+    for (const shards_source& source : sources_) sets.push_back(source.data(o.tolerates_damage));
     return std::make_unique<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
   }
 

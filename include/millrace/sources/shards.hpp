@@ -20,10 +20,11 @@
 // The options only, without, where and repeats choose samples by their keys before any is read, and need an index. A
 // run over a choice is as exact as one over all samples. A key that no shard has is reported once, at the start.
 // Errors: setup_error for missing shards, which names the first ones; for an index that is required and not possible.
-// With an index, a damaged shard is an error of the session's constructor. Without one, the samples before the damage
-// are delivered, never half a sample. Both errors name shard, offset and last good key. A payload that has changed
-// since it was indexed is an error at its batch. A shard that ends between two members without an end marker counts as
-// complete, unless a file beside it states more samples. Such shards are counted, and the first one is reported once.
+// With an index, a damaged shard is an error of the session's constructor, unless the session has on_damage. Without
+// one, the samples before the damage are delivered, never half a sample. Both errors name shard, offset and last good
+// key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between two members
+// without an end marker counts as complete, unless a file beside it states more samples. Such shards are counted, and
+// the first one is reported once.
 // Threads: one I/O thread reads each shard, several shards at a time. Copies of a flow share the indexes.
 #pragma once
 
@@ -75,8 +76,9 @@ struct shards_options {
   /// Receives progress if listing takes long, and a warning if indexes cannot be saved. Empty: stderr, and the notices
   /// of building indexes go to the session.
   notice_function notice{};
-  /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
-  std::size_t damaged_shards_at_most = 0;
+  /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage. Not set:
+  /// any number may be damaged for such a session, none for others, and none may be missing.
+  std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to leave out, by key
   /// Whether to use the sample with this key in this shard.
@@ -109,9 +111,11 @@ class shards_source {
   bool needs_index() const noexcept;
   /// Returns why the shards are streamed though `automatic` would use an index; empty if there is no reason to report.
   std::string why_streamed() const;
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data(), o); }
-  /// Returns the indexed shards. Requires that uses_index() returned true.
-  std::shared_ptr<shard_data> data() const;
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
+    return std::make_unique<planned>(data(o.tolerates_damage), o);
+  }
+  /// Returns the indexed shards. Requires that uses_index() returned true for a session of this kind.
+  std::shared_ptr<shard_data> data(bool tolerates_damage) const;
 
   // For a stream.
   std::size_t shards() const noexcept { return files_.size(); }
@@ -155,7 +159,7 @@ template <detail::file_names Names = std::vector<std::string>>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
   detail::folder_rule rule = detail::shards_of_a_folder;
-  rule.unreadable_at_most = options.damaged_shards_at_most;
+  rule.unreadable_at_most = options.damaged_shards_at_most.value_or(0);
   const detail::shard_listing_options listing{.rule = rule, .at = options.storage, .notice = options.notice};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }

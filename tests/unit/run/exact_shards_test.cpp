@@ -225,3 +225,21 @@ TEST_CASE("a mix of shards is exact if all of them have an index, and else a str
   CHECK(labels_and_news(others({})).labels.size() > 3);
   CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("and one needs it"), mr::setup_error);
 }
+
+TEST_CASE("a damaged shard ends the start of a session, and one with on_damage goes on without its rest") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  std::filesystem::resize_file(shards + "/s41-0.tar", 20'700);   // within a sample
+  const auto flow = shuffled_labels(shards, {});
+  mr::session_options on_damage{.threads = 1};
+  on_damage.on_damage.policy = mr::damage::mask;
+  for (int i = 0; i < 2; ++i) {
+    const news_of_run all = labels_and_news(flow, on_damage);
+    CHECK(all.labels.size() < samples);
+    CHECK(all.labels.size() > samples - 90);
+    CHECK(all.text(mr::notice_kind::lost_shard).find("1 of 5 shards are damaged: ") != std::string::npos);
+    CHECK_THROWS_WITH_AS(labels_and_news(flow), doctest::Contains("s41-0.tar"), mr::data_error);   // a copy of the flow
+  }
+  CHECK_THROWS_WITH_AS(labels_and_news(shuffled_labels(shards, {.damaged_shards_at_most = 0}), on_damage),
+                       doctest::Contains("s41-0.tar"), mr::data_error);
+}

@@ -8,7 +8,8 @@
 template <class Flow>
 void load_indexes_of(const Flow& flow) {
   millrace::detail::notice_outlet notices(millrace::quiet);
-  static_cast<void>(flow.source.uses_index({.one_row_per_sample = true, .notices = notices}));
+  static_cast<void>(
+      flow.source.uses_index({.one_row_per_sample = true, .tolerates_damage = false, .notices = notices}));
 }
 /// The same for a new flow.
 template <class Names>

@@ -19,6 +19,7 @@ class notice_outlet;
 /// The request of a session to a source that may use an index.
 struct index_use {
   bool one_row_per_sample;     ///< what an exact order needs
+  bool tolerates_damage;       ///< the session has on_damage
   notice_outlet& notices;      ///< of the session
 };
 
@@ -31,6 +32,7 @@ struct indexed_run_options {
   bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
   millrace::world world{};
   std::size_t lanes = 0;        ///< 0: those of the resume point, else chosen by samples, shards and window
+  bool tolerates_damage = false;   ///< as in index_use
   bool grown = false;           ///< continues a run over fewer samples with its next epoch
   std::string resume{};         ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session

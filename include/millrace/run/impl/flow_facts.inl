@@ -70,6 +70,7 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
           .allow_empty = f.allow_empty || f.pad_last,
           .world = o.session.world.value(),
           .lanes = o.session.lanes.value_or(0),
+          .tolerates_damage = o.session.on_damage.policy != damage::fail,
           .grown = o.session.grown,
           .resume = o.session.resume,
           .epochs = o.session.epochs,

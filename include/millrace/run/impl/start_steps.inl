@@ -11,9 +11,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void start_steps::enter(const char* name) {
+MILLRACE_INLINE void start_steps::enter(const char* name, bool reports_itself) {
   const std::uint64_t now = steady_now_ns();
-  times_->watch(now);
+  if (reports_itself) times_->leave(now);
+  else times_->watch(now);
   const std::lock_guard lock(mutex_);
   name_ = name;
   since_ns_ = now;

@@ -17,8 +17,9 @@ struct shards_source::indexes {
   const bool chooses;   // by keys, which needs the indexes
   const std::vector<std::string> names;
   const shard_data_options options;
+  const bool limits_damage;   // damaged_shards_at_most is set
   std::mutex mutex{};   // guards the rest
-  std::shared_ptr<shard_data> data{};
+  std::shared_ptr<shard_data> data[2]{};   // the second one for sessions with on_damage
   std::string why_streamed{};
 };
 
@@ -39,8 +40,9 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
                                        .strict = o.strict,
                                        .choice = {.only = o.only, .without = o.without, .where = o.where,
                                                   .repeats = o.repeats, .having = o.having},
-                                       .damaged_shards_at_most = o.damaged_shards_at_most,
-                                       .entries = o.entries}}) {
+                                       .damaged_shards_at_most = o.damaged_shards_at_most.value_or(0),
+                                       .entries = o.entries},
+                           .limits_damage = o.damaged_shards_at_most.has_value()}) {
   if (indexes_->chooses && o.index == millrace::index::off)
     throw setup_error("the options only, without, where and repeats of shards() choose samples by an index: got .index "
                       "= mr::index::off, expected automatic or required",
@@ -60,14 +62,17 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
                       "= mr::index::off");
   }
   const std::lock_guard lock(own.mutex);
-  if (own.data || !own.why_streamed.empty()) return own.data != nullptr;
+  std::shared_ptr<shard_data>& data = own.data[use.tolerates_damage];
+  if (data || !own.why_streamed.empty()) return data != nullptr;
+  shard_data_options options = own.options;
+  if (use.tolerates_damage && !own.limits_damage) options.damaged_shards_at_most = own.names.size();
   try {
-    own.data = std::make_shared<shard_data>(own.names, own.options, own.options.notice ? nullptr : &use.notices);
+    data = std::make_shared<shard_data>(own.names, std::move(options), own.options.notice ? nullptr : &use.notices);
   } catch (const compressed_shard& e) {
     if (required) throw;
     own.why_streamed = e.message();
   }
-  return own.data != nullptr;
+  return data != nullptr;
 }
 
 MILLRACE_INLINE bool shards_source::needs_index() const noexcept {
@@ -79,9 +84,9 @@ MILLRACE_INLINE std::string shards_source::why_streamed() const {
   return indexes_->why_streamed;
 }
 
-MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data() const {
+MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data(bool tolerates_damage) const {
   const std::lock_guard lock(indexes_->mutex);
-  return indexes_->data;
+  return indexes_->data[tolerates_damage];
 }
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {

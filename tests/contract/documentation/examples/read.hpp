@@ -18,6 +18,11 @@ void show(const mr::detail::mix_rule& rule, const mr::detail::shards_source& sha
 EXAMPLE
 }
 
+// ---- mixed_item.hpp
+void use(mr::detail::mixed_item<mr::record, int> item) {
+EXAMPLE
+}
+
 // ---- mixed_data.hpp
 #include <millrace/mix.hpp>
 
