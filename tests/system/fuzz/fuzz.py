@@ -2,7 +2,7 @@
 # AddressSanitizer and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
 #
 #   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, two minutes in all
-#   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in tests/README.md
+#   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in bench/history.md
 #   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/tar-crash-0123 [--smaller]
 #
 # What a target has learnt is in build/fuzz/NAME/corpus, and the next run begins with that. build/fuzz/totals has a line
