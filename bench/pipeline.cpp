@@ -9,7 +9,9 @@
 #include "threads.hpp"
 
 #include <millrace/base/crc32c.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/shards.hpp>
 
 #include <algorithm>

@@ -21,7 +21,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A source with an index: it knows its samples before the run.
 template <class Source>
-concept has_index = requires(const Source& source, const indexed_run_options& o) { source.plan(o)->after(0); };
+concept has_index = requires(const Source& source, const indexed_run_options& o) {
+  { source.plan(o) } -> std::convertible_to<std::unique_ptr<planned_run>>;
+};
 
 /// A source with an index that can also be read as a stream, for flows that change the number of rows.
 template <class Source>
@@ -181,7 +183,11 @@ template <class Flow, class Source>
 std::unique_ptr<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
                                            shard_read_stage_options o, sample_sink<typename Source::item>& first) {
   if constexpr (may_be_planned<Flow>())
-    if (f.has_index) return static_cast<typename Source::planned&>(run).read(source, std::move(o), first);
+    if (f.has_index) {
+      if constexpr (requires { source.read_by_index(run, o, first); })
+        return source.read_by_index(run, std::move(o), first);
+      else return static_cast<typename Source::planned&>(run).read(source, std::move(o), first);
+    }
   if constexpr (may_stream<Flow>()) return static_cast<replayed_run&>(run).read(source, std::move(o), first);
   else return nullptr;
 }

@@ -24,6 +24,7 @@
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/read/mix/mix_streams.hpp>
 #include <millrace/read/mix/mixed_data.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>

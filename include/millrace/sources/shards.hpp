@@ -31,17 +31,18 @@
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/file_list.hpp>
-#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/io/index/choice/key_list.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/item/record.hpp>
-#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/read/run/indexed_run_options.hpp>
+#include <millrace/read/run/planned_run.hpp>
+#include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -93,11 +94,12 @@ struct shards_options {
 
 namespace detail {
 
+class shard_data;
+
 /// The source that shards() makes: tar shards, read by their indexes or from start to end.
 class shards_source {
  public:
   using item = record;
-  using planned = indexed_run<shard_data>;
   static constexpr bool same_every_pass = true;
   static constexpr bool also_streams = true;
 
@@ -111,9 +113,11 @@ class shards_source {
   bool needs_index() const noexcept;
   /// Returns why the shards are streamed though `automatic` would use an index; empty if there is no reason to report.
   std::string why_streamed() const;
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
-    return std::make_unique<planned>(data(o.tolerates_damage), o);
-  }
+  /// Returns a run by the indexes. Requires that uses_index() returned true for a session of this kind.
+  std::unique_ptr<planned_run> plan(const indexed_run_options& o) const;
+  /// Returns the read stage of a run that plan() returned.
+  std::unique_ptr<read_stage> read_by_index(planned_run& run, shard_read_stage_options o,
+                                            sample_sink<record>& first) const;
   /// Returns the indexed shards. Requires that uses_index() returned true for a session of this kind.
   std::shared_ptr<shard_data> data(bool tolerates_damage) const;
 
@@ -175,17 +179,11 @@ detail::broken_flow shards(const Names&, const Other&);
 
 #ifdef MILLRACE_COMPILED   // impl/shards.inl instantiates these
 #include <millrace/read/run/replayed_run.hpp>
-#include <millrace/read/stage/shard_read_stage.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 extern template class ticket_input<record>;
 extern template class jitter_order<record>;
-extern template class indexed_source<shard_data, exact_order>;
-extern template class indexed_run<shard_data>;
-extern template class reorder_buffer<indexed_source<shard_data, exact_order>>;
-extern template class read_stage_base<indexed_source<shard_data, exact_order>>;
-extern template class shard_read_stage<indexed_source<shard_data, exact_order>>;
 extern template class reorder_buffer<shards_source>;
 extern template class read_stage_base<shards_source>;
 extern template class shard_read_stage<shards_source>;

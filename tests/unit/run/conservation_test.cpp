@@ -1,7 +1,9 @@
 // delivered + dropped_last = planned: at the end of each epoch, on each rank.
 #include "indexed_runs.hpp"
 
+#include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/read/run/delivery_account.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 
 namespace mr = millrace;

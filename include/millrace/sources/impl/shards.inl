@@ -5,7 +5,11 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/io/tar/read/counted_beside.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+
+#include <mutex>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -89,6 +93,15 @@ MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data(bool tolerates_d
   return indexes_->data[tolerates_damage];
 }
 
+MILLRACE_INLINE std::unique_ptr<planned_run> shards_source::plan(const indexed_run_options& o) const {
+  return std::make_unique<indexed_run<shard_data>>(data(o.tolerates_damage), o);
+}
+
+MILLRACE_INLINE std::unique_ptr<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
+                                                                         sample_sink<record>& first) const {
+  return static_cast<indexed_run<shard_data>&>(run).read(*this, std::move(o), first);
+}
+
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
   return open_shard_at({.missing_marker_told = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
                        reader_options_);
@@ -122,11 +135,6 @@ namespace detail {
 
 template class ticket_input<record>;
 template class jitter_order<record>;
-template class indexed_source<shard_data, exact_order>;
-template class indexed_run<shard_data>;
-template class reorder_buffer<indexed_source<shard_data, exact_order>>;
-template class read_stage_base<indexed_source<shard_data, exact_order>>;
-template class shard_read_stage<indexed_source<shard_data, exact_order>>;
 template class reorder_buffer<shards_source>;
 template class read_stage_base<shards_source>;
 template class shard_read_stage<shards_source>;

@@ -53,6 +53,7 @@ EXAMPLE
 }
 
 // ---- indexed_run.hpp
+#include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/sources/shards.hpp>
 
 void show(std::shared_ptr<mr::detail::shard_data> data, mr::world mine, std::string text,

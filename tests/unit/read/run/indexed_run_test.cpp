@@ -1,6 +1,9 @@
 // What a planned run says of its mixing, before it begins and while it goes on.
 #include "../../run/indexed_runs.hpp"
 
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+
 #include <fstream>
 #include <map>
 
