@@ -89,7 +89,7 @@ constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
 struct pipeline_builder_options {
   std::uint64_t seed = 0;
   unsigned workers = 1;                          ///< 0: everything runs inline on the caller
-  worker_executor* arena = nullptr;                     ///< the executor of the workers; null without workers
+  worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_borders borders{};

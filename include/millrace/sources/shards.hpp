@@ -67,11 +67,11 @@ struct shards_options {
   required_fields having{};
   shard_limits limits{};   ///< what a shard may contain
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
-  /// Where the shards are, and the files beside them. Indexes there are read. Others are built by reading all shards,
-  /// and are saved only in index_folder.
+  /// The place of the shards, of their indexes and of their counts. Indexes there are read. Others are built by reading
+  /// all shards, and are saved only in index_folder.
   millrace::storage storage{};
-  std::string index_folder{};   ///< folder of the index files; empty: beside each shard
-  /// A file where the shards are that describes all of them (examples/inspect --set-index), so that they need not be
+  std::string index_folder{};   ///< folder of the index files; empty: that of each shard
+  /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be
   /// opened at the start; empty: set.millrace-index beside shards of a storage, if it exists.
   std::string set_index{};
   /// Receives progress if listing takes long, and a warning if indexes cannot be saved. Empty: stderr, and the notices

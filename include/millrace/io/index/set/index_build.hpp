@@ -137,7 +137,7 @@ class index_builder {
   /// Calls `act` for each shard that is not done, on several threads.
   void for_each_shard(step act);
   void work(step act) noexcept;
-  /// Adds the head of the index beside a shard of a storage, or notes that the shard has to be read.
+  /// Adds the head of the stored index of a shard, or notes that the shard has to be read.
   void ask_storage(std::size_t shard, block_pool& pool);
   /// Reports how much has to be read of a storage.
   void report_scan() const;
