@@ -136,11 +136,11 @@ class dlpack_array {
     const bool same_type = t.dtype.code == expected.code && t.dtype.bits == expected.bits && t.dtype.lanes == 1;
     if ((!on_host && kind != kDLCUDA && kind != kDLCUDAManaged) || !same_type || t.ndim != static_cast<int>(N) ||
         !detail::is_row_major(t))
-      throw setup_error("a DLPack tensor was given (" + detail::describe_dlpack(t) + "), expected " +
-                            std::string(detail::dtype_name<T>()) + " (type " + std::to_string(expected.code) + " of " +
-                            std::to_string(expected.bits) + " bits) of " + std::to_string(N) +
-                            " dimensions, row-major, of the host or a GPU of NVIDIA's",
-                        "Convert it where it comes from, and make it contiguous");
+      throw setup_error("a DLPack tensor has the wrong type or layout: got " + detail::describe_dlpack(t) +
+                            ", expected " + std::string(detail::dtype_name<T>()) + " (type " +
+                            std::to_string(expected.code) + " of " + std::to_string(expected.bits) + " bits) of " +
+                            std::to_string(N) + " dimensions, row-major, on the host or an NVIDIA GPU",
+                        "Convert it in the library that created it, and use a contiguous tensor");
     view_.data = reinterpret_cast<T*>(static_cast<std::byte*>(t.data) + t.byte_offset);
     for (std::size_t d = 0; d < N; ++d) view_.shape[d] = static_cast<std::size_t>(t.shape[d]);
     view_.memory = on_host ? memory_kind::host : memory_kind::device;

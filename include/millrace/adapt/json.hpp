@@ -247,7 +247,7 @@ class json_document {
 template <class T = std::string>
 class json_field {
   static_assert(detail::json_type<T>,
-                "millrace: json_field<T> takes std::string, a number, bool, or a std::vector, tensor or ragged of "
+                "millrace: json_field<T> supports std::string, a number, bool, or a std::vector, tensor or ragged of "
                 "numbers");
   using kind = detail::json_kind<T>;
   using element = typename kind::element;
@@ -268,10 +268,10 @@ class json_field {
     auto& parsed = memory.get<detail::json_document>();
     if (const auto problem = parsed.parse(document))
       fail("is not valid JSON: " + std::string(simdjson::error_message(problem)),
-           from.name() != "line" ? "The field has to hold one complete document"
+           from.name() != "line" ? "Store one complete document in the field"
            : problem == simdjson::EMPTY
-               ? "Each line has to hold one complete document (JSON Lines); lines_options::skip_empty drops empty lines"
-               : "Each line has to hold one complete document (JSON Lines)",
+               ? "Write one complete document per line (JSON Lines); lines_options::skip_empty drops empty lines"
+               : "Write one complete document per line (JSON Lines)",
            from);
     simdjson::dom::element found;
     const auto& root = parsed.root();

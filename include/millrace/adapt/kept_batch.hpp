@@ -34,7 +34,8 @@ concept given_batch = std::derived_from<Batch, batch_lease> && requires(const Ba
 /// Throws setup_error if the batch is empty.
 template <given_batch Batch>
 std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {
-  if (!b) throw setup_error("an empty batch was to become tensors", "It was released or moved before");
+  if (!b)
+    throw setup_error("an empty batch cannot be exported as tensors", "Export a batch before you release or move it");
   if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
   return std::make_shared<const Batch>(std::move(b));
 }

@@ -50,10 +50,10 @@ class mat_pixels {
     const bool fits = !picture_.empty() && picture_.dims == 2 && picture_.depth() == CV_8U &&
                       (picture_.channels() == 3 || picture_.channels() == 1);
     if (!fits)
-      throw data_error(picture_.empty() ? "a cv::Mat is empty: OpenCV could not decode the picture"
-                                        : "a cv::Mat of type " + cv::typeToString(picture_.type()) +
-                                              " was given, expected 8UC3 (B, G, R) or 8UC1",
-                       "Look at the file, or decode it to 8 bits");
+      throw data_error(picture_.empty() ? "a cv::Mat is empty: OpenCV could not decode the image"
+                                        : "a cv::Mat has the wrong type: got " + cv::typeToString(picture_.type()) +
+                                              ", expected 8UC3 (B, G, R) or 8UC1",
+                       "Check the file, or decode it to 8 bits");
   }
 
   /// Returns the picture as it was given: B, G, R.
@@ -80,8 +80,8 @@ cv::Mat to_mat(const tensor_view<T, 3>& picture) {
   const auto pixels = picture.host();
   const auto [height, width, channels] = picture.shape;
   if (channels != 3 && channels != 1)
-    throw setup_error("a picture of shape " + to_string(picture.shape) + " cannot become a cv::Mat",
-                      "Give [height, width, 3 or 1]");
+    throw setup_error("an image of shape " + to_string(picture.shape) + " cannot be copied to a cv::Mat",
+                      "Pass [height, width, 3 or 1]");
   const int type = channels == 3 ? CV_8UC3 : CV_8UC1;
   cv::Mat made(static_cast<int>(height), static_cast<int>(width), type);
   detail::copy_reversed(cv::Mat(made.rows, made.cols, type, const_cast<std::uint8_t*>(pixels.data())), made);

@@ -34,7 +34,7 @@ class sentencepiece {
     const auto status = model->Load(model_file);
     if (!status.ok())
       throw setup_error("SentencePiece cannot use the model '" + printable(model_file) + "': " + status.ToString(),
-                        "Give a .model file that spm_train wrote");
+                        "Pass a .model file written by spm_train");
     model_ = std::move(model);
   }
 
@@ -43,7 +43,7 @@ class sentencepiece {
     std::vector<int> ids;
     const auto status = model_->Encode(text, &ids);
     if (!status.ok())
-      throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Look at the text");
+      throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Check the text");
     return {ids.begin(), ids.end()};
   }
   /// Returns the text of some tokens.

@@ -53,13 +53,14 @@ inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
 }
 
 [[noreturn]] inline void fail(VP8StatusCode status, const bytes& file) {
-  constexpr const char* again = "Fetch the file again, or leave the sample out";
+  constexpr const char* again = "Fetch the file again, or omit the sample";
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      throw io_error("libwebp has no memory for a picture", "Free memory, or lower max_pixels", {.stage = "webp"});
+      throw io_error("libwebp cannot allocate memory for an image", "Free memory, or lower max_pixels",
+                     {.stage = "webp"});
     case VP8_STATUS_NOT_ENOUGH_DATA:
-    case VP8_STATUS_SUSPENDED: fail("the WebP is cut short: it ends before its picture does", again, file);
-    case VP8_STATUS_UNSUPPORTED_FEATURE: fail("the WebP uses a feature that libwebp does not know", again, file);
+    case VP8_STATUS_SUSPENDED: fail("the WebP is cut short: it ends before its image does", again, file);
+    case VP8_STATUS_UNSUPPORTED_FEATURE: fail("the WebP uses a feature that libwebp does not support", again, file);
     default: fail("the WebP is damaged: libwebp cannot decode it", again, file);
   }
 }
@@ -193,7 +194,7 @@ inline picture read_over(bytes data, const jpeg_options& options, const std::opt
   const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &found);
   if (status != VP8_STATUS_OK) fail(status, data);
   if (found.has_animation != 0)
-    fail("the WebP is an animation, expected one picture", "Take its frames apart before packing", data);
+    fail("the WebP is an animation: expected one image", "Split it into frames before packing", data);
   picture_file file{.format = &format, .header = {}, .options = options, .format_options = number_of(background)};
   file.header.width = static_cast<std::size_t>(found.width);
   file.header.height = static_cast<std::size_t>(found.height);

@@ -134,8 +134,8 @@ struct dense_labels_kernel {
 template <class View>
 void check_on_device(const View& view) {
   if (view.memory != memory_kind::device)
-    throw setup_error("the column " + std::string(view.name) + " lies in host memory, which the kernel cannot read",
-                      "Use the function of mix_rows.hpp, which takes no stream, or to_device with a GPU");
+    throw setup_error("the column " + std::string(view.name) + " is in host memory, which the kernel cannot read",
+                      "Use the overload in mix_rows.hpp, which has no stream parameter, or to_device with a GPU");
 }
 
 template <class T, unsigned Width>
@@ -166,8 +166,8 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
   const detail::row_grid grid = detail::grid_of(rows, layout);
   constexpr std::size_t most = std::size_t{1} << 31;
   if (grid.elements() >= most || mixes.shape[0] * (grid.elements() / 256 + 1) >= most)
-    throw setup_error("mix_rows was given rows of shape " + to_string(rows.shape),
-                      "A GPU mixes rows of fewer than 2147483648 elements, and 2^39 in all");
+    throw setup_error("the rows for mix_rows are too large: got shape " + to_string(rows.shape),
+                      "Use rows of fewer than 2147483648 elements, and at most 2^39 in all");
   if (grid.elements() == 0) return;
   constexpr unsigned width = 16 / sizeof(T);
   const bool aligned = grid.elements() % width == 0 && detail::is_aligned(rows.data, 16);

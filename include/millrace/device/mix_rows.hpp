@@ -66,9 +66,9 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
   for (std::size_t row = 0; row < a.size(); ++row) {
     for (const Label label : {a[row], b[row]})
       if (static_cast<std::int64_t>(label) < 0 || static_cast<std::uint64_t>(label) >= classes)
-        throw data_error("dense_labels was given label " + std::to_string(label) + " in row " + std::to_string(row) +
-                             ", expected 0 to " + std::to_string(classes - 1),
-                         "Give as many classes as there are, or look at the data");
+        throw data_error("a label is out of range for dense_labels: got " + std::to_string(label) + " in row " +
+                             std::to_string(row) + ", expected 0 to " + std::to_string(classes - 1),
+                         "Correct the number of classes, or the data");
     float* const to = numbers.data() + row * classes;
     for (std::size_t k = 0; k < classes; ++k) to[k] = make.off;
     for (const Label label : {a[row], b[row]})

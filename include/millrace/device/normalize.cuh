@@ -213,11 +213,11 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   const auto job = detail::plan_normalize(pixels, numbers, options);
   for (const auto& [memory, name] : {std::pair(pixels.memory, pixels.name), std::pair(numbers.memory, numbers.name)})
     if (memory != memory_kind::device)
-      throw setup_error("the column " + std::string(name) + " lies in host memory, which the kernel cannot read",
-                        "Use normalize() of normalize.hpp, which takes no stream, or to_device with a GPU");
+      throw setup_error("the column " + std::string(name) + " is in host memory, which the kernel cannot read",
+                        "Use normalize() of normalize.hpp, which has no stream parameter, or to_device with a GPU");
   if (job.pixels > detail::max_units)
-    throw setup_error("normalize was given images of " + std::to_string(job.pixels) + " pixels",
-                      "A GPU normalises images of up to 2147483648 pixels");
+    throw setup_error("the images for normalize are too large: got " + std::to_string(job.pixels) + " pixels",
+                      "Use images of at most 2147483648 pixels");
   switch (job.channels) {
     case 1: return detail::launch_normalize<T, 1>(job, stream);
     case 2: return detail::launch_normalize<T, 2>(job, stream);

@@ -58,11 +58,12 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
   const std::array<std::size_t, 4> expected =
       planar ? std::array{images, channels, height, width} : std::array{images, height, width, channels};
   if (channels < 1 || channels > 4)
-    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape), "Give [B, H, W, 1 to 4]");
+    throw setup_error("the pixels for normalize have the wrong shape: got " + to_string(pixels.shape),
+                      "Pass [B, H, W, 1 to 4]");
   if (numbers.shape != expected)
-    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape) + " and numbers of shape " +
-                          to_string(numbers.shape),
-                      "The numbers have to be " + to_string(expected));
+    throw setup_error("the output of normalize has the wrong shape: got pixels " + to_string(pixels.shape) +
+                          " and numbers " + to_string(numbers.shape),
+                      "Pass numbers of shape " + to_string(expected));
   normalize_job<T> job{.in = pixels.data,
                        .out = numbers.data,
                        .images = images,

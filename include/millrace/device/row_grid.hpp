@@ -48,7 +48,7 @@ struct row_grid {
 /// Returns the grid of rows of a shape. Rows of one dimension have no height and no width.
 template <std::size_t Rank>
 row_grid grid_of(const std::array<std::size_t, Rank>& shape, image_layout layout) noexcept {
-  static_assert(Rank >= 1 && Rank <= 3, "millrace: rows of one to three dimensions can be mixed");
+  static_assert(Rank >= 1 && Rank <= 3, "millrace: mix_rows supports rows of one to three dimensions");
   row_grid g;
   if constexpr (Rank == 1) {
     g.channels = shape[0];
@@ -72,26 +72,27 @@ row_grid grid_of(const tensor_view<T, N>& rows, image_layout layout) noexcept {
 template <class T, std::size_t N>
 void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
   if (rows.shape[0] != mixes.shape[0])
-    throw setup_error("mix_rows was given rows of shape " + to_string(rows.shape) + " and " +
+    throw setup_error("the arguments of mix_rows do not match: got rows of shape " + to_string(rows.shape) + " and " +
                           std::to_string(mixes.shape[0]) + " row_mixes, expected one for each row",
-                      "Give a column of a batch, and row_mixes() of the same batch");
+                      "Pass a column of a batch, and row_mixes() of the same batch");
 }
 
 /// Throws setup_error unless there is a row of classes for each label, and the smoothing is a share.
 template <class Label>
 void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& o) {
-  static_assert(std::is_integral_v<Label>, "millrace: dense labels are made of integers");
+  static_assert(std::is_integral_v<Label>, "millrace: dense_labels requires integer labels");
   const std::size_t rows = labels.label_a.shape[0];
   const bool fits = labels.label_b.shape[0] == rows && labels.lambda.shape[0] == rows && dense.shape[0] == rows;
   if (!fits || dense.shape[1] == 0)
-    throw setup_error("dense_labels was given " + std::to_string(rows) + " labels and rows of shape " +
-                          to_string(dense.shape) + ", expected one row of at least one class for each label",
-                      "Give labels of one batch, and [rows, classes] numbers");
+    throw setup_error("the arguments of dense_labels do not match: got " + std::to_string(rows) +
+                          " labels and rows of shape " + to_string(dense.shape) +
+                          ", expected one row of at least one class for each label",
+                      "Pass labels of one batch, and [rows, classes] numbers");
   if (!(o.smoothing >= 0 && o.smoothing <= 1))
     throw setup_error("the smoothing of dense labels is wrong: got " + std::to_string(o.smoothing) +
                           ", expected 0 to 1",
-                      "Give the share that all classes have in common, such as 0.1");
+                      "Set the share to distribute over all classes, such as 0.1");
 }
 
 /// The numbers of dense labels: `off` of each class, `off + weight * rest` of a label.

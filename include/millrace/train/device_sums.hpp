@@ -53,7 +53,7 @@ class device_sums {
   /// Throws setup_error at the second call.
   void claim() {
     if (claimed_)
-      throw setup_error("two mr::metrics were given the same device_sums", "Make one for each: training, validation");
+      throw setup_error("two mr::metrics use the same device_sums", "Create one for each: training, validation");
     claimed_ = true;
   }
 

@@ -46,8 +46,8 @@ struct named_metric {
   template <class T, std::size_t N>
   device_sums& on(const tensor_view<T, N>& view) const {
     if (device) return *device;
-    throw setup_error("the metric '" + name + "' was given the column " + std::string(view.name) + " in GPU memory",
-                      "Give metrics({.device = mr::cuda_metric_sums()}), made in a .cu file by train/metrics.cuh");
+    throw setup_error("the metric '" + name + "' cannot read the column " + std::string(view.name) + " in GPU memory",
+                      "Use metrics({.device = mr::cuda_metric_sums()}), created in a .cu file with train/metrics.cuh");
   }
 };
 
@@ -102,8 +102,9 @@ class accuracy_metric {
                             to_string(labels.shape),
                         "Logits are [batch, classes] and labels [batch]; cut both to the batch's size()");
     if (labels.memory != logits.memory)
-      throw setup_error("accuracy '" + metric_->name + "' got logits and labels of which one lies in GPU memory",
-                        "Give both on the same side");
+      throw setup_error("accuracy '" + metric_->name +
+                            "' got logits and labels in different memory: one is in GPU memory",
+                        "Pass both in host memory, or both in GPU memory");
     if (logits.memory == memory_kind::device)
       return metric_->on(logits).add_rows(metric_->on_device,
                                           {.logits = logits.data,

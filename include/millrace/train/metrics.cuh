@@ -41,9 +41,9 @@ class cuda_device_sums final : public device_sums {
  public:
   explicit cuda_device_sums(const cuda_metric_sums_options& o) : cuda_device_sums(o, std::vector<slot>(o.slots + 1)) {
     if (o.max_metrics == 0 || o.slots == 0)
-      throw setup_error("cuda_metric_sums was given max_metrics " + std::to_string(o.max_metrics) + " and slots " +
-                            std::to_string(o.slots),
-                        "Both are at least 1; the defaults are 32 and 4");
+      throw setup_error("cuda_metric_sums options are out of range: got max_metrics " + std::to_string(o.max_metrics) +
+                            " and slots " + std::to_string(o.slots),
+                        "Set both to at least 1; the defaults are 32 and 4");
     const current_device here(o_.device);
     const capture_tolerant now;
     const std::size_t bytes = o_.max_metrics * sizeof(metric_totals);
@@ -87,7 +87,7 @@ class cuda_device_sums final : public device_sums {
 
   std::size_t add_metric() override {
     if (metrics_ == o_.max_metrics)
-      throw setup_error("more than " + std::to_string(o_.max_metrics) + " means and accuracies have sums on a GPU",
+      throw setup_error("more than " + std::to_string(o_.max_metrics) + " means and accuracies use sums on a GPU",
                         "Raise cuda_metric_sums({.max_metrics})");
     return metrics_++;
   }
@@ -233,8 +233,9 @@ class cuda_device_sums final : public device_sums {
     if (used_ && stream == step_) return;
     if (used_) {
       if (is_capturing(stream) || is_capturing(step_))
-        throw setup_error("a metric was added to in another stream than before, while one of them is being captured",
-                          "Add to all metrics in one stream, and replay the graph there");
+        throw setup_error(
+            "a metric was updated on another stream than before, while one of the streams is being captured",
+            "Update all metrics on one stream, and replay the graph there");
       check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
       check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");
     }

@@ -106,9 +106,9 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
   const std::size_t count = std::min(s[0], options.most), channels = s[planar ? 1 : 3];
   const std::size_t height = s[planar ? 2 : 1], width = s[planar ? 3 : 2];
   if ((channels != 1 && channels != 3) || count == 0 || height == 0 || width == 0)
-    throw setup_error("a grid of pictures was asked for of the column '" + std::string(pictures.name) + "' of shape " +
-                          to_string(s) + (planar ? ", taken as [B, C, H, W]" : ", taken as [B, H, W, C]"),
-                      "Give at least one picture of 1 or 3 channels; {.normalized = {.layout}} says how they lie");
+    throw setup_error("an image grid cannot show the column '" + std::string(pictures.name) + "' of shape " +
+                          to_string(s) + (planar ? ", read as [B, C, H, W]" : ", read as [B, H, W, C]"),
+                      "Pass at least one image of 1 or 3 channels; {.normalized = {.layout}} sets the layout");
   std::size_t columns = std::min(options.columns.value_or(0), count);
   if (columns == 0)
     while (columns * columns < count) ++columns;
@@ -142,7 +142,7 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
   using views = decltype(batch.columns());
   constexpr std::size_t pictures = detail::first_pictures(std::type_identity<views>{});
   static_assert(pictures < std::tuple_size_v<views>,
-                "this batch has no column of pictures: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
+                "this batch has no column of images: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
   grid_options shown = options;
   const detail::host_copy pixels(batch, std::get<pictures>(batch.columns()));
   const detail::host_copy masks(batch, options.masks);
@@ -160,8 +160,8 @@ template <class Pictures>
 void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
   const bool png = path.ends_with(".png");
   if (!png && !path.ends_with(".jpg") && !path.ends_with(".jpeg"))
-    throw setup_error("a grid of pictures cannot be written to '" + printable(path) + "'",
-                      "Give a name that ends with .png, .jpg or .jpeg");
+    throw setup_error("an image grid cannot be written to '" + printable(path) + "'",
+                      "Use a name that ends with .png, .jpg or .jpeg");
   const image grid = make_grid(pictures, options);
   detail::atomic_file<> file(path, {}, "save_grid");
   file.append(png ? encode_png(grid)

@@ -229,7 +229,7 @@ TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds, and giv
   of_device.tensor.dl_tensor.device.device_type = kDLMetal;
   CHECK(of_device.is_refused());
   CHECK_THROWS_WITH_AS((mr::from_dlpack<std::int32_t, 2>(mr::dlpack_tensor(&of_strides.tensor))),
-                       doctest::Contains("type 2 of 32 bits x 1, shape [2, 3], strides [1, 2]), expected i32 (type 0"),
+                       doctest::Contains("type 2 of 32 bits x 1, shape [2, 3], strides [1, 2], expected i32 (type 0"),
                        mr::setup_error);
   foreign of_one_row;   // whose stride says nothing
   of_one_row.shape = {1, 3};

@@ -154,8 +154,8 @@ def check_store(report, program, name, opened, names, folder):
                 checks.expect("keys of a role that a profile assumes", checks.reads("a b.tar", **as_role))
                 (folder / "roles").write_text((folder / "roles").read_text().replace(store.keys[1], "wrong-secret"))
                 checks.expect("... with a wrong secret", checks.refuses(
-                    ["get", "s3://bucket/plain.tar"], 1, 'the profile "train" gives no keys: STS answers status 403',
-                    **as_role))
+                    ["get", "s3://bucket/plain.tar"], 1,
+                    'the profile "train" returned no keys: STS answered status 403', **as_role))
                 environment["AWS_SESSION_TOKEN"] = "of another session"
                 checks.expect("... which is signed", checks.refuses(
                     ["get", "s3://bucket/plain.tar"], 1, "got status 4", **environment))

@@ -109,7 +109,7 @@ def check_refusals(report, subject, folder, server):
     url = server.url
     for kind, *words in (
             ("replaced=2", "the object was replaced while it was being read", "/replaced=2/big.bin", "stage remote"),
-            ("gone=2", "the object was replaced while it was being read: the server has it no more"),
+            ("gone=2", "the object was replaced while it was being read: the server no longer has it"),
             ("busy=503", "the server answered 503 (come back later) (12 attempts in "),
             ("gzip", "the server compressed the bytes (gzip) (12 attempts"),
             ("shifted", "12 attempts"),

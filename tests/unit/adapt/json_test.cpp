@@ -74,9 +74,9 @@ TEST_CASE("what is no document, has no such field, or another type in it") {
   CHECK(refusal("text", "").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", "{\"text\": \"\xff\"}").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", R"({"txt": "a"})") == "the field 'json' has no field 'text'; it begins \"{\"txt\": \"a\"}\"");
-  CHECK(hint_on_line("") == "Each line has to hold one complete document (JSON Lines); lines_options::skip_empty drops "
-                            "empty lines");
-  CHECK(hint_on_line("{").ends_with("one complete document (JSON Lines)"));
+  CHECK(hint_on_line("") ==
+        "Write one complete document per line (JSON Lines); lines_options::skip_empty drops empty lines");
+  CHECK(hint_on_line("{").ends_with("one complete document per line (JSON Lines)"));
   CHECK(refusal("text", "[1]").starts_with("the field 'json' has no field 'text'"));
   CHECK(refusal("text", R"({"text": 7})") ==
         "the field 'json' has a wrong field 'text': got 7, expected a string; it begins \"{\"text\": 7}\"");

@@ -98,7 +98,7 @@ TEST_CASE("memory of the host and shapes that differ are refused") {
   auto on_host = rows;
   on_host.memory = mr::memory_kind::host;
   CHECK_THROWS_WITH_AS(mr::mix_rows(on_host, mixes, stream.handle),
-                       doctest::Contains("pixels lies in host memory, which the kernel cannot read"), mr::setup_error);
+                       doctest::Contains("pixels is in host memory, which the kernel cannot read"), mr::setup_error);
   auto of_host = mixes;
   of_host.memory = mr::memory_kind::host;
   CHECK_THROWS_AS(mr::mix_rows(rows, of_host, stream.handle), mr::setup_error);

@@ -73,7 +73,7 @@ TEST_CASE("what does not fit together is refused") {
   CHECK_THROWS_AS(mr::dense_labels(l.views(), dense.view(), {.smoothing = -0.1}), mr::setup_error);
   l.b[2] = 10;
   CHECK_THROWS_WITH_AS(mr::dense_labels(l.views(), dense.view()),
-                       doctest::Contains("was given label 10 in row 2, expected 0 to 9"), mr::data_error);
+                       doctest::Contains("got 10 in row 2, expected 0 to 9"), mr::data_error);
   l.b[2] = -1;
   CHECK_THROWS_AS(mr::dense_labels(l.views(), dense.view()), mr::data_error);
 }

@@ -207,10 +207,10 @@ TEST_CASE("what cannot be shown or written is refused by name") {
   const auto p = noise({2, 4, 4, 3});
   CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "batch.gif"), doctest::Contains("'batch.gif'"), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::make_grid(view_of(noise({2, 4, 4, 2}))),
-                       doctest::Contains("'example::pixels' of shape [2, 4, 4, 2], taken as [B, H, W, C]"),
+                       doctest::Contains("'example::pixels' of shape [2, 4, 4, 2], read as [B, H, W, C]"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::make_grid(view_of(p), {.normalized = {.layout = mr::image_layout::nchw}}),
-                       doctest::Contains("taken as [B, C, H, W]"), mr::setup_error);
+                       doctest::Contains("read as [B, C, H, W]"), mr::setup_error);
   CHECK_THROWS_AS(mr::make_grid(view_of(noise({0, 4, 4, 3}))), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "/no/such/folder/batch.png"),
                        doctest::Contains("cannot create the file '/no/such/folder/batch.png'"), mr::io_error);

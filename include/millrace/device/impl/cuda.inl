@@ -152,7 +152,7 @@ MILLRACE_INLINE void cuda_backend::record_copy(device_event& mark) {
 MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
   const current_device here(ordinal_);
   if (is_capturing(stream))
-    throw setup_error("a batch was asked for while its stream is being captured",
+    throw setup_error("a batch was requested while its stream was being captured",
                       "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
                       "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
 }
@@ -225,8 +225,9 @@ MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
   void* const memory = allocate_slot(bytes);
   pageable_.push_back(memory);
   if (!pageable_used_.exchange(true))
-    print_notice(std::to_string(bytes) + " bytes of pinned memory could not be had: slots are pageable, copies to " +
-                     name_ + " slower. ",
+    print_notice(std::to_string(bytes) +
+                     " bytes of pinned memory could not be allocated: slots are pageable, copies to " + name_ +
+                     " are slower. ",
                  "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory");
   return memory;
 }

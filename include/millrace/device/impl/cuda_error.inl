@@ -17,7 +17,7 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorInvalidDevice:
       return "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorInvalidResourceHandle:
-      return "Is the stream alive, and does it belong to the device given to to_device()?";
+      return "Check that the stream exists and belongs to the device of to_device()";
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureInvalidated:
     case cudaErrorStreamCaptureIsolation:
@@ -27,8 +27,8 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
     case cudaErrorInitializationError: return "After fork() CUDA does not work in the child: start a new process";
     default:
-      return "This may stem from an earlier kernel or copy of this process, which then has to be started again; "
-             "compute-sanitizer names the culprit";
+      return "An earlier kernel or copy of this process may be the cause; in that case start the process again; "
+             "compute-sanitizer reports the kernel";
   }
 }
 

@@ -54,10 +54,10 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   std::ifstream file(path);
   if (!file)
     throw io_error("cannot read the predictions of an earlier run " + printable(path),
-                   "Give the path that its reports were written to, without an ending");
+                   "Pass the path of its reports, without the file extension");
   std::string line, word, change;
   if (!std::getline(file, line) || line != detail::predictions_head)
-    throw data_error(printable(path) + " holds no predictions of this version", "Write that run's reports anew");
+    throw data_error(printable(path) + " has no predictions of this version", "Write the reports of that run again");
   const detail::kept_settings now = detail::settings_of(r.figures);
   detail::kept_settings then{}, there{};
   while (std::getline(file, line)) {
@@ -66,7 +66,8 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
     detail::kept_settings& s = word == "run" ? then : there;
     for (std::size_t& number : s) words >> number;
     double samples_per_s = 0;
-    if (!(words >> samples_per_s)) throw data_error(printable(path) + " is damaged", "Write that run's reports anew");
+    if (!(words >> samples_per_s))
+      throw data_error(printable(path) + " is damaged", "Write the reports of that run again");
     if (word == "run" || there != now || then == now) continue;
     std::getline(words >> std::ws, change);
     const auto said = std::find_if(r.kept.begin(), r.kept.end(), [&](const auto& k) { return k.change == change; });

@@ -130,11 +130,13 @@ MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noex
   if (reported_[index]) return;
   reported_[index] = true;
   try {
-    notices_.deliver({.kind = notice_kind::log, .severity = notice_severity::warning,
-                      .text = "the log's " + std::string(sinks_[index]->name()) +
-                              " sink failed and will be tried again, silently: " + printable_text(what)});
+    notices_.deliver(
+        {.kind = notice_kind::log,
+         .severity = notice_severity::warning,
+         .text = "the log's " + std::string(sinks_[index]->name()) +
+                 " sink failed (it is retried; later failures are not reported): " + printable_text(what)});
   } catch (...) {   // there is no memory for the text of a notice
-    print_notice("a log's sink failed and will be tried again, silently: ", sinks_[index]->name());
+    print_notice("a log's sink failed (it is retried; later failures are not reported): ", sinks_[index]->name());
   }
 }
 

@@ -11,12 +11,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE metrics::metrics(metrics_options options) : options_(std::move(options)), since_(options_.now()) {
   if (options_.every == 0)
-    throw setup_error("metrics_options::every is 0", "Give the number of steps between two rows, at least 1");
+    throw setup_error("metrics_options::every is 0", "Set the number of steps between two rows to at least 1");
   if (options_.device) options_.device->claim();
 }
 
 MILLRACE_INLINE accuracy_metric metrics::accuracy(std::string_view name, accuracy_options options) {
-  if (options.top_k == 0) throw setup_error("accuracy_options::top_k is 0", "1 counts the most likely class only");
+  if (options.top_k == 0)
+    throw setup_error("accuracy_options::top_k is 0", "Set 1 to count only the most likely class");
   auto& metric = named(name, kind::accuracy);
   metric.top_k = options.top_k;
   return accuracy_metric(metric);
@@ -148,7 +149,7 @@ MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const metric_totals* ar
     any = any || !r.host[i].empty();
     if (r.host[i].bad_labels > 0 && !bad_labels_)
       bad_labels_ = data_error(std::to_string(r.host[i].bad_labels) + " labels of '" + metrics_[i].name +
-                                   "' were no class of the logits, in the steps up to " +
+                                   "' were out of range for the logits, in the steps up to " +
                                    std::to_string(r.of.at.step),
                                "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
   }
@@ -171,7 +172,7 @@ MILLRACE_INLINE detail::named_metric& metrics::named(std::string_view name, kind
   for (auto& m : metrics_)
     if (m.name == name) {
       if (m.is != is)
-        throw setup_error("the metric '" + printable(name) + "' is already one of another kind",
+        throw setup_error("the metric '" + printable(name) + "' already exists with another kind",
                           "Choose another name");
       return m;
     }

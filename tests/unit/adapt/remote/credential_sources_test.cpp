@@ -155,9 +155,9 @@ TEST_CASE("keys of a web identity") {
   SUBCASE("what STS refuses is told with its code, not with its words") {
     answer = {.status = 400, .body = "<ErrorResponse><Error><Code>ExpiredTokenException</Code>"
                                      "<Message>TOKEN-W== is expired</Message></Error></ErrorResponse>"};
-    CHECK(has(failure(world), "the web identity gives no keys: STS answers status 400, ExpiredTokenException"));
+    CHECK(has(failure(world), "the web identity returned no keys: STS answered status 400, ExpiredTokenException"));
     answer = {.status = 502, .body = "SECRET <html>"};
-    CHECK(has(failure(world), "STS answers status 502, text that is not XML"));
+    CHECK(has(failure(world), "STS answered status 502, text that is not XML"));
     answer = {.status = 200, .body = "<a><Credentials><AccessKeyId>AKID-W</AccessKeyId></Credentials></a>"};
     CHECK(has(failure(world), "its answer lacks a key id or its secret"));
     world.answers.clear();
@@ -227,15 +227,16 @@ TEST_CASE("keys of a role that a profile assumes") {
   world.answers["GET " + agent + "/role"] = {.status = 200, .body = keys_json};
   of("machine");
   CHECK(has(header("authorization"), "Credential=AKID-J/"));
-  CHECK(has(failure(world, "circle"), "profiles go in circles"));
+  CHECK(has(failure(world, "circle"), "the profiles form a cycle"));
   CHECK(has(failure(world, "wrong"), "the credential_source of the profile \"wrong\" is wrong: got Sun"));
   CHECK(has(failure(world, "device"), "mfa_serial"));
-  CHECK(has(failure(world, "lost"), "a role with keys that are missing: expected some from the profile \"nobody\""));
+  CHECK(has(failure(world, "lost"),
+            "assumes a role, but its source keys are missing: expected keys from the profile \"nobody\""));
   CHECK(has(failure(world, "behind"), "the profile \"sso\" has no keys, but sso_session"));
   world.answers["POST https://sts.amazonaws.com/"] = {
       .status = 403,
       .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>TOKEN-</Message></Error></ErrorResponse>"};
-  CHECK(has(failure(world, "train"), "the profile \"train\" gives no keys: STS answers status 403, AccessDenied"));
+  CHECK(has(failure(world, "train"), "the profile \"train\" returned no keys: STS answered status 403, AccessDenied"));
 }
 
 TEST_CASE("keys of a container") {
@@ -261,9 +262,9 @@ TEST_CASE("keys of a container") {
   world.files["/var/agent"] = "TOKEN-F";
 
   answer = {.status = 403, .body = "SECRET"};
-  CHECK(has(failure(world), "the container's agent gives no keys: got status 403, expected 200"));
+  CHECK(has(failure(world), "the container's agent returned no keys: got status 403, expected 200"));
   answer = {.status = 200, .body = "SECRET"};
-  CHECK(has(failure(world), "its answer cannot be read as JSON"));
+  CHECK(has(failure(world), "its answer is not valid JSON"));
   answer = {.status = 200, .body = R"({"AccessKeyId": "AKID", "SecretAccessKey": "SECRET", "Expiration": "SECRET"})"};
   CHECK(has(failure(world), "its answer lacks a time at which the keys expire"));
   answer = {.status = 200, .body = R"({"AccessKeyId": "AKID-S", "SecretAccessKey": "SECRET-S"})"};
@@ -315,10 +316,10 @@ TEST_CASE("keys of an instance") {
   }
   SUBCASE("metadata that fail behind the token are an error") {
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/"] = {.status = 500};
-    CHECK(has(failure(world), "the instance's metadata gives no keys: got status 500"));
+    CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
     give_instance(world);
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/my-role"] = {.status = 500};
-    CHECK(has(failure(world), "the instance's metadata gives no keys: got status 500"));
+    CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
   }
   SUBCASE("nobody is asked where that is switched off") {
     const std::size_t before = world.sent.size();

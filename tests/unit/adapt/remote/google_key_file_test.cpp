@@ -69,13 +69,13 @@ TEST_CASE("a user's key file is exchanged for a token") {
 
   world.answers["POST " + token_url] = {.status = 400,
                                         .body = R"({"error": "invalid_grant", "error_description": "SECRET"})"};
-  CHECK(has(failure(world), "Google's token server gives no token: got status 400 invalid_grant"));
+  CHECK(has(failure(world), "Google's token server returned no token: got status 400 invalid_grant"));
   world.answers["POST " + token_url] = {.status = 502, .body = "<html>SECRET"};
-  CHECK(has(failure(world), "of status 502, cannot be read as JSON"));
+  CHECK(has(failure(world), "of status 502, is not valid JSON"));
   for (const char* wrong : {R"({"access_token": "the-token"})", R"({"expires_in": 1})",
                             R"({"access_token": "the-token\n", "expires_in": 1})"}) {
     world.answers["POST " + token_url] = {.status = 200, .body = wrong};
-    CHECK(has(failure(world), "Google's token server gives no token"));
+    CHECK(has(failure(world), "Google's token server returned no token"));
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a service account signs for its token") {
   world.files["/etc/key.json"] = R"({"type": "external_account"})";
   CHECK(has(failure(world), "got \"external_account\", expected authorized_user or service_account"));
   world.files["/etc/key.json"] = "SECRET";
-  CHECK(has(failure(world), "the key file /etc/key.json cannot be read as JSON"));
+  CHECK(has(failure(world), "the key file /etc/key.json is not valid JSON"));
 }
 
 TEST_CASE("base64 without padding is that of RFC 4648") {

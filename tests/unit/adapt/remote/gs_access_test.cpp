@@ -50,8 +50,8 @@ TEST_CASE("Google's storage takes a bearer token of the user's") {
   CHECK(authorization(access) == "Bearer token-3");
   CHECK(access.heal(name, access.address("GET", name, ""), {.status = 403, .code = "AccessDenied"}).what ==
         mr::detail::remedy::kind::none);
-  CHECK(has(failure(world, {.bearer_token = [] { return std::string("hush\r\nX: y"); }}), "a wrong bearer token"));
-  CHECK(has(failure(world, {.bearer_token = [] { return std::string(); }}), "a wrong bearer token"));
+  CHECK(has(failure(world, {.bearer_token = [] { return std::string("hush\r\nX: y"); }}), "an invalid bearer token"));
+  CHECK(has(failure(world, {.bearer_token = [] { return std::string(); }}), "an invalid bearer token"));
 }
 
 TEST_CASE("Google's storage takes Amazon's signatures with an HMAC key") {
@@ -92,7 +92,7 @@ TEST_CASE("an instance of Google's gives a token, and a new one before it expire
   for (const char* wrong : {"hush", "{}", R"({"access_token": "hush"})", R"({"access_token": "", "expires_in": 1})"}) {
     CAPTURE(wrong);
     answer.body = wrong;
-    CHECK(has(failure(world), "the instance's metadata gives no token"));
+    CHECK(has(failure(world), "the instance's metadata returned no token"));
   }
   answer.headers.clear();   // another cloud's
   CHECK(has(failure(world), "keys for gs:// names are missing"));

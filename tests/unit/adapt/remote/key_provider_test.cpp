@@ -94,7 +94,7 @@ TEST_CASE("a first look-up that fails is repeated after 1, 2 and 4 s, and its er
     keys.get();
     FAIL("taken");
   } catch (const mr::io_error& e) {
-    CHECK(e.message() == "nobody answers; looked for the keys 4 times in 7 s");
+    CHECK(e.message() == "nobody answers; searched for the keys 4 times in 7 s");
   }
 }
 
@@ -181,11 +181,12 @@ TEST_CASE("keys that were accepted once are looked for as long as requests are s
   CHECK(looks == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
   const remedy last = keys.refused(first);
   CHECK(last.what == remedy::kind::none);
-  CHECK(last.tried == "; looked for other keys 15 times in 180 s, and the last look-up failed: nobody answers");
+  CHECK(last.tried == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");
   REQUIRE(all.lines.size() == 3);   // one each minute
-  CHECK(all.lines[0] == "the server refuses the keys of test. They are looked for again for up to 180 s");
-  CHECK(all.lines[2] == "the server refuses the keys of test: nobody answers. They are looked for again for up to " +
-                            std::string("60 s"));
+  CHECK(all.lines[0] == "the server refuses the keys of test. Millrace searches for new keys for up to 180 s");
+  CHECK(all.lines[2] ==
+        "the server refuses the keys of test: nobody answers. Millrace searches for new keys for up to " +
+            std::string("60 s"));
   all.fails = all.same = false;
   all.now += 11;
   CHECK(keys.get().keys.access_key_id == "2");   // a new run in the same process

@@ -103,7 +103,7 @@ TEST_CASE("a read waits for headers that are there late, at its first request an
   CHECK(server.refusals == 0);
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("half of a file") != std::string::npos);
-  CHECK(notices[0].find("looked for again for up to 7 s") != std::string::npos);
+  CHECK(notices[0].find("searches for new keys for up to 7 s") != std::string::npos);
   server.wanted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
   CHECK(late_looks == 2);
@@ -127,5 +127,5 @@ TEST_CASE("headers that a server accepted are looked for as long as requests are
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
   CHECK(looks == 3);
   REQUIRE(notices.size() == 1);
-  CHECK(notices[0].find("looked for again for up to 120 s") != std::string::npos);
+  CHECK(notices[0].find("searches for new keys for up to 120 s") != std::string::npos);
 }

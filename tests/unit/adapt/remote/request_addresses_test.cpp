@@ -35,7 +35,7 @@ TEST_CASE("headers of web servers may expire, and are asked for again after a re
   const auto last = addresses.heal("https://h/a", second, {.status = 403});
   CHECK(last.what == kind::none);
   CHECK_THROWS_WITH(throw addresses.failure("https://h/a", second, {.status = 403}, last.tried),
-                    doctest::Contains("got status 403, expected 206; looked for other keys 1 time in 0 s"));
+                    doctest::Contains("got status 403, expected 206; searched for other keys 1 time in 0 s"));
   mr::detail::request_addresses fixed({.headers = {{"Authorization", "Bearer one"}}});
   CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
 }
@@ -50,7 +50,7 @@ TEST_CASE("headers that a web server accepted once are looked for as long as req
   const auto sent = addresses.address("https://h/a");
   addresses.accepted("https://h/a", sent);
   CHECK(addresses.heal("https://h/a", sent, {.status = 401}).what == kind::later);
-  CHECK(notice.find("looked for again for up to 120 s") != std::string::npos);
+  CHECK(notice.find("searches for new keys for up to 120 s") != std::string::npos);
 }
 
 TEST_CASE("passwords and queries are not told") {

@@ -138,11 +138,11 @@ TEST_CASE("without keys the error says where they were looked for") {
     }
     return std::string();
   };
-  CHECK(has(failure(), "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor "
+  CHECK(has(failure(), "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), "
                        "the profile, a web identity, a container or the instance"));
   CHECK(has(failure(), "s3_options::anonymous"));
   world.files["/made-up/.aws/config"] = "[default]\nsso_session = mine\n";
-  CHECK(has(failure(), "nor the profile, whose sso_session Millrace does not follow"));
+  CHECK(has(failure(), "the profile, whose sso_session Millrace does not support"));
   CHECK(has(failure(), "aws configure export-credentials"));
   CHECK(has(failure({.credentials = [] { return mr::s3_credentials{}; }}),
             "s3_options::credentials returned no keys"));

@@ -33,7 +33,7 @@ TEST_CASE("the text says the verdict first, then what to do, the stages and the 
   r.facts.push_back({"cores", "16"});
   const std::string text = mr::text_report(r);
   CHECK(text.starts_with("VERDICT  CPU-bound in decode: the workers are the limit; reading could be 4.0 times as fast\n"
-                         "         More workers"));
+                         "         Use more workers"));
   CHECK(holds(text, "throughput 500 samples/s, data wait 80.0 %\n"));
   CHECK(holds(text, " workers x4           500 100.0 %   0.0 %   0.0 %   8.00 ms   8.00 ms  decode 70.0 %, resize "));
   CHECK(holds(text, " 4 -> 5 workers                   +25.0 %  workers\n"));
@@ -186,7 +186,7 @@ TEST_CASE("text, page and JSON say what ran, how it was started, where and when"
 
 TEST_CASE("nothing measured makes a report too") {
   const mr::run_report r = mr::report_of({});
-  CHECK(mr::text_report(r).starts_with("VERDICT  No verdict: only 0 batches were measured, and 5 are the least\n"));
+  CHECK(mr::text_report(r).starts_with("VERDICT  No verdict: only 0 batches were measured: expected at least 5\n"));
   CHECK(holds(mr::json_report(r), "\"bound_by\":\"Unknown\""));
   CHECK(holds(mr::html_report(r), "No verdict"));
   CHECK_FALSE(holds(mr::html_report(r), "<svg"));
@@ -244,8 +244,8 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
               R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
               R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
   // The remedy is evidence where processors are what limits.
-  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes more than twice as long: "
-                             "examples/repack makes them baseline\n";
+  const std::string remedy = " 21.5 % of the JPEGs are progressive: decoding them costs more than twice the "
+                             "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
   mr::detail::add_counts(of_step, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));

@@ -150,7 +150,7 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   f.process_cpu_ns = in_ns(20);
   f.run_delay_ns = in_ns(30);
   CHECK(mr::judge(f).sentence().starts_with("CPU-starved in decode (own threads)"));
-  CHECK(mr::judge(f).advice.starts_with("The process has more to run than there are cores"));
+  CHECK(mr::judge(f).advice.starts_with("The process runs more threads than there are cores"));
   const auto gains = mr::gains_of(f);
   CHECK(gain_of(gains, mr::knob::workers).gain == doctest::Approx(2 * 5.0 / 6 - 1));   // two sixths each, then
   CHECK(gain_of(gains, mr::knob::workers).settings.workers == 2);
@@ -214,14 +214,14 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   f.in_turn_samples = f.passed_on_samples = f.samples;
   CHECK(mr::judge(f).what == bound_by::cpu);
   CHECK(mr::judge(f).sentence().starts_with("CPU-bound in unpack (one shard at a time)"));
-  CHECK(mr::judge(f).advice.starts_with("One shard after the other"));
+  CHECK(mr::judge(f).advice.starts_with("One thread unpacks one shard at a time"));
 }
 
 TEST_CASE("too little measured gives no verdict, and says so") {
   CHECK(mr::judge({}).what == bound_by::unknown);
   mr::flow_figures f = figures_of({.step_s = 10});
   f.batches = 4;
-  CHECK(mr::judge(f).sentence() == "No verdict: only 4 batches were measured, and 5 are the least");
+  CHECK(mr::judge(f).sentence() == "No verdict: only 4 batches were measured: expected at least 5");
 }
 
 TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle one does not") {

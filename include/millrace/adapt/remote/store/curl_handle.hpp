@@ -28,7 +28,7 @@ inline void require_curl() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK)
     throw setup_error(std::string("libcurl cannot start: ") + curl_easy_strerror(ready),
-                      "Look whether its libraries are whole", {.stage = "remote"});
+                      "Reinstall libcurl and its libraries", {.stage = "remote"});
 }
 
 struct curl_closer {

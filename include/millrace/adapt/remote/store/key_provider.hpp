@@ -38,7 +38,7 @@ class no_keys_error : public setup_error {
 class keys_pending : public std::exception {
  public:
   explicit keys_pending(double seconds) noexcept : pause_seconds(seconds) {}
-  const char* what() const noexcept override { return "keys are being looked for"; }
+  const char* what() const noexcept override { return "the search for keys continues"; }
 
   double pause_seconds;   ///< until the next look-up
 };

@@ -36,7 +36,7 @@ class object_stores {
   addressed_request address(std::string_view method, std::string_view name) {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
-      throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY behind " +
+      throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY after " +
                             std::string(name.substr(0, 5)),
                         "Name an object", {.stage = "remote", .shard = std::string(name)});
     return of(object).address(method, object, {});

@@ -44,7 +44,7 @@ class xml_reader {
       else if (skip("<!")) fail("has a document type, which no store sends");
       else begin_element(take, had_root);
     }
-    if (!open_.empty()) fail("ends before its elements do");
+    if (!open_.empty()) fail("ends inside an element");
     if (!had_root) fail("has no element");
   }
 

@@ -35,7 +35,7 @@ inline std::string to_text(const remote_figures& f) {
   char text[600];
   std::snprintf(text, sizeof text,
                 "remote: %.3f GB by %llu requests over %llu connections, %zu in flight; first byte after %.0f ms, then "
-                "%.0f MB/s each; %.0f MB held, at most %.0f\n"
+                "%.0f MB/s each; %.0f MB buffered, at most %.0f\n"
                 "  sent again: %llu (not connected %llu, broken off %llu, stalled %llu, busy %llu, wrong answers %llu, "
                 "keys renewed %llu); redirects %llu; hedged %llu, of which %llu won; given up %llu",
                 1e-9 * static_cast<double>(f.bytes), static_cast<unsigned long long>(f.requests),

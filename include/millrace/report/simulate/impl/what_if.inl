@@ -15,12 +15,12 @@ MILLRACE_INLINE void check_change(const what_if_change& c) {
   const auto refuse = [](const char* what, double got, const char* expected) {
     throw setup_error("what_if_change::" + std::string(what) + " is out of range: got " + std::to_string(got) +
                           ", expected " + expected,
-                      "1 leaves it as it was");
+                      "Set 1 for no change");
   };
   const auto is_factor = [](double x) { return x > 0 && is_finite(x); };
   if (!is_factor(c.storage_speed)) refuse("storage_speed", c.storage_speed, "a number above 0");
   if (!is_factor(c.work_time)) refuse("work_time", c.work_time, "a number above 0");
-  if (c.step_time != 0 && !is_factor(c.step_time)) refuse("step_time", c.step_time, "a number that is not below 0");
+  if (c.step_time != 0 && !is_factor(c.step_time)) refuse("step_time", c.step_time, "a number of at least 0");
   if (c.batch && *c.batch == 0) refuse("batch", 0, "at least one sample");
 }
 

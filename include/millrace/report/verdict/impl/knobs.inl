@@ -60,7 +60,7 @@ struct gain_predictor {
     std::string& remark = gains.front().remark;
     if (missing == bound_cause::quota) remark = "the quota does not give them time";
     else if (!has_spare_core) remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
-    else if (is_crowded(missing)) remark = "if it gets as much of the crowded cores as the others";
+    else if (is_crowded(missing)) remark = "if it gets the same share of the crowded cores as the others";
     else if (f.usable_cores > one_more) gains.push_back(workers(work, f.usable_cores, true));
     return gains;
   }
@@ -102,7 +102,7 @@ struct gain_predictor {
         {.step_time = 0.5, .copy_time = 0.5},
         f.batch_samples > 0 ? what_if_change{.batch = twice, .step_time = 0.5} : what_if_change());
     g.at_most = true;
-    g.remark = "as if a larger batch took no longer to copy and to step";
+    g.remark = "assumes that a larger batch needs the same time to copy and to step";
     return g;
   }
 };

@@ -92,10 +92,11 @@ MILLRACE_INLINE bool judge_reading_in_turn(const flow_figures& f, const stage_li
   const double share = static_cast<double>(f.in_turn_samples) /
                        static_cast<double>(std::max(f.in_turn_samples, f.passed_on_samples));
   v.evidence.push_back(percent(share) + " of the samples came from the shard whose turn it was, which one of " +
-                       std::to_string(read->concurrency) + " I/O threads reads: what the others read comes later");
+                       std::to_string(read->concurrency) +
+                       " I/O threads reads; the others read samples that are delivered later");
   v.advice = limit.kind == stage_kind::unpack
-                 ? "One shard after the other is unpacked, by one thread each: a faster codec, none, or shorter shards"
-                 : "Shorter shards, or an index (.index of shards()), let several I/O threads read what comes next; "
+                 ? "One thread unpacks one shard at a time: use a faster codec, no compression, or shorter shards"
+                 : "Shorter shards, or an index (.index of shards()), let several I/O threads read the next samples; "
                    "more threads alone do not help";
   return true;
 }
@@ -115,24 +116,24 @@ MILLRACE_INLINE void judge_reading(const flow_figures& f, const stage_figures& r
               bytes_text(f.storage_ceiling_bytes_per_s) + "/s";
     v.evidence.push_back(text);
   }
-  if (contention) v.evidence.push_back("reads at the same time slow each other down by " + percent(*contention));
+  if (contention) v.evidence.push_back("concurrent reads slow each other down by " + percent(*contention));
   const double from_storage = f.storage_bytes && read.bytes > 0
                                   ? static_cast<double>(*f.storage_bytes) / static_cast<double>(read.bytes) : 1;
   if (f.storage_bytes) v.evidence.push_back(percent(from_storage) + " of the bytes came from storage");
   if (judge_reading_in_turn(f, limit, v)) return;
   if (from_storage < 0.05) {
     v.cause = bound_cause::page_cache;
-    v.advice = "Storage is not what is slow: more I/O threads, or an index, so that less is parsed";
+    v.advice = "Storage is not the limit: use more I/O threads, or an index to parse less";
   } else if (f.storage_ceiling_bytes_per_s > 0 ? speed >= 0.85 * f.storage_ceiling_bytes_per_s
                                                : contention && *contention >= 0.25) {
     v.cause = bound_cause::bandwidth;
-    v.advice = "Faster storage, a copy on a local disk, or smaller samples; more reads at a time do not help";
+    v.advice = "Use faster storage, a copy on a local disk, or smaller samples; more concurrent reads do not help";
   } else if (f.storage_ceiling_bytes_per_s > 0 || contention) {
     v.cause = bound_cause::latency;
-    v.advice = "More I/O threads, so that more reads are under way";
+    v.advice = "Use more I/O threads for more concurrent reads";
   } else {
-    v.evidence.push_back("all reads ran at the same concurrency, which tells bandwidth and latency not apart");
-    v.advice = "Try twice the I/O threads: more speed means latency, none means bandwidth";
+    v.evidence.push_back("all reads ran at the same concurrency, so bandwidth and latency cannot be separated");
+    v.advice = "Try twice the I/O threads: a higher speed indicates latency, the same speed bandwidth";
   }
 }
 
@@ -163,33 +164,35 @@ MILLRACE_INLINE void judge_working(const flow_figures& f, const stage_figures& s
   v.where = costliest_phase(s);
   v.cause = missing_processor(f, s);
   if (s.cpu_ns > 0 && s.busy_ns > 0)
-    v.evidence.push_back(s.name + " had the processor for " +
+    v.evidence.push_back(s.name + " used the processor for " +
                          percent(static_cast<double>(s.cpu_ns) / static_cast<double>(s.busy_ns)) +
                          " of the time that they worked");
   if (v.cause == bound_cause::quota) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back("the quota held the process back for " + time_text(static_cast<double>(f.throttled_ns)));
-    v.advice = "Give it more cores (a higher quota), or use fewer workers: more of them change nothing";
+    v.evidence.push_back("the quota throttled the process for " + time_text(static_cast<double>(f.throttled_ns)));
+    v.advice = "Raise the quota, or use fewer workers: more workers do not help";
   } else if (v.cause == bound_cause::neighbors) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back(waited_for_a_core(s) + ", which other programs had");
-    v.advice = "Other programs use the cores: add or reserve some; more workers only take a larger share";
+    v.evidence.push_back(waited_for_a_core(s) + " that other programs used");
+    v.advice = "Other programs use the cores: add or reserve cores; more workers only get a larger share";
   } else if (v.cause == bound_cause::own_threads) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back(waited_for_a_core(s) + ", which other threads of this process had");
+    v.evidence.push_back(waited_for_a_core(s) + " that other threads of this process used");
     v.advice = s.concurrency > f.usable_cores
                    ? "There are more workers than cores: use " + std::to_string(f.usable_cores) +
                          " of them at most, or more cores"
-                   : std::string("The process has more to run than there are cores: make reading, or what else runs "
-                                 "beside the workers, cheaper, or add cores");
+                   : std::string(
+                         "The process runs more threads than there are cores: reduce the cost of reading or of other "
+                         "threads, or add cores");
   } else if (v.cause == bound_cause::waits) {
-    v.advice = "Something waits on a worker (a lock, a sleep, a read): map(f, {.blocking = true}) gives it own threads";
+    v.advice =
+        "A callable blocks a worker (a lock, a sleep, a read): map(f, {.blocking = true}) runs it on its own threads";
   } else if (s.kind == stage_kind::unpack) {
-    v.advice = "Decompression runs on the I/O threads: more of them, a faster codec, or none";
+    v.advice = "Decompression runs on the I/O threads: use more of them, a faster codec, or no compression";
   } else if (s.concurrency == 1 && f.find(stage_kind::work) != &s) {
-    v.advice = "This stage runs on one thread: make it cheaper, or let it be parallel (const push, no finish)";
+    v.advice = "This stage runs on one thread: reduce its cost, or run it in parallel (const push, no finish)";
   } else {
-    v.advice = "More workers if there are cores, a smaller crop before the resize, or normalise on the device";
+    v.advice = "Use more workers if cores are idle, a smaller crop before the resize, or normalise on the device";
   }
 }
 
@@ -205,19 +208,19 @@ MILLRACE_INLINE void judge_stage(const flow_figures& f, const stage_limit& limit
       break;
     case stage_kind::copy: {
       v.what = bound_by::transfer;
-      v.advice = "Send smaller batches (u8 pixels, normalised on the device), or look at how the device is connected";
+      v.advice = "Send smaller batches (u8 pixels, normalised on the device), or check the connection of the device";
       const double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
       if (busy_s <= 0 || s.bytes == 0) break;
       const double speed = static_cast<double>(s.bytes) / busy_s;
       v.evidence.push_back("copied " + bytes_text(speed) + "/s" +
                            (f.copy_ceiling_bytes_per_s > 0 ? ", " + percent(speed / f.copy_ceiling_bytes_per_s) +
-                                                                 " of what pinned memory reaches here"
+                                                                 " of the speed of pinned memory on this machine"
                                                            : std::string()));
       break;
     }
     case stage_kind::step:
       v.what = bound_by::consumer;
-      v.advice = "The data keep up: a faster step, or another device, is what brings more";
+      v.advice = "Loading keeps up: only a faster step or another device increases the throughput";
       break;
   }
 }
@@ -231,7 +234,7 @@ MILLRACE_INLINE verdict judge(const flow_figures& f) {
   v.data_wait_share = f.data_wait_share();
   v.limits = limits_of(f);
   if (f.batches < 5 || v.limits.empty() || !f.find(stage_kind::step)) {
-    v.evidence.push_back("only " + std::to_string(f.batches) + " batches were measured, and 5 are the least");
+    v.evidence.push_back("only " + std::to_string(f.batches) + " batches were measured: expected at least 5");
     return v;
   }
   const auto& limits = v.limits.all;
@@ -259,14 +262,16 @@ MILLRACE_INLINE verdict judge(const flow_figures& f) {
     v.what = bound_by::balanced;
     v.cause = bound_cause::none;
     v.where = limits[chosen].name;
-    v.advice = "Speeding up one stage alone brings little; deeper prefetch evens out what varies";
+    v.advice = "A single faster stage helps little; deeper prefetch compensates for variation";
   }
   if (!v.agree)
-    v.evidence.push_back("by who starves it would be " + f.stages[walked].name + ": take the verdict with care");
+    v.evidence.push_back("the stages that starve indicate " + f.stages[walked].name +
+                         " instead: the verdict is uncertain");
   if (v.saturation < 0.95)
     v.evidence.push_back("the slowest stage was busy " + percent(v.saturation) +
-                         " of its time: stages wait for each other in turns, and deeper prefetch helps");
-  if (f.batches < 20) v.evidence.push_back("only " + std::to_string(f.batches) + " batches: 20 or more are firm");
+                         " of its time: stages alternate in waiting for each other, and deeper prefetch helps");
+  if (f.batches < 20)
+    v.evidence.push_back("only " + std::to_string(f.batches) + " batches: a reliable verdict requires 20 or more");
   return v;
 }
 

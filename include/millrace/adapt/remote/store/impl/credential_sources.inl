@@ -113,16 +113,16 @@ MILLRACE_INLINE std::string credential_sources::blank_file() {
 }
 
 MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int status) {
-  throw io_error(who + " gives no keys: got status " + std::to_string(status) + ", expected 200",
+  throw io_error(who + " returned no keys: got status " + std::to_string(status) + ", expected 200",
                  "Check the role of this machine", {.stage = "remote"});
 }
 
 MILLRACE_INLINE found_keys credential_sources::whole(found_keys found) {
   if (found.keys.access_key_id.empty() || found.keys.secret_access_key.empty())
-    throw setup_error("half of a key is missing: " + found.origin + " has a " +
+    throw setup_error("a key is incomplete: " + found.origin + " has a " +
                           (found.keys.access_key_id.empty() ? "secret access key without its id"
                                                             : "key id without its secret access key"),
-                      "Give both, or neither", {.stage = "remote"});
+                      "Set both, or neither", {.stage = "remote"});
   return found;
 }
 
@@ -150,7 +150,7 @@ MILLRACE_INLINE std::string credential_sources::file_of_token(const std::string&
   auto text = around_.read_file(path);
   if (!text || trimmed(*text).empty())
     throw io_error("the token file " + printable(path) + " cannot be read, or it is empty",
-                   "Look whether the file is there, and who may read it", {.stage = "remote"});
+                   "Check that the file exists and that this process may read it", {.stage = "remote"});
   return *text;
 }
 
@@ -173,7 +173,7 @@ MILLRACE_INLINE found_keys credential_sources::from_json(const std::string& body
       }
     });
   } catch (const data_error&) {
-    throw io_error(who + " gives no keys: its answer cannot be read as JSON", "Check the role of this machine",
+    throw io_error(who + " returned no keys: its answer is not valid JSON", "Check the role of this machine",
                    {.stage = "remote"});
   }
   return keys_of_answer(std::move(found), expiration);
@@ -185,16 +185,16 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const
   const auto value = [&](const char* name) { return value_in(profile, name); };
   const std::string role = value("role_arn"), source = value("source_profile"), place = value("credential_source");
   if (depth > max_depth)
-    throw setup_error("profiles go in circles: " + origin + " is the sixth that source_profile leads to",
+    throw setup_error("the profiles form a cycle: " + origin + " is the sixth that source_profile leads to",
                       "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
   if (!role.empty() && (!source.empty() || !place.empty())) {
     if (!value("mfa_serial").empty())
-      throw setup_error(origin + " asks for a code of a device (mfa_serial), which Millrace does not", export_hint,
+      throw setup_error(origin + " requires an MFA code (mfa_serial), which Millrace does not support", export_hint,
                         {.stage = "remote"});
     const auto keys = !place.empty() ? from_place(place, origin)
                       : source == profile ? static_keys(profile, origin) : from_profile(source, depth + 1);
     if (!keys)
-      throw setup_error(origin + " assumes a role with keys that are missing: expected some from " +
+      throw setup_error(origin + " assumes a role, but its source keys are missing: expected keys from " +
                             printable(place.empty() ? "the profile \"" + source + '"' : place),
                         "Correct source_profile or credential_source", {.stage = "remote"});
     return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
@@ -207,7 +207,7 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const
   for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
     if (!value(other).empty()) unread_ = other;
   if ((is_named_ || depth > 0) && !unread_.empty())
-    throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not follow", export_hint,
+    throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not support", export_hint,
                       {.stage = "remote"});
   return std::nullopt;
 }

@@ -78,7 +78,7 @@ MILLRACE_INLINE std::optional<found_keys> google_key_file::token() const {
                      "&client_secret=" + uri_encoded(value_of(file, "client_secret"), slash::encoded) +
                      "&refresh_token=" + uri_encoded(value_of(file, "refresh_token"), slash::encoded), path);
   if (type == "service_account") return of_service_account(file, path);
-  throw setup_error("the key file " + printable(path) + " is of another kind: got " +
+  throw setup_error("the key file " + printable(path) + " has an unsupported type: got " +
                         printable('"' + type + '"', 64) + ", expected authorized_user or service_account",
                     "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::bearer_token",
                     {.stage = "remote"});
@@ -92,7 +92,7 @@ MILLRACE_INLINE google_key_file::members google_key_file::members_of(const std::
       for (const auto& m : of_object) all[m.key] = m.number ? std::to_string(*m.number) : m.text;
     });
   } catch (const data_error&) {
-    throw io_error(who + " cannot be read as JSON", "Fetch it again, by `gcloud auth application-default login`",
+    throw io_error(who + " is not valid JSON", "Create it again with `gcloud auth application-default login`",
                    {.stage = "remote"});
   }
   return all;
@@ -109,7 +109,7 @@ MILLRACE_INLINE found_keys google_key_file::of_service_account(const members& fi
   const std::string host(url_parts(to).host.substr(0, url_parts(to).host.find(':')));
   if (url_parts(to).scheme != "https" && host != "127.0.0.1" && host != "localhost")
     throw setup_error("the token_uri of " + printable(path) + " is wrong: expected https://",
-                      "Fetch the key file again", {.stage = "remote"});
+                      "Download the key file again", {.stage = "remote"});
   const std::int64_t now = around_.now_seconds();
   std::string claims = "{\"iss\":";
   append_json_string(claims, value_of(file, "client_email"));
@@ -123,7 +123,7 @@ MILLRACE_INLINE found_keys google_key_file::of_service_account(const members& fi
   const auto signature = rsa_signature(value_of(file, "private_key"), assertion);
   if (!signature)
     throw io_error("the private_key of " + printable(path) + " cannot be read: expected an RSA key as PEM",
-                   "Fetch the key file again", {.stage = "remote"});
+                   "Download the key file again", {.stage = "remote"});
   assertion += '.' + base64_url(*signature);
   return asked(to, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=" + assertion, path);
 }
@@ -140,9 +140,9 @@ MILLRACE_INLINE found_keys google_key_file::asked(const std::string& url, const 
     lasts = c >= '0' && c <= '9' ? 10 * lasts + (c - '0') : 0;
   const std::string token = value_of(said, "access_token");
   if (answer.status != 200 || token.empty() || lasts == 0 || token.find_first_of(" \r\n") != std::string::npos)
-    throw io_error(who + " gives no token: got status " + std::to_string(answer.status) + " " +
+    throw io_error(who + " returned no token: got status " + std::to_string(answer.status) + " " +
                        printable(value_of(said, "error"), 64) + ", expected 200 with a token",
-                   "Look whether the key file " + printable(path) + " still holds", {.stage = "remote"});
+                   "Check that the key file " + printable(path) + " is still valid", {.stage = "remote"});
   return {.keys = {.session_token = token, .expires_seconds = around_.now_seconds() + lasts},
           .origin = "the key file " + printable(path)};
 }

@@ -47,8 +47,8 @@ MILLRACE_INLINE std::string gs_access::endpoint() const {
 
 MILLRACE_INLINE found_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
   if (token.empty() || token.find_first_of(" \r\n") != std::string::npos)
-    throw setup_error(std::string(origin) + " gives a wrong bearer token: expected one word",
-                      "Give it without blanks", {.stage = "remote"});
+    throw setup_error(std::string(origin) + " has an invalid bearer token: expected one word",
+                      "Remove its blanks and line ends", {.stage = "remote"});
   return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
 }
 
@@ -72,8 +72,8 @@ MILLRACE_INLINE found_keys gs_access::find_keys() const {
   if (auto found = google_key_file(around_).token()) return *found;
   if (auto found = from_instance()) return *found;
   throw no_keys_error(
-      "keys for gs:// names are missing: neither the environment has some (GOOGLE_OAUTH_ACCESS_TOKEN, or "
-      "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), nor a key file of gcloud, nor the instance",
+      "keys for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
+      "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), in a gcloud key file, or from the instance",
       "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::anonymous for a public bucket",
       {.stage = "remote"});
 }
@@ -104,7 +104,7 @@ MILLRACE_INLINE std::optional<found_keys> gs_access::from_instance() const {
     token.clear();
   }
   if (token.empty() || lasts == 0 || lasts > 1'000'000)
-    throw io_error(std::string(who) + " gives no token: its answer cannot be read",
+    throw io_error(std::string(who) + " returned no token: its answer cannot be parsed",
                    "Check the service account of this instance", {.stage = "remote"});
   return of_token(std::move(token), around_.now_seconds() + static_cast<std::int64_t>(lasts), who);
 }

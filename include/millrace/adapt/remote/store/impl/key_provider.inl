@@ -82,7 +82,7 @@ MILLRACE_INLINE bool key_provider::has_same(signing_keys keys) const {
 
 MILLRACE_INLINE found_keys key_provider::take(found_keys found, std::int64_t now) {
   if (found.keys.expires_seconds <= now)
-    throw io_error(found.origin + " gives keys that expired " + std::to_string(now - found.keys.expires_seconds) +
+    throw io_error(found.origin + " has keys that expired " + std::to_string(now - found.keys.expires_seconds) +
                        " s ago", "Renew the keys, and check this machine's clock", {.stage = "remote"});
   found_ = std::move(found);
   next_try_ = now + pause_seconds;
@@ -129,10 +129,10 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     } catch (const error& e) {
       line += ": " + e.message();
     } catch (const std::exception&) {
-      line += ", and the callable for others throws";
+      line += ", and the callable for other keys throws";
     }
     notices_.deliver({.kind = notice_kind::keys, .severity = notice_severity::warning,
-                      .text = line + ". They are looked for again for up to " + seconds});
+                      .text = line + ". Millrace searches for new keys for up to " + seconds});
   }
   return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_look - now)));
 }
@@ -158,7 +158,7 @@ MILLRACE_INLINE void key_provider::give_up_or_wait(std::int64_t now) {
 
 MILLRACE_INLINE std::string key_provider::count_text(std::int64_t now) const {
   char text[100];
-  std::snprintf(text, sizeof text, "; looked for %s keys %d %s in %lld s", accepted_ || found_ ? "other" : "the",
+  std::snprintf(text, sizeof text, "; searched for %s keys %d %s in %lld s", accepted_ || found_ ? "other" : "the",
                 trouble_->looks, trouble_->looks == 1 ? "time" : "times",
                 static_cast<long long>(now - trouble_->since_seconds));
   return text;
@@ -169,9 +169,9 @@ MILLRACE_INLINE std::string key_provider::tried(std::int64_t now) const {
   try {
     if (trouble_->failure) std::rethrow_exception(trouble_->failure);
   } catch (const error& e) {
-    text += ", and the last look-up failed: " + e.message();
+    text += ", and the last search failed: " + e.message();
   } catch (const std::exception&) {
-    text += ", and the last look-up failed";
+    text += ", and the last search failed";
   }
   return text;
 }

@@ -85,7 +85,7 @@ MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_v
 MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   const auto fail = [](const char* problem) {
     throw data_error(std::string("the listing of a bucket ") + problem,
-                     "Look at what the server answers: Millrace asks by ListObjectsV2", {.stage = "remote"});
+                     "Check that the server supports ListObjectsV2", {.stage = "remote"});
   };
   listing_page page;
   bool is_listing = false, is_encoded = false;
@@ -99,7 +99,7 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   });
   if (!is_listing || !truncated) fail("is wrong: expected ListBucketResult with IsTruncated");
   page.is_last = !*truncated;
-  if (!page.is_last && page.next.empty()) fail("says that it goes on, and does not say where");
+  if (!page.is_last && page.next.empty()) fail("is truncated, but has no continuation token");
   if (is_encoded)
     for (std::string& key : page.keys) {
       auto decoded = uri_decoded(key, plus::blank);
@@ -138,9 +138,10 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     if (page.is_last) break;
     if (page.next == from || names.size() > max_names || pages == max_pages)
       throw data_error(page.next == from
-                           ? "the listing of a bucket goes in circles: it names the same page again"
+                           ? "the listing of a bucket does not end: the server returned the same continuation token "
+                             "again"
                            : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
-                       "Name a longer prefix, or the shards themselves, with braces",
+                       "Use a longer prefix, or name the shards with braces",
                        {.stage = "remote", .shard = question.name});
     from = std::move(page.next);
   }

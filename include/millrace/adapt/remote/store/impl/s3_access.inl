@@ -91,7 +91,8 @@ MILLRACE_INLINE s3_access::settings s3_access::settled() {
   if (s.region.empty()) s.region = sources.profile_value("region");
   if (s.region.empty()) s.region = "us-east-1";
   if (!is_region(s.region))
-    throw setup_error("the region is wrong: got " + printable('"' + s.region + '"') + ", expected one as us-east-1",
+    throw setup_error("the region is wrong: got " + printable('"' + s.region + '"') +
+                          ", expected a name such as us-east-1",
                       "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
   s.endpoint = options_.endpoint;
   if (s.endpoint.empty() && !around_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
@@ -131,8 +132,8 @@ MILLRACE_INLINE found_keys s3_access::find_keys() {
                       {.stage = "remote"});
   const bool unread = !sources.unread().empty();
   throw no_keys_error(
-      "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor the profile" +
-          (unread ? ", whose " + sources.unread() + " Millrace does not follow" : std::string()) +
+      "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), the profile" +
+          (unread ? ", whose " + sources.unread() + " Millrace does not support" : std::string()) +
           ", a web identity, a container or the instance",
       unread ? credential_sources::export_hint
              : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",

@@ -14,7 +14,7 @@ MILLRACE_INLINE found_keys keys_of_answer(found_keys found, const std::string& e
   const bool whole = !found.keys.access_key_id.empty() && !found.keys.secret_access_key.empty();
   const auto expires = utc_seconds(expiration);
   if (!whole || (!expires && !expiration.empty()))
-    throw io_error(found.origin + " gives no keys: its answer lacks " +
+    throw io_error(found.origin + " returned no keys: its answer lacks " +
                        (whole ? "a time at which the keys expire" : "a key id or its secret"),
                    "Check the role of this machine", {.stage = "remote"});
   if (expires) found.keys.expires_seconds = *expires;
@@ -78,7 +78,7 @@ MILLRACE_INLINE found_keys security_token_service::ask(const role_request& wante
     code = "text that is not XML";
   }
   if (answer.status != 200)
-    throw io_error(wanted.origin + " gives no keys: STS answers status " + std::to_string(answer.status) +
+    throw io_error(wanted.origin + " returned no keys: STS answered status " + std::to_string(answer.status) +
                        (code.empty() ? "" : ", " + printable(code, 64)),
                    "Check the role " + printable(wanted.role) + ", and who may assume it", {.stage = "remote"});
   return keys_of_answer(std::move(found), expiration);

@@ -12,7 +12,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 [[noreturn]] MILLRACE_INLINE void fail_digest() {
-  throw io_error("libcrypto cannot compute SHA-256", "Look whether this system's OpenSSL allows it",
+  throw io_error("libcrypto cannot compute SHA-256", "Check that this system's OpenSSL allows SHA-256",
                  {.stage = "remote"});
 }
 

@@ -45,10 +45,10 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
   if (status == 301 || status == 307 || code == "AuthorizationHeaderMalformed")
     return "Name the bucket's region: AWS_REGION, or s3_options::region";
   if (status == 403 || status == 400)
-    return "Look who may read the bucket, and list it; the request was sent " + keys +
-           ". A store answers so for what is not there, too, to those who may not list";
-  if (is_transient()) return "Try again later, or with fewer requests at once";
-  return "Look up the code in the store's documentation";
+    return "Check the permissions to read and to list the bucket; the request was sent " + keys +
+           ". Without the permission to list, a store also refuses names that do not exist";
+  if (is_transient()) return "Try again later, or with fewer concurrent requests";
+  return "See the store's documentation of this code";
 }
 
 MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {

@@ -8,7 +8,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE void xml_reader::fail(const char* problem) const {
   throw data_error(std::string("the XML ") + problem + ", at byte " + std::to_string(at_) + " of " +
                        std::to_string(text_.size()),
-                   "Look at what the server or a proxy before it answers", {.stage = "remote"});
+                   "Check the server, and any proxy in front of it", {.stage = "remote"});
 }
 
 MILLRACE_INLINE bool xml_reader::skip(std::string_view mark) noexcept {
@@ -35,7 +35,7 @@ MILLRACE_INLINE void xml_reader::add_text(std::string_view raw) {
       continue;
     }
     const std::size_t end = raw.find(';', i);
-    if (end == std::string_view::npos) fail("has an & that begins no entity");
+    if (end == std::string_view::npos) fail("has an & that does not begin an entity");
     add_entity(content, raw.substr(i + 1, end - i - 1));
     i = end;
   }
@@ -56,7 +56,7 @@ MILLRACE_INLINE void xml_reader::add_entity(std::string& content, std::string_vi
   else if (name == "apos") content += '\'';
   else if (name.starts_with("#x")) add_character(content, name.substr(2), 16);
   else if (name.starts_with('#')) add_character(content, name.substr(1), 10);
-  else fail("has an entity that it does not define");
+  else fail("has an undefined entity");
 }
 
 MILLRACE_INLINE void xml_reader::add_character(std::string& content, std::string_view digits,
@@ -71,7 +71,7 @@ MILLRACE_INLINE void xml_reader::add_character(std::string& content, std::string
     if (digit >= base) fail("has a character reference with wrong digits");
     code = code * base + digit;
   }
-  if (code == 0 || code > 0x10ffff || code >> 11 == 0x1b) fail("has a character that does not exist");
+  if (code == 0 || code > 0x10ffff || code >> 11 == 0x1b) fail("has a reference to an invalid character");
   const auto add = [&](std::uint32_t byte) { content += static_cast<char>(byte); };
   if (code < 0x80) {
     add(code);
@@ -105,7 +105,7 @@ MILLRACE_INLINE void xml_reader::skip_attributes() {
     skip_blanks();
     if (at_ == text_.size()) fail("is cut short");
     if (text_[at_] == '>' || text_[at_] == '/') return;
-    if (at_ == before) fail("has an attribute that is not set off");
+    if (at_ == before) fail("has an attribute without a blank before it");
     name_here();
     skip_blanks();
     if (!skip("=")) fail("has an attribute without a value");

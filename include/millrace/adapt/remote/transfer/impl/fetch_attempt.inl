@@ -123,7 +123,7 @@ MILLRACE_INLINE bool fetch_attempt::begin() {
   judged_ = judge(asked_, known ? &*known : nullptr, {answer_.status, answer_.headers});
   if (judged_.what == answer_kind::bytes && judged_.first_byte + max_skipped_bytes < asked_.first_byte) {
     judged_.what = answer_kind::wrong;
-    judged_.problem = "the server answers with the whole object instead of the bytes that were asked for";
+    judged_.problem = "the server sent the complete object instead of the requested bytes";
   }
   at_byte_ = judged_.first_byte;
   if (judged_.what == answer_kind::bytes || judged_.what == answer_kind::nothing) fetch.begin(judged_.identity);

@@ -31,17 +31,17 @@ MILLRACE_INLINE std::exception_ptr given_up(const fetch_job& job) {
   std::snprintf(tries, sizeof tries, " (%d %s in %.3g s)", attempts, attempts == 1 ? "attempt" : "attempts",
                 job.retry.seconds(steady_ns()));
   const std::string hint = job.problem.kind == failure_kind::not_connected
-                               ? "Look whether the name is right, the network is up, and its certificates are known"
+                               ? "Check the name, the network and the certificates"
                            : job.problem.kind == failure_kind::wrong
-                               ? "Look what stands between: a server or a proxy that does not serve ranges"
-                               : "Look at the server and the network; remote_options::retry says how long to try";
+                               ? "Check for a server or a proxy that does not support range requests"
+                               : "Check the server and the network; remote_options::retry sets how long to retry";
   return fetch_error(job, "cannot read the object: " + job.problem.text + tries, hint);
 }
 
 MILLRACE_INLINE std::exception_ptr replaced_error(const fetch_job& job, const std::string& what) {
   if (job.fetch->object()->is_assumed)
-    return fetch_error(job, "the object is not the one of the set index: " + printable(what, 300),
-                       "Write the set index again by inspect --set-index");
+    return fetch_error(job, "the object differs from the one in the set index: " + printable(what, 300),
+                       "Write the set index again with inspect --set-index");
   return fetch_error(job, "the object was replaced while it was being read: " + printable(what, 300),
                      "Write new data under a new name, and start again");
 }
@@ -50,7 +50,7 @@ MILLRACE_INLINE std::exception_ptr redirect_error(const fetch_job& job, const st
   const std::string what = is_safe ? "more than " + std::to_string(max_redirects) + " times"
                                    : "to " + (target.empty() ? "nowhere" : printable(without_secrets(target), 200));
   return fetch_error(job, "the server redirects " + what + ": expected http or https, and never from https to http",
-                     "Name the object's own address");
+                     "Use the object's final address");
 }
 
 MILLRACE_INLINE std::int64_t pause_asked_ns(const small_answer& answer) {

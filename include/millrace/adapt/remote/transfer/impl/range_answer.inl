@@ -104,7 +104,7 @@ MILLRACE_INLINE judged_answer judge(const asked_range& asked, const file_identit
     case 200:
     case 206: return judge_bytes(asked, known, head);
     case 404:
-    case 410: return known ? replaced_answer("the server has it no more") : judged_answer{};
+    case 410: return known ? replaced_answer("the server no longer has it") : judged_answer{};
     case 412: return replaced_answer("the server says that it has another version now");
     case 416: return judge_no_bytes(asked, known, head);
     default: return {};

@@ -41,9 +41,9 @@ MILLRACE_INLINE request_addresses::request_addresses(const remote_options& o)
 MILLRACE_INLINE addressed_request request_addresses::address(const std::string& name) {
   if (is_object_url(name)) return stores_.address("GET", name);
   if (!is_web_name(name))
-    throw setup_error("mr::remote() has no such kind of name: got " + printable(name) +
+    throw setup_error("mr::remote() does not support this kind of name: got " + printable(name) +
                           ", expected http://, https://, s3:// or gs://",
-                      "Correct the name, or leave out .storage for local files",
+                      "Correct the name, or omit .storage for local files",
                       {.stage = "remote", .shard = name});
   addressed_request made{.url = sendable_url(name), .headers = headers_};
   if (!asks_for_headers_) return made;
@@ -78,7 +78,7 @@ MILLRACE_INLINE io_error request_addresses::failure(const std::string& name, con
                                                     const small_answer& answer, const std::string& tried) const {
   if (is_object_url(name)) return stores_.failure(name, sent, answer, tried);
   const std::string hint = answer.status == 401 || answer.status == 403
-                               ? "Send what the server asks for with remote_options::headers, or ::current_headers "
+                               ? "Send the required authorization with remote_options::headers, or ::current_headers "
                                  "for a token that expires"
                                : "Open the address in a browser, or with curl -I";
   return {"the server refuses a request: got status " + std::to_string(answer.status) + words_of(answer) +
@@ -113,8 +113,8 @@ MILLRACE_INLINE key_patience request_addresses::patience_of(const remote_options
 MILLRACE_INLINE found_keys request_addresses::keys_of_web(header_list headers) {
   for (const auto& [name, value] : headers)
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
-      throw setup_error("remote_options::current_headers returned a wrong header: expected a name, and one line",
-                        "Return it without ends of lines", {.stage = "remote"});
+      throw setup_error("remote_options::current_headers returned an invalid header: expected a name, and one line",
+                        "Return it without line ends", {.stage = "remote"});
   return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
 }
 
