@@ -92,8 +92,8 @@ int orientation_of(std::span<const std::byte> file) {
 bool is_our_rule(const std::string& error, const libjpeg_header& theirs) {
   return error.find("first marker is damaged") != std::string::npos ||
          error.find("inside its headers") != std::string::npos ||
-         error.find("components; 1, 3 and 4") != std::string::npos ||
-         (error.find("bits per sample") != std::string::npos && theirs.bits != 8) ||
+         error.find("number of components") != std::string::npos ||
+         (error.find("sample precision") != std::string::npos && theirs.bits != 8) ||
          error.find("lossless or hierarchical") != std::string::npos;
 }
 

@@ -67,7 +67,7 @@ bool contains(std::string_view text, std::initializer_list<std::string_view> wor
 /// Why we may refuse what libpng takes: it does not look behind the last row, ignores a wrong tRNS, and lets unknown
 /// chunks stand before IHDR.
 bool may_refuse(const std::string& ours) {
-  return contains(ours, {"max_pixels", "behind its last row", "wrong Adler-32", "tRNS", "first chunk is"});
+  return contains(ours, {"max_pixels", "after its last row", "wrong Adler-32", "tRNS", "first chunk is"});
 }
 
 /// Why libpng may refuse what we take: a palette that lacks and is not needed, an empty one of RGB, a second one behind

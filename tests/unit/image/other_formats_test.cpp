@@ -36,9 +36,9 @@ constexpr other formats[] = {
     {"<!DOCTYPE html><html><head><title>404 Not Found</title></head></html>"sv, "an HTML or XML page", "server"},
     {"{\"error\": \"rate limit\"}"sv, "a JSON text", "server"},
     {"PK\3\4\x14\0\0\0\x08\0"sv, "a ZIP file", "Convert it"},
-    {""sv, "0 bytes", "Name the field"},
-    {"\0\0\0\0\0\0\0\0"sv, "00 00 00 00", "Name the field"},
-    {"\xff\xd8"sv, "ff d8", "Name the field"},
+    {""sv, "0 bytes", "Select the field"},
+    {"\0\0\0\0\0\0\0\0"sv, "00 00 00 00", "Select the field"},
+    {"\xff\xd8"sv, "ff d8", "Select the field"},
 };
 
 template <class Read>
@@ -57,8 +57,8 @@ TEST_CASE("each reader of pictures names what it got, and any_picture() does not
   for (const other& f : formats) {
     CAPTURE(f.name);
     const std::string any = error_of(f.begin, [](mr::bytes b) { return mr::any_picture(std::move(b)); });
-    CHECK_MESSAGE(any.find("a picture was expected") != std::string::npos, any);
-    CHECK_MESSAGE(any.find("none of JPEG, PNG, PNM") != std::string::npos, any);
+    CHECK_MESSAGE(any.find("an image was expected") != std::string::npos, any);
+    CHECK_MESSAGE(any.find("(supported: JPEG, PNG, PNM") != std::string::npos, any);
     if (f.name != "a WebP") CHECK_MESSAGE(any.find("any_picture") == std::string::npos, any);
     for (const std::string& text :
          {any, error_of(f.begin, [](mr::bytes b) { return mr::jpeg(std::move(b)); }),
@@ -72,6 +72,6 @@ TEST_CASE("each reader of pictures names what it got, and any_picture() does not
                             std::string("TRUEVISION-XFILE.\0", 18);
   CHECK(error_of(targa, [](mr::bytes b) { return mr::any_picture(std::move(b)); }).find("a TGA") != std::string::npos);
   const std::string_view ppm = "P6\n1 1\n255\nabc", png = "\x89PNG\r\n\x1a\n";
-  CHECK(error_of(ppm, [](mr::bytes b) { return mr::jpeg(std::move(b)); }).find("mr::pnm() reads") != std::string::npos);
-  CHECK(error_of(png, [](mr::bytes b) { return mr::jpeg(std::move(b)); }).find("mr::png() reads") != std::string::npos);
+  CHECK(error_of(ppm, [](mr::bytes b) { return mr::jpeg(std::move(b)); }).find("Use mr::pnm()") != std::string::npos);
+  CHECK(error_of(png, [](mr::bytes b) { return mr::jpeg(std::move(b)); }).find("Use mr::png()") != std::string::npos);
 }

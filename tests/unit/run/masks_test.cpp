@@ -112,7 +112,8 @@ TEST_CASE("a map of another size than its picture is an error with the sample's 
       CHECK(e.where().shard == folder / "bad-0.tar");
       CHECK(e.where().key == "k5");
       CHECK(e.where().position == 5);
-      CHECK(e.message().find("the field 'pgm' is a label map of 30 x 21 pixels (expected: 30 x 20 pixels") == 0);
+      CHECK(e.message().find("the field 'pgm' is a label map of the wrong size: got "
+                             "30 x 21 pixels, expected 30 x 20 pixels") == 0);
     }
     CHECK(batches == 2);
   }

@@ -27,9 +27,9 @@ inline bool happens(rng& random, double probability) noexcept {
 /// Throws setup_error unless the number lies in the range. `what` is, for example, "the factor of brightness()".
 inline void check_range(const char* what, double got, double least, double highest) {
   if (!(got >= least && got <= highest))
-    throw setup_error(std::string(what) + " is wrong: got " + std::to_string(got) + ", expected " +
+    throw setup_error(std::string(what) + " is out of range: got " + std::to_string(got) + ", expected " +
                           std::to_string(least) + " to " + std::to_string(highest),
-                      "Give a number in that range");
+                      "Pass a number in that range");
 }
 
 using photometric_ops = std::vector<photometric_op>;

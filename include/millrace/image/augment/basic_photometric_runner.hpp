@@ -1,6 +1,6 @@
 // Does a list of photometric operations to pixels, in place.
 //
-//   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // kept from picture to picture
+//   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // kept from image to image
 //   runner.run(ops, pixels);
 //
 // Operations on single bytes are not done at once: their tables are composed. Pixels go through them when an operation

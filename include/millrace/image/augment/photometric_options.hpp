@@ -83,7 +83,7 @@ struct pillow_blur_options {
 /// Options of random erasing, with torchvision's numbers. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
   double probability = 0.5;       ///< of any change
-  double scale_min = 0.02;        ///< least area of a box, as a share of the picture's
+  double scale_min = 0.02;        ///< least area of a box, as a share of the image's
   double scale_max = 0.33;        ///< largest area
   double ratio_min = 0.3;         ///< least height / width
   double ratio_max = 3.3;         ///< largest height / width
@@ -94,7 +94,7 @@ struct random_erasing_options {
 /// Options of operations that move pixels.
 struct warp_options {
   interpolation filter = interpolation::nearest;   ///< between pixels
-  rgb_color fill{};                                ///< of what comes from outside of the picture
+  rgb_color fill{};                                ///< of what comes from outside of the image
 };
 
 /// The library whose numbers an automatic augmentation has.
@@ -106,7 +106,7 @@ enum class augment_numbers : std::uint8_t {
 /// Options of RandAugment.
 struct rand_augment_options {
   augment_numbers numbers = augment_numbers::torchvision;   ///< whose
-  std::size_t count = 2;                                    ///< operations for each picture
+  std::size_t count = 2;                                    ///< operations for each image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
   std::size_t bins = 31;                                    ///< torchvision: how many bins there are
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, up to the magnitude

@@ -1,4 +1,4 @@
-// A list of operations on the colors of a picture, after it has been cropped and resized.
+// A list of operations on the colors of an image, after it has been cropped and resized.
 //
 //   mr::photometric_plan plan;
 //   plan.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, rng)
@@ -50,7 +50,7 @@ class photometric_plan {
   photometric_plan& contrast(double factor);
   /// Blends with the gray of each pixel; factor 0 to 1000, 1 changes nothing.
   photometric_plan& saturation(double factor);
-  /// Blends with a smoothed picture; factor 0 to 1000, 1 changes nothing.
+  /// Blends with a smoothed image; factor 0 to 1000, 1 changes nothing.
   photometric_plan& sharpness(double factor);
   /// Turns hues by a share of the circle, -0.5 to 0.5. Pillow keeps hues as bytes, so even 0 changes some pixels.
   photometric_plan& hue(double share);
@@ -78,40 +78,40 @@ class photometric_plan {
   photometric_plan& shear_x(double factor, const warp_options& options = {});
   /// Takes each column from `factor` rows further down than the one left of it; -1000 to 1000.
   photometric_plan& shear_y(double factor, const warp_options& options = {});
-  /// Moves the picture to the right and down, in pixels; -65535 to 65535.
+  /// Moves the image to the right and down, in pixels; -65535 to 65535.
   photometric_plan& translate(double right, double down, const warp_options& options = {});
-  /// Fills a box, as far as it lies in the picture.
+  /// Fills a box, as far as it lies in the image.
   photometric_plan& erase(const crop_box& box, const rgb_color& fill = mean_color);
 
   /// Draws the order of the four, then a factor for each of brightness, contrast, saturation and hue that has a range.
   photometric_plan& color_jitter(const color_jitter_options& options, rng& random);
-  /// Draws whether the picture becomes gray.
+  /// Draws whether the image becomes gray.
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
-  /// Draws whether the picture is inverted.
+  /// Draws whether the image is inverted.
   photometric_plan& random_invert(rng& random, double probability = 0.5);
-  /// Draws whether the picture is posterized.
+  /// Draws whether the image is posterized.
   photometric_plan& random_posterize(std::size_t bits, rng& random, double probability = 0.5);
-  /// Draws whether the picture is solarized.
+  /// Draws whether the image is solarized.
   photometric_plan& random_solarize(double threshold, rng& random, double probability = 0.5);
   /// Draws whether the sharpness is changed.
   photometric_plan& random_sharpness(double factor, rng& random, double probability = 0.5);
   /// Draws whether autocontrast is done.
   photometric_plan& random_autocontrast(rng& random, double probability = 0.5);
-  /// Draws whether the picture is equalized.
+  /// Draws whether the image is equalized.
   photometric_plan& random_equalize(rng& random, double probability = 0.5);
   /// Draws sigma.
   photometric_plan& random_gaussian_blur(const gaussian_blur_options& options, rng& random);
   /// Draws the radius.
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
-  /// RandAugment (Cubuk et al. 2020) for pictures of this size. Draws, for each operation: torchvision: which one, its
+  /// RandAugment (Cubuk et al. 2020) for images of this size. Draws, for each operation: torchvision: which one, its
   /// sign. timm: which ones; for each whether, its level, its sign, the interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugment (Mueller, Hutter 2021), wide. Draws the operation, its bin, its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
   /// AutoAugment (Cubuk et al. 2019). Draws the pair, and as rand_augment() for each of both: whether, and so on.
   photometric_plan& auto_augment(picture_size size, rng& random, const auto_augment_options& options = {});
-  /// AugMix (Hendrycks et al. 2020). Draws the share of the picture itself and those of the chains. Then it draws each
+  /// AugMix (Hendrycks et al. 2020). Draws the share of the image itself and those of the chains. Then it draws each
   /// chain: its depth, and for each operation which one, its bin, its sign.
   photometric_plan& aug_mix(picture_size size, rng& random, const aug_mix_options& options = {});
   /// Random erasing (Zhong et al. 2020). Draws whether; the number of boxes if there may be several. Then it draws, up

@@ -1,7 +1,7 @@
 // Pillow's Gaussian blur, in place: three passes of a box with fractional ends along rows, then three along columns.
 //
 //   const auto weights = mr::detail::box_weights_of(1.5);     // the radius, Pillow's sigma
-//   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // kept from picture to picture
+//   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // kept from image to image
 //   blur.run(pixels, weights);
 //
 // A pass makes each byte (whole * sum of its box + end * the two beside it + 2^23) >> 24. Beyond the border, bytes are

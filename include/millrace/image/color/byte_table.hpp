@@ -1,4 +1,4 @@
-// Operations that treat each byte of a picture alone, as tables of 256 entries.
+// Operations that treat each byte of an image alone, as tables of 256 entries.
 //
 //   mr::detail::byte_table table = mr::detail::solarize_table(128);
 //   table = mr::detail::composed(table, mr::detail::blend_table(0, 1.2F));   // solarize, then brighten: one table

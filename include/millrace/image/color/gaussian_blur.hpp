@@ -1,14 +1,14 @@
 // A blur with a Gaussian kernel of k x k pixels, in place, as torchvision has it: within one level of its result.
 //
 //   const auto weights = mr::detail::gaussian_weights_of(9, 1.2);     // k and sigma
-//   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // kept from picture to picture
+//   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // kept from image to image
 //   blur.run(pixels, weights);
 //
 // torchvision sums k * k products in float, in an order of its own. Here the kernel is the same, in integers: weights
 // with 15 fraction bits that sum to 1, first along rows, then along columns. The two samples at one distance are added
 // and weighted together. Each product is rounded to 7 fraction bits, the last sum to a whole number. Samples count from
 // 128 on, so that two of them fit in 16 bits.
-// Beyond the border the picture is mirrored, without its outermost pixels again. A picture smaller than half of the
+// Beyond the border the image is mirrored, without its outermost pixels again. An image smaller than half of the
 // kernel is mirrored more than once.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once

@@ -1,4 +1,4 @@
-// One operation of a picture's photometric plan: what is done, and with which numbers.
+// One operation of an image's photometric plan: what is done, and with which numbers.
 //
 //   using mr::detail::photometric_op, mr::detail::photometric_kind;
 //   const photometric_op brighter{.kind = photometric_kind::brightness, .value = 1.4};
@@ -39,7 +39,7 @@ enum class photometric_kind : std::uint8_t {
   shear_y,            ///< value: rows for each column; filter, fill
   translate,          ///< value, second: pixels to the right and down; filter, fill
   erase,              ///< numbers: left, top, width and height of a box; fill
-  mix,                ///< numbers: how many chains follow, in how many operations, the weight of the picture itself
+  mix,                ///< numbers: how many chains follow, in how many operations, the weight of the image itself
   chain               ///< numbers: how many operations follow, the weight of their result
 };
 

@@ -1,4 +1,4 @@
-// The pixels of a picture that color operations change in place: u8 RGB, [height, width, 3].
+// The pixels of an image that color operations change in place: u8 RGB, [height, width, 3].
 //
 //   const mr::detail::rgb_pixels pixels{.data = row.data(), .width = 224, .height = 224};
 //   mr::detail::fill_pixels(pixels.row(1), pixels.width, {124, 116, 104});

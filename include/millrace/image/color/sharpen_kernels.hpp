@@ -1,4 +1,4 @@
-// Sharpness: blends pixels with a smoothed picture, in place.
+// Sharpness: blends pixels with a smoothed image, in place.
 //
 //   mr::detail::sharpen<mr::detail::portable_sharpening>(pixels, 1.9F, memory);   // a factor below 1 smooths
 //

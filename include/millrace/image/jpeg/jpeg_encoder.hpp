@@ -28,7 +28,7 @@ struct jpeg_encode_options {
   chroma_sampling sampling = chroma_sampling::yuv420;        ///< not used for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimize_tables = true;                               ///< tables for this picture: some percent smaller, slower
+  bool optimize_tables = true;                               ///< tables for this image: some percent smaller, slower
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
   bool keep_rgb = false;                                     ///< stores R, G, B as they are: larger, no color rounding
 };

@@ -8,7 +8,7 @@
 // are relative to. They belong to this file alone; with a file of another size they are refused. Wrong ones give wrong
 // pixels: keep a checksum of file and entries with them, as an index of shards does.
 // They never change pixels and hide no damage: a file that is damaged anywhere has none. Empty too for files that
-// libjpeg decodes, for small pictures, and for files with restart markers that are dense enough.
+// libjpeg decodes, for small images, and for files with restart markers that are dense enough.
 // Errors: std::bad_alloc. Threads: any; each has a scratch of its own.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of jpeg_entries().
 struct jpeg_entries_options {
-  /// MCUs between entries of a 4:2:0 picture, where one has 16 x 16 pixels; more of them where they are smaller. There
+  /// MCUs between entries of a 4:2:0 image, where one has 16 x 16 pixels; more of them where they are smaller. There
   /// are fewer entries where they would take more than 3.5 % of the file.
   std::size_t every_mcus = 4;
 };

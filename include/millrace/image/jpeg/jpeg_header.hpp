@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The facts that a JPEG's headers state about the picture.
+/// The facts that a JPEG's headers state about the image.
 struct jpeg_header {
   std::size_t width = 0;     ///< pixels, as stored (before any orientation)
   std::size_t height = 0;    ///< pixels, as stored (before any orientation)
@@ -72,7 +72,7 @@ struct jpeg_metadata_options {
   bool color_profile = true;   ///< keeps the ICC profile, which describes the pixels of this file
 };
 
-/// Returns the segments that say what the picture is (EXIF, comments, ICC profile), complete and in their order. It
+/// Returns the segments that say what the image is (EXIF, comments, ICC profile), complete and in their order. It
 /// leaves out the segments that say how the file is coded (JFIF, Adobe): another encoder writes its own.
 std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
 

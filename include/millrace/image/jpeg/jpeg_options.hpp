@@ -3,7 +3,7 @@
 //   auto p = mr::jpeg(r["jpg"], {.quality = mr::picture_quality::fast, .apply_orientation = true});
 //   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // to compare, or to rule one out
 //
-// The choice of the decoder changes no bit of an `exact` picture. It changes no bit of a `fast` picture that is decoded
+// The choice of the decoder changes no bit of an `exact` image. It changes no bit of a `fast` image that is decoded
 // at a reduced size.
 // Errors: none. Threads: a value.
 #pragma once
@@ -14,20 +14,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How close a picture is to "decode everything, then crop and resize".
+/// How close an image is to "decode everything, then crop and resize".
 enum class picture_quality : std::uint8_t {
   exact,   ///< within one level of decoding everything, then cropping and resizing
   /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. On
-  /// photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. 0.5 to
-  /// 2 % of their values differ by more than 4 levels (PSNR 45 to 49 dB). Other pictures are decoded at full size. The
-  /// built-in decoder's path then resizes chroma before the conversion to RGB. Such pictures differ by 0.2 levels in
+  /// photographs such images differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. 0.5 to
+  /// 2 % of their values differ by more than 4 levels (PSNR 45 to 49 dB). Other images are decoded at full size. The
+  /// built-in decoder's path then resizes chroma before the conversion to RGB. Such images differ by 0.2 levels in
   /// the mean and by 21 at most.
   fast
 };
 
-/// The decoder of a picture.
+/// The decoder of an image.
 enum class picture_decoder : std::uint8_t {
-  /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` picture
+  /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` image
   /// at full size uses the built-in decoder on every CPU, so that its bits do not depend on the CPU.
   automatic,
   built_in,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error that says why
@@ -38,9 +38,9 @@ enum class picture_decoder : std::uint8_t {
 struct jpeg_options {
   picture_quality quality = picture_quality::exact;       ///< precision against speed
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
-  bool apply_orientation = false;                         ///< turns and mirrors the picture as its EXIF tag says
+  bool apply_orientation = false;                         ///< turns and mirrors the image as its EXIF tag says
   bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
-  picture_limits limits{};                                ///< what the picture may need
+  picture_limits limits{};                                ///< what the image may need
 };
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// A label map beside a picture (classes of pixels, instances): rendered by the picture's geometry, never blended.
+// A label map beside an image (classes of pixels, instances): rendered by the image's geometry, never blended.
 //
 //   struct example { mr::picture pixels; mr::label_map<> classes; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -11,13 +11,13 @@
 // Instances, with more than 256 numbers: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
 // Each output takes the sample of the source pixel that holds its center. It is computed in integers: source pixel
 // floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. So a map lies exactly
-// where the picture does, after any crops, resizes, flips and orientation. `fast` pictures have the maps of exact ones.
-// The map has to have the size of the stored picture, and is turned with it by the picture's EXIF orientation. A map
-// that was drawn on the turned picture takes p.geometry().upright().
+// where the image does, after any crops, resizes, flips and orientation. `fast` images have the maps of exact ones.
+// The map has to have the size of the stored image, and is turned with it by the image's EXIF orientation. A map
+// that was drawn on the turned image takes p.geometry().upright().
 // Formats: label_source.hpp. Without apply() the whole map is rendered.
 // Errors: labels() throws data_error for a field that is no map or is damaged. apply() throws it for a map of another
-// size than the picture's. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
-// of its bytes alive; borrowed bytes as in picture.hpp.
+// size than the image's. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
+// of its bytes alive; borrowed bytes as in image.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

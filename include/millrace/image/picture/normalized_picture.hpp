@@ -1,4 +1,4 @@
-// A picture whose row in a batch holds normalized numbers: f32, f16 or bf16, [3, height, width].
+// An image whose row in a batch holds normalized numbers: f32, f16 or bf16, [3, height, width].
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
@@ -6,17 +6,17 @@
 //     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, r["cls"].as<std::int32_t>()};
 //   }
 //
-// The numbers equal normalize() of the u8 picture bit for bit, and are written straight into the row.
+// The numbers equal normalize() of the u8 image bit for bit, and are written straight into the row.
 // random_erase() fills a box of them, by the rule of timm and torchvision (random_erase.hpp):
 //
 //   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};
 //   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
 //                     .random_erase(rng, as_timm);
 //
-// This type is for training on the host. On a GPU, use a u8 picture and normalize.cuh: two to four times as many u8
+// This type is for training on the host. On a GPU, use a u8 image and normalize.cuh: two to four times as many u8
 // pixels can be copied in a second.
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
-// Errors: as picture; setup_error if a std is not positive or a number is not finite. Threads: a value.
+// Errors: as image; setup_error if a std is not positive or a number is not finite. Threads: a value.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -38,7 +38,7 @@ struct pixel_normalization {
   std::array<double, 3> std = {1, 1, 1};     ///< per channel, relative to full scale; above 0
 };
 
-/// A picture's plan and the normalization of its pixels; renders [3, height, width] of T.
+/// An image's plan and the normalization of its pixels; renders [3, height, width] of T.
 template <detail::training_element T>
 class normalized_picture {
  public:
@@ -54,7 +54,7 @@ class normalized_picture {
 
   /// Returns [3, height, width].
   std::array<std::size_t, 3> shape() const noexcept { return {3, picture_.height(), picture_.width()}; }
-  /// Returns the plan of the u8 picture.
+  /// Returns the plan of the u8 image.
   const picture& plan() const noexcept { return picture_; }
 
   /// Erases a random box of the numbers, with the probability of the options. The last call that erases counts. Throws
@@ -74,9 +74,9 @@ class normalized_picture {
   }
 
   using group = picture::group;
-  /// Adds the picture to those that are rendered at once, each into its row.
+  /// Adds the image to those that are rendered at once, each into its row.
   void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
-  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const normalized_picture* const> pictures,
                               std::span<const std::span<T>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;

@@ -1,4 +1,4 @@
-// A picture at the upper left of a larger row: pictures of different sizes in one batch, as detectors take them.
+// An image at the upper left of a larger row: images of different sizes in one batch, as detectors take them.
 //
 //   struct example { mr::padded_picture pixels; std::array<std::int32_t, 2> size; };
 //   example prepare(const mr::record& r) {
@@ -7,11 +7,11 @@
 //     return {p, p.size()};
 //   }
 //
-//   auto [pixels, sizes] = b.columns();          // [B, 800, 1333, 3] u8; [B, 2] i32: height and width of each picture
+//   auto [pixels, sizes] = b.columns();          // [B, 800, 1333, 3] u8; [B, 2] i32: height and width of each image
 //
-// The rest of the row has one color. Boxes and points need no change, because the picture stays at the upper left.
-// Rows of ragged_picture.hpp are as large as the largest picture of their batch.
-// Errors: setup_error if the picture is larger than the row; those of picture. Threads: a value.
+// The rest of the row has one color. Boxes and points need no change, because the image stays at the upper left.
+// Rows of ragged_picture.hpp are as large as the largest image of their batch.
+// Errors: setup_error if the image is larger than the row; those of image. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -33,7 +33,7 @@ struct padding_options {
   rgb_color color{};                     ///< red, green and blue of the padding
 };
 
-/// A picture's plan and the row around it; renders [height, width, 3] u8.
+/// An image's plan and the row around it; renders [height, width, 3] u8.
 class padded_picture {
   friend class ragged_picture;
 
@@ -42,22 +42,22 @@ class padded_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws setup_error if the picture is larger than the row.
+  /// Throws setup_error if the image is larger than the row.
   padded_picture(picture plan, const padding_options& options) : picture_(std::move(plan)), options_(options) {
     if (picture_.width() <= options.to.width && picture_.height() <= options.to.height) return;
-    throw setup_error("a picture is larger than the row that it is padded to: got " +
+    throw setup_error("an image is larger than its padded row: got " +
                           picture::size_text(picture_.width(), picture_.height()) + ", expected at most " +
                           picture::size_text(options.to.width, options.to.height),
-                      "Call resize_within() before", picture_.where());
+                      "Call resize_within() first", picture_.where());
   }
 
   /// Returns [height, width, 3] of the row.
   std::array<std::size_t, 3> shape() const noexcept { return {options_.to.height, options_.to.width, 3}; }
-  /// Returns height and width of the picture in the row.
+  /// Returns height and width of the image in the row.
   std::array<std::int32_t, 2> size() const noexcept {
     return {static_cast<std::int32_t>(picture_.height()), static_cast<std::int32_t>(picture_.width())};
   }
-  /// Returns the plan of the picture.
+  /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
   /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for damage.
@@ -66,12 +66,12 @@ class padded_picture {
     fill_padding(row);
   }
   using group = picture::group;
-  /// Adds the picture to those that are rendered at once, each into its row. Fills the padding of the row.
+  /// Adds the image to those that are rendered at once, each into its row. Fills the padding of the row.
   void join(group& all, std::span<std::uint8_t> row) const {
     all.add(job_for(row));
     fill_padding(row);
   }
-  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const padded_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
@@ -83,9 +83,9 @@ class padded_picture {
  private:
   detail::picture_job job_for(std::span<std::uint8_t> row) const {
     if (row.size() != 3 * options_.to.height * options_.to.width)
-      throw setup_error("a padded picture of shape " + to_string(shape()) + " cannot be rendered into " +
-                            std::to_string(row.size()) + " elements", "Give it height * width * 3 of them",
-                        picture_.where());
+      throw setup_error("the row for a padded image of shape " + to_string(shape()) + " has the wrong size: got " +
+                            std::to_string(row.size()) + " elements, expected height * width * 3",
+                        "Pass a row of that size", picture_.where());
     return picture_.job_for({.data = row.data(), .row_pixels = options_.to.width, .cold = true});
   }
   void fill_padding(std::span<std::uint8_t> row) const noexcept {

@@ -1,4 +1,4 @@
-// A picture is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
+// An image is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::jpeg(r["jpg"]).filter(mr::resize_filter::bicubic).resize_shorter(256).center_crop(224);
@@ -7,25 +7,25 @@
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns the narrowed plan. The calls
 // have the same meaning as on pixels, in the order in which they are made.
-// No pixel is decoded before the picture is rendered. Rendering is one pass. It decodes only the rows and columns that
+// No pixel is decoded before the image is rendered. Rendering is one pass. It decodes only the rows and columns that
 // the result needs. One antialiased resize, bilinear or bicubic, then writes the result, flipped if asked, to its
 // destination. Several resizes become one resize from the source.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
 // read beyond a crop that came before it. It does read beyond a crop that comes after it. A bicubic resize is
-// clamped after its columns and after its rows, as in Pillow. Pillow 13 begins with the rows of tall pictures, which
-// changes clamped pixels. Here columns come first, and the stored columns if EXIF turns the picture.
+// clamped after its columns and after its rows, as in Pillow. Pillow 13 begins with the rows of tall images, which
+// changes clamped pixels. Here columns come first, and the stored columns if EXIF turns the image.
 // `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
 // conversion to RGB. The accuracy is stated in jpeg_options.hpp.
 // Decoding stops below the crop, so damage below it is not seen.
-// A batch renders several pictures at once, because that decodes faster. No bit depends on it. No bit of an `exact`
-// picture depends on the decoder either (picture_renderer.hpp).
+// A batch renders several images at once, because that decodes faster. No bit depends on it. No bit of an `exact`
+// image depends on the decoder either (picture_renderer.hpp).
 // Several crops of one JPEG are a column of std::array<mr::picture, n>, or several columns. It is decoded once for all
 // crops of a row:
 //   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
 //
-// Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
+// Errors: jpeg() throws data_error if the bytes are not a JPEG or the image exceeds max_pixels. render() throws
 // data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
-// Threads: a picture is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes alive.
+// Threads: an image is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes alive.
 // Bytes that own no memory (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or
 // changed.
 #pragma once
@@ -57,9 +57,9 @@ class picture {
   using element = std::uint8_t;
   static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
 
-  /// Reads the header and plans the whole picture; see jpeg().
+  /// Reads the header and plans the whole image; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {});
-  /// Plans the whole picture of a file whose header was read; for the functions of the formats, such as png().
+  /// Plans the whole image of a file whose header was read; for the functions of the formats, such as png().
   picture(bytes data, const detail::picture_file& file);
 
   /// Returns the width of the result of the plan so far, in pixels; height() likewise.
@@ -71,14 +71,14 @@ class picture {
   const jpeg_header& header() const noexcept { return file_.header; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
-  /// Returns where the plan so far puts positions of the stored picture: for label maps, boxes and points.
+  /// Returns where the plan so far puts positions of the stored image: for label maps, boxes and points.
   millrace::geometry geometry() const noexcept;
 
-  /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
+  /// Keeps a box, in pixels of the image so far. Throws data_error if the box does not lie inside the image.
   picture crop(const crop_box& box) const;
 
   /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
-  /// larger than the picture.
+  /// larger than the image.
   picture center_crop(std::size_t height, std::size_t width) const;
   picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
@@ -128,13 +128,13 @@ class picture {
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
-  /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time. With eight
-  /// pictures, it decodes only 2 % of the coded symbols for one picture alone.
+  /// The number of images that a batch renders at once. The decoder works on two images at a time. With eight
+  /// images, it decodes only 2 % of the coded symbols for one image alone.
   static constexpr std::size_t together = 8;
   using group = detail::picture_group;
-  /// Adds the picture to those that are rendered at once, each into its row: see detail::picture_group.
+  /// Adds the image to those that are rendered at once, each into its row: see detail::picture_group.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(job_for(target_of(row, true))); }
-  /// Decodes up to `together` pictures, each into its row.
+  /// Decodes up to `together` images, each into its row.
   static void render_together(std::span<const picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s);
 
@@ -150,7 +150,7 @@ class picture {
 
   static std::string size_text(std::size_t width, std::size_t height);
 
-  // The calls above on this picture itself.
+  // The calls above on this image itself.
   void crop_here(const crop_box& box);
   void resize_here(std::size_t height, std::size_t width);
 
@@ -175,8 +175,9 @@ class picture {
   template <class T>
   detail::pixel_target target_of(std::span<T> row, bool cold) const {
     if (row.size() != height() * width() * 3)
-      throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
-                            std::to_string(row.size()) + " elements", "Give it height * width * 3 of them", where());
+      throw setup_error("the row for an image of shape " + to_string(shape()) + " has the wrong size: got " +
+                            std::to_string(row.size()) + " elements, expected height * width * 3",
+                        "Pass a row of that size", where());
     return {.data = row.data(), .cold = cold};
   }
 
@@ -191,8 +192,8 @@ class picture {
   bool transposed_ = false;    // true: stored rows are seen as columns
 };
 
-/// Returns a plan of the whole picture in `data`. Reads only the header, which takes well under 1.5 us.
-/// Throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels.
+/// Returns a plan of the whole image in `data`. Reads only the header, which takes well under 1.5 us.
+/// Throws data_error if the bytes are not a JPEG or the image exceeds max_pixels.
 inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// A picture in a batch whose rows are as large as its largest picture: what detectors take.
+// An image in a batch whose rows are as large as its largest image: what detectors take.
 //
 //   struct example { mr::ragged_picture pixels; };
 //   example prepare(const mr::record& r) {
@@ -8,11 +8,11 @@
 //
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height and width
 //
-// Each picture lies at the upper left of its row; the rest of the row has one color. A slot has space for `max` in
-// every row, but only the used part is copied to a device. mr::bucket<&example::kind>() brings like pictures together:
-// `kind` is a number of yours, such as 1 for upright pictures and 2 for wide ones.
+// Each image lies at the upper left of its row; the rest of the row has one color. A slot has space for `max` in
+// every row, but only the used part is copied to a device. mr::bucket<&example::kind>() brings like images together:
+// `kind` is a number of yours, such as 1 for upright images and 2 for wide ones.
 // All samples of a run must have the options of the first sample.
-// Errors: setup_error if the picture is larger than `max` or an option is out of range; those of picture. Threads: a
+// Errors: setup_error if the image is larger than `max` or an option is out of range; those of image. Threads: a
 // value.
 #pragma once
 
@@ -29,9 +29,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The largest size, and the padding, of pictures of different sizes.
+/// The largest size, and the padding, of images of different sizes.
 struct ragged_picture_options {
-  picture_size max{};            ///< no picture is larger; required, because slots have space for it
+  picture_size max{};            ///< no image is larger; required, because slots have space for it
   std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, at most to those of `max`
   rgb_color color{};             ///< of the padding
 
@@ -48,7 +48,7 @@ struct ragged_picture_options {
     for (const std::uint8_t value : color) (text += ' ') += std::to_string(value);
     return text;
   }
-  /// Returns height and width of the rows of a batch whose tallest and widest pictures have these.
+  /// Returns height and width of the rows of a batch whose tallest and widest images have these.
   std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept {
     const auto up = [this](std::size_t side, std::size_t most) {
       return std::min(most, (side + multiple_of - 1) / multiple_of * multiple_of);
@@ -65,31 +65,31 @@ struct ragged_picture_options {
   }
 };
 
-/// A picture's plan; renders at most [max.height, max.width, 3] u8.
+/// An image's plan; renders at most [max.height, max.width, 3] u8.
 class ragged_picture {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws setup_error if the picture is larger than `max`, or if an option is out of range.
+  /// Throws setup_error if the image is larger than `max`, or if an option is out of range.
   ragged_picture(picture plan, const ragged_picture_options& options)
       : options_(options), padded_(std::move(plan), checked(options)) {}
 
   /// Returns [height, width, 3] of the largest possible row.
   std::array<std::size_t, 3> shape() const noexcept { return padded_.shape(); }
-  /// Returns height and width of the picture.
+  /// Returns height and width of the image.
   std::array<std::int32_t, 2> size() const noexcept { return padded_.size(); }
   /// Returns the options.
   const ragged_picture_options& options() const noexcept { return options_; }
-  /// Returns the plan of the picture.
+  /// Returns the plan of the image.
   const picture& plan() const noexcept { return padded_.plan(); }
 
   /// Decodes into the largest possible row, and pads it. Throws setup_error for another size, data_error for damage.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
-  /// Adds the picture to those that are rendered at once, at the upper left of the largest possible row, which it does
-  /// not pad: the batch does that when it knows its largest picture.
+  /// Adds the image to those that are rendered at once, at the upper left of the largest possible row, which it does
+  /// not pad: the batch does that when it knows its largest image.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
 
  private:
@@ -97,9 +97,9 @@ class ragged_picture {
     constexpr std::size_t most = 65'535;
     if (o.max.width < 1 || o.max.height < 1 || o.max.width > most || o.max.height > most || o.multiple_of < 1 ||
         o.multiple_of > most)
-      throw setup_error("a ragged picture has " + o.describe() + " (expected: numbers from 1 to " +
-                            std::to_string(most) + ")",
-                        "Set ragged_picture_options::max to the size that no picture exceeds");
+      throw setup_error("an option of a ragged image is out of range: got " + o.describe() +
+                            ", expected numbers from 1 to " + std::to_string(most),
+                        "Set ragged_picture_options::max to the size of the largest image");
     return {.to = o.max, .color = o.color};
   }
 

@@ -1,4 +1,4 @@
-// A picture that keeps its alpha: u8 RGBA, [height, width, 4].
+// An image that keeps its alpha: u8 RGBA, [height, width, 4].
 //
 //   struct example { mr::rgba_picture pixels; std::int32_t label; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -6,11 +6,11 @@
 //     return {mr::rgba_picture(std::move(p)), r["cls"].as<std::int32_t>()};
 //   }
 //
-// Colors are resized with alpha as their weight, as Pillow resizes RGBA pictures: colors of transparent pixels do not
+// Colors are resized with alpha as their weight, as Pillow resizes RGBA images: colors of transparent pixels do not
 // show. They are multiplied by alpha before and divided by it behind, on bytes, and each resize is within one level of
 // Pillow's. Without a resize the stored colors stay. Photometric operations change the colors alone.
-// A picture without alpha has 255, and so has one with a background. Formats with alpha: PNG and WebP.
-// Errors: as picture. Threads: a value. Memory: two rows of RGB for each picture that is rendered at once.
+// An image without alpha has 255, and so has one with a background. Formats with alpha: PNG and WebP.
+// Errors: as image. Threads: a value. Memory: two rows of RGB for each image that is rendered at once.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A picture's plan; renders [height, width, 4] u8.
+/// An image's plan; renders [height, width, 4] u8.
 class rgba_picture {
  public:
   using element = std::uint8_t;
@@ -38,12 +38,12 @@ class rgba_picture {
 
   /// Returns [height, width, 4].
   std::array<std::size_t, 3> shape() const noexcept { return {picture_.height(), picture_.width(), 4}; }
-  /// Returns the plan of the picture.
+  /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
   /// Decodes into `row`, height * width * 4 bytes. Throws setup_error for another size, data_error for damage.
   void render(std::span<std::uint8_t> row, scratch& s) const;
-  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const rgba_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s);
 

@@ -28,9 +28,9 @@ class beta_draw {
 
   explicit constexpr beta_draw(double alpha) {
     if (!(alpha >= least_alpha && alpha <= largest_alpha))
-      throw setup_error("the alpha of a Beta distribution is wrong: got " + std::to_string(alpha) +
+      throw setup_error("the alpha of a Beta distribution is out of range: got " + std::to_string(alpha) +
                             ", expected 1/1024 to 1024",
-                        "Give the alpha of the recipe, such as 0.8 for mixup and 1 for cutmix");
+                        "Use the alpha of your recipe, such as 0.8 for mixup and 1 for cutmix");
     alpha_ = to_fixed(alpha);
   }
 

@@ -1,4 +1,4 @@
-// Finds the orientation in a picture's EXIF data: how the stored rows and columns are seen.
+// Finds the orientation in an image's EXIF data: how the stored rows and columns are seen.
 //
 //   int seen = mr::detail::exif_orientation(segment);           // of a JPEG's APP1 segment
 //   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the mark "Exif"

@@ -1,4 +1,4 @@
-// A picture's geometry: where its plan puts the positions of the stored picture. For label maps, boxes and points.
+// An image's geometry: where its plan puts the positions of the stored image. For label maps, boxes and points.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   const mr::geometry g = p.geometry();               // the draws are those of p
@@ -8,9 +8,9 @@
 //   if (g.mirrored()) swap_left_and_right(joints);
 //
 // Coordinates are those of edges: pixel i covers [i, i + 1), x goes to the right and y down. They are given in pixels
-// of the stored picture, before its EXIF orientation, and come back in pixels of the rendered one.
-// Labels that were drawn on the picture as viewers show it, turned by its EXIF orientation, take g.upright().
-// A box keeps what lies in the picture. It is left out if too little does; `kept` says which boxes remain.
+// of the stored image, before its EXIF orientation, and come back in pixels of the rendered one.
+// Labels that were drawn on the image as viewers show it, turned by its EXIF orientation, take g.upright().
+// A box keeps what lies in the image. It is left out if too little does; `kept` says which boxes remain.
 // Results are the same with every compiler: the plan's integers are exact, and each position is rounded the same way.
 // Errors: setup_error for options out of range. Threads: a value. Source of the rules: torchvision's crop, resize,
 // horizontal_flip and sanitize_bounding_boxes, in float64 without rounding in between.
@@ -44,19 +44,19 @@ struct box {
 
 /// Which boxes are left out.
 struct box_options {
-  double min_size = 1;   ///< least width and least height of what remains, in pixels of the rendered picture
+  double min_size = 1;   ///< least width and least height of what remains, in pixels of the rendered image
   double min_area = 1;   ///< least width * height of what remains
 };
 
 /// The meaning of the coordinates of points.
 struct point_options {
   bool pixel_centers = false;   ///< true: (0, 0) is the center of the first pixel, not its corner
-  bool clamp = false;           ///< moves points outside of the picture to its nearest edge, or to its outermost pixel
+  bool clamp = false;           ///< moves points outside of the image to its nearest edge, or to its outermost pixel
 };
 
 /// The boxes that remain, and their numbers.
 struct kept_boxes {
-  std::vector<box> boxes;           ///< in pixels of the rendered picture
+  std::vector<box> boxes;           ///< in pixels of the rendered image
   std::vector<std::size_t> kept;    ///< the index that each box had among the given ones; ascending
 
   /// Returns the values that belong to the boxes that remain: their labels, areas, flags.
@@ -85,24 +85,24 @@ struct kept_boxes {
   [[noreturn]] static void throw_too_few(std::size_t values, std::size_t index);
 };
 
-/// All points, and which of them lie in the rendered picture.
+/// All points, and which of them lie in the rendered image.
 struct moved_points {
   std::vector<point> points;
-  std::vector<std::uint8_t> inside;   ///< 1 for each point in the picture, else 0
+  std::vector<std::uint8_t> inside;   ///< 1 for each point in the image, else 0
 };
 
-/// A picture's geometry; made by picture::geometry().
+/// An image's geometry; made by picture::geometry().
 class geometry {
  public:
   geometry() = default;
-  /// Takes over a plan of a picture of this size, to which an EXIF orientation has been applied; 1: none.
+  /// Takes over a plan of an image of this size, to which an EXIF orientation has been applied; 1: none.
   geometry(const detail::resize_plan& plan, picture_size stored, int orientation) noexcept
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
-  /// Returns the size of the rendered picture in pixels.
+  /// Returns the size of the rendered image in pixels.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
-  /// Returns the size of the picture that coordinates are given for.
+  /// Returns the size of the image that coordinates are given for.
   picture_size source() const noexcept { return source_; }
   /// Returns the EXIF orientation that is a part of this geometry; 1 if none is.
   int orientation() const noexcept { return orientation_; }
@@ -110,14 +110,14 @@ class geometry {
   /// Returns true if left and right are exchanged.
   bool mirrored() const noexcept { return (plan_.rows.flipped != plan_.columns.flipped) != plan_.transposed; }
 
-  /// Returns the geometry without the EXIF orientation: for labels that were drawn on the picture as viewers show it.
+  /// Returns the geometry without the EXIF orientation: for labels that were drawn on the image as viewers show it.
   geometry upright() const noexcept;
 
-  /// Returns what is left of boxes in the picture. Boxes without an area, or with coordinates that are not numbers, are
+  /// Returns what is left of boxes in the image. Boxes without an area, or with coordinates that are not numbers, are
   /// left out. Throws setup_error if an option is negative.
   kept_boxes boxes(std::span<const box> all, const box_options& options = {}) const;
 
-  /// Returns where the points lie, also of those outside of the picture, unless they are clamped. Points that are not
+  /// Returns where the points lie, also of those outside of the image, unless they are clamped. Points that are not
   /// numbers stay that.
   moved_points points(std::span<const point> all, const point_options& options = {}) const;
 

@@ -6,11 +6,11 @@
 // The order of the draws: whether the pair is mixed, whether by cutmix (only if both have an alpha), the share, and for
 // cutmix the box: its center's column, then its row.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
-// Cutmix: sides of floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the picture; what
+// Cutmix: sides of floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image; what
 // lies outside is cut off. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:
 // floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
 // Cutmix with a least and a largest side is timm's cutmix_minmax: height and width are uniform in [floor(least * side),
-// floor(largest * side)), and the box lies inside. In both, lambda is then the part of the picture outside of the box.
+// floor(largest * side)), and the box lies inside. In both, lambda is then the part of the image outside of the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: immutable; one rng is used by one at a time.
 #pragma once
@@ -51,7 +51,7 @@ class pair_rule {
 
   /// Returns whether pairs may be mixed by cutmix, for which rows need a height and a width.
   bool cuts() const noexcept { return cutmix_.has_value(); }
-  /// Draws how a pair of pictures of this size is mixed. Sides are at most 65535; without cutmix the size is not used.
+  /// Draws how a pair of images of this size is mixed. Sides are at most 65535; without cutmix the size is not used.
   pair_mix draw(rng& random, picture_size size) const noexcept;
 
  private:

@@ -3,7 +3,7 @@
 //   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
 // The same random numbers give the same crop on every compiler. The rule makes up to ten attempts; each one draws:
-// - the area as a share of the picture's area, uniform in [scale_min, scale_max];
+// - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - the position, uniform, if a box of that size fits.
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A box in whole pixels; left = top = 0 is the top left corner of the picture.
+/// A box in whole pixels; left = top = 0 is the top left corner of the image.
 struct crop_box {
   std::size_t left = 0, top = 0, width = 0, height = 0;
   friend bool operator==(const crop_box&, const crop_box&) = default;
@@ -30,13 +30,13 @@ struct crop_box {
 
 /// The areas and aspect ratios that a random crop may have.
 struct random_crop_options {
-  double scale_min = 0.08;        ///< least area, as a share of the picture's; 0 < scale_min <= scale_max
-  double scale_max = 1.0;         ///< largest area, as a share of the picture's; at most 1
+  double scale_min = 0.08;        ///< least area, as a share of the image's; 0 < scale_min <= scale_max
+  double scale_max = 1.0;         ///< largest area, as a share of the image's; at most 1
   double ratio_min = 3.0 / 4.0;   ///< least width / height; 1/1024 <= ratio_min <= ratio_max
   double ratio_max = 4.0 / 3.0;   ///< largest width / height; at most 1024
 };
 
-/// The size of a picture in pixels.
+/// The size of an image in pixels.
 struct picture_size {
   std::size_t width = 0, height = 0;
 };
@@ -52,13 +52,13 @@ struct fixed_crop_options {
   explicit constexpr fixed_crop_options(const random_crop_options& o)
       : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
     if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
-      throw setup_error("the scale of a random crop is " + std::to_string(o.scale_min) + " to " +
-                            std::to_string(o.scale_max) + "; it has to be an interval in (0, 1]",
-                        "Give shares of the picture's area, such as 0.08 and 1");
+      throw setup_error("the scale of a random crop is out of range: got " + std::to_string(o.scale_min) + " to " +
+                            std::to_string(o.scale_max) + ", expected an interval in (0, 1]",
+                        "Pass fractions of the image's area, such as 0.08 and 1");
     if (!(o.ratio_min >= 1.0 / 1024 && o.ratio_min <= o.ratio_max && o.ratio_max <= 1024))
-      throw setup_error("the ratio of a random crop is " + std::to_string(o.ratio_min) + " to " +
-                            std::to_string(o.ratio_max) + "; it has to be an interval in [1/1024, 1024]",
-                        "Give width / height, such as 3.0 / 4 and 4.0 / 3");
+      throw setup_error("the ratio of a random crop is out of range: got " + std::to_string(o.ratio_min) + " to " +
+                            std::to_string(o.ratio_max) + ", expected an interval in [1/1024, 1024]",
+                        "Pass width / height, such as 3.0 / 4 and 4.0 / 3");
     scale_min = static_cast<std::int64_t>(to_fixed(o.scale_min));
     scale_max = static_cast<std::int64_t>(to_fixed(o.scale_max));
     ratio_min = to_fixed(o.ratio_min);
@@ -82,7 +82,7 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
   return ((a << 32) + b / 2) / b;
 }
 
-/// Returns a random crop of a picture of the given size, 1 to 65535 pixels on each side.
+/// Returns a random crop of an image of the given size, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
 crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {});
 

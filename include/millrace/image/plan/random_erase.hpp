@@ -1,4 +1,4 @@
-// Erases a random box of a picture's numbers, as timm's and torchvision's RandomErasing do after normalization.
+// Erases a random box of an image's numbers, as timm's and torchvision's RandomErasing do after normalization.
 //
 //   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};     // mode 'pixel'
 //   const mr::random_erase_options as_torchvision{.scale_max = 0.33, .ratio_max = 3.3};
@@ -6,10 +6,10 @@
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
 // The rule makes up to ten attempts; each one draws the share of the area, uniform, and the ratio height / width,
-// log-uniform. A box that is lower and narrower than the picture gets a uniform position. If none is, nothing is
+// log-uniform. A box that is lower and narrower than the image gets a uniform position. If none is, nothing is
 // erased. It computes with integers, as image/plan/random_crop.hpp does.
 // Noise is normal with variance 1, and drawn for each number. It is the count of ones among 48 random bits, and a
-// fraction of 16 more. This sum has an excess kurtosis of -0.04. It is made when the picture is rendered, of a key that
+// fraction of 16 more. This sum has an excess kurtosis of -0.04. It is made when the image is rendered, of a key that
 // is drawn with the box. So the same random numbers give the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
 // Errors: setup_error if an option is outside its range. Threads: any; one rng is used by one at a time.
@@ -33,8 +33,8 @@ enum class erase_fill : std::uint8_t { zero, noise };
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
 struct random_erase_options {
   double probability = 0.5;       ///< of erasing
-  double scale_min = 0.02;        ///< least area, as a share of the picture's; 0 < scale_min <= scale_max
-  double scale_max = 1.0 / 3;     ///< largest area, as a share of the picture's; at most 1
+  double scale_min = 0.02;        ///< least area, as a share of the image's; 0 < scale_min <= scale_max
+  double scale_max = 1.0 / 3;     ///< largest area, as a share of the image's; at most 1
   double ratio_min = 0.3;         ///< least height / width; 1/1024 <= ratio_min <= ratio_max
   double ratio_max = 1 / 0.3;     ///< largest height / width; at most 1024
   erase_fill fill = erase_fill::zero;
@@ -51,7 +51,7 @@ inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); one product: nothing to fuse
 }
 
-/// A box to erase in a picture's numbers.
+/// A box to erase in an image's numbers.
 struct erased_box {
   crop_box box{};   ///< empty: nothing is erased
   erase_fill fill = erase_fill::zero;

@@ -1,4 +1,4 @@
-// An operation on the finished pixels of a picture, such as a change of its colors.
+// An operation on the finished pixels of an image, such as a change of its colors.
 //
 //   struct inversion final : mr::row_operation {
 //     void run(const mr::rgb_row& row, mr::scratch&) const override {
@@ -8,7 +8,7 @@
 //   const inversion invert;
 //   invert.run({.pixels = pixels, .height = 224, .width = 224}, memory);
 //
-// It runs when the picture is rendered, on its row while that is in the cache. Pictures that are copied share it.
+// It runs when the image is rendered, on its row while that is in the cache. Images that are copied share it.
 // Errors: those of the operation. Threads: immutable; each thread has a scratch of its own.
 #pragma once
 
@@ -21,13 +21,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The pixels of a rendered picture: u8 RGB, [height, width, 3].
+/// The pixels of a rendered image: u8 RGB, [height, width, 3].
 struct rgb_row {
   std::span<std::uint8_t> pixels{};
   std::size_t height = 0, width = 0;
 };
 
-/// Changes the pixels of a rendered picture in place.
+/// Changes the pixels of a rendered image in place.
 class row_operation {
  public:
   virtual ~row_operation() = default;

@@ -1,4 +1,4 @@
-// Decodes a region of a PNG, row by row; one decoder is reused from picture to picture.
+// Decodes a region of a PNG, row by row; one decoder is reused from image to image.
 //
 //   mr::detail::png_decoder d;                                          // kept in a worker's scratch
 //   const mr::detail::png_header& h = d.open(bytes, {.max_pixels = 1'000'000});
@@ -7,12 +7,12 @@
 //   d.finish();
 //   d.decode(region, options, use_row);              // all of it in one call: use_row(std::size_t y, std::span row)
 //
-// All color types and depths of PNG, and interlaced pictures. Layouts: png_pixels.hpp.
+// All color types and depths of PNG, and interlaced images. Layouts: png_pixels.hpp.
 // Rows above the region are inflated, because filters need them, and not converted. Decoding stops below the region, so
-// damage below it is not seen. A region that ends with the picture sees damage up to the end of the file. An interlaced
-// picture is decoded whole, by the first call of next().
+// damage below it is not seen. A region that ends with the image sees damage up to the end of the file. An interlaced
+// image is decoded whole, by the first call of next().
 // Errors: data_error with the stage "png". Rows before the damage are given, and they are right. Nothing is printed.
-// Memory: png_rows.hpp; of an interlaced picture also the pixels of the region. Threads: one at a time.
+// Memory: png_rows.hpp; of an interlaced image also the pixels of the region. Threads: one at a time.
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Rows [top, bottom) and columns [left, right), which lie in the picture.
+/// Rows [top, bottom) and columns [left, right), which lie in the image.
 struct png_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
@@ -51,10 +51,10 @@ class png_decoder {
   /// The same, but writes the row to `to`, which has row_bytes(). Returns false behind the last row.
   bool next_to(std::uint8_t* to);
 
-  /// Looks for damage behind the last row, if the region ends with the picture.
+  /// Looks for damage behind the last row, if the region ends with the image.
   void finish();
 
-  /// Calls use(y, row) for the region's rows, whose number `y` is that in the picture.
+  /// Calls use(y, row) for the region's rows, whose number `y` is that in the image.
   template <class Use>
   void decode(const png_region& region, const png_pixel_options& options, Use&& use) {
     start(region, options);

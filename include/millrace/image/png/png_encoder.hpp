@@ -3,7 +3,7 @@
 //   std::vector<std::byte> file = mr::encode_png(pixels);
 //
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels, so it is meant for
-// pictures to look at. Use encode_jpeg() for small files.
+// images to look at. Use encode_jpeg() for small files.
 // Errors: setup_error if PNG cannot hold the shape. Threads: any; a pure function.
 // Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows have no filter. They lie in stored blocks of
 // deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).

@@ -1,6 +1,6 @@
 // Gives the stored rows of a PNG, or of one pass of an interlaced one: inflated, and with their filters undone.
 //
-//   mr::detail::png_rows rows;                                     // kept from picture to picture
+//   mr::detail::png_rows rows;                                     // kept from image to image
 //   rows.begin(file, header, {.to_the_end = true});
 //   rows.begin_rows({.row_bytes = 1'500, .rows = 300});            // the next 300 rows
 //   while (const std::uint8_t* row = rows.next()) use(row);        // valid until the next call
@@ -57,7 +57,7 @@ class png_rows {
   struct part {
     std::size_t row_bytes = 0;   ///< 1 or more
     std::size_t rows = 0;
-    unsigned pass = 0;           ///< 1 to 7 in an interlaced picture, for messages
+    unsigned pass = 0;           ///< 1 to 7 in an interlaced image, for messages
   };
 
   png_rows() = default;

@@ -1,11 +1,11 @@
-// Pictures in PNM files: PGM (P5) and PPM (P6), of 8 or 16 bits.
+// Images in PNM files: PGM (P5) and PPM (P6), of 8 or 16 bits.
 //
 //   mr::picture p = mr::pnm(r["ppm"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::image pixels = mr::pnm(r["pgm;ppm"]).pixels();
 //
-// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. One file holds one picture; what follows it
-// is ignored. The rows are read where they lie, so the whole picture must be there.
-// Errors: data_error, with shard, key and stage "pnm", for other bytes and for a file that is cut. Threads: as picture.
+// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. One file holds one image; what follows it
+// is ignored. The rows are read where they lie, so the whole image must be there.
+// Errors: data_error, with shard, key and stage "pnm", for other bytes and for a file that is cut. Threads: as image.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
 
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of pnm().
 struct pnm_options {
-  picture_limits limits{};   ///< max_pixels: what the picture may need
+  picture_limits limits{};   ///< max_pixels: what the image may need
 };
 
 namespace detail {
@@ -30,8 +30,8 @@ bool is_pnm(std::span<const std::byte> file) noexcept;
 
 }  // namespace detail
 
-/// Returns a plan of the whole picture in `data`. Reads only the header.
-/// Throws data_error if the bytes are no PGM or PPM, are cut, or the picture exceeds max_pixels.
+/// Returns a plan of the whole image in `data`. Reads only the header.
+/// Throws data_error if the bytes are no PGM or PPM, are cut, or the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
 }}  // namespace millrace

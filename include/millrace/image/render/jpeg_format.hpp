@@ -1,4 +1,4 @@
-// The file format JPEG, for plans of pictures: picture_renderer.hpp renders it.
+// The file format JPEG, for plans of images: picture_renderer.hpp renders it.
 //
 //   mr::picture p(file, mr::detail::picture_file{.format = &mr::detail::jpeg_format, .header = header});
 //

@@ -1,10 +1,10 @@
-// A file format of pictures: its name, and the function that renders planned pictures of it.
+// A file format of images: its name, and the function that renders planned images of it.
 //
 //   static constexpr mr::detail::picture_format jpegs{.name = "jpeg", .render = mr::detail::render_jpegs};
 //   mr::picture p(file, mr::detail::picture_file{.format = &jpegs, .header = header, .options = options});
 //   jpegs.render({&job, 1}, memory);
 //
-// A batch may hold pictures of several formats. It renders those of each format together.
+// A batch may hold images of several formats. It renders those of each format together.
 // Errors: those of the format, with its name as their stage. Threads: constant; each thread has a scratch of its own.
 #pragma once
 
@@ -34,10 +34,10 @@ struct picture_format {
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
   bool has_alpha = false;        ///< whether it knows other uses of alpha than to ignore it
-  bool decodes_smaller = false;  ///< whether `fast` pictures are decoded at eighths of the size
+  bool decodes_smaller = false;  ///< whether `fast` images are decoded at eighths of the size
 };
 
-/// A file of a picture, as its header describes it, and how to render it.
+/// A file of an image, as its header describes it, and how to render it.
 struct picture_file {
   const picture_format* format = nullptr;
   jpeg_header header{};    ///< width, height and orientation are those of any format

@@ -1,4 +1,4 @@
-// One picture to render: its file, its plan, and where its pixels go.
+// One image to render: its file, its plan, and where its pixels go.
 //
 //   mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &options,
 //                              .header = &header, .target = {.data = row}};
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One picture to render. All objects that it points to must outlive the call.
+/// One image to render. All objects that it points to must outlive the call.
 struct picture_job {
   const picture_format* format = nullptr;
   const bytes* data = nullptr;
@@ -29,13 +29,13 @@ struct picture_job {
   const jpeg_header* header = nullptr;
   std::uint32_t format_options = 0;   ///< those of picture_file
   alpha_use alpha = alpha_use::ignored;   ///< others only for formats that have it
-  resize_plan plan{};       ///< in pixels of the picture at its decoding size
+  resize_plan plan{};       ///< in pixels of the image at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
   const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null: none
 };
 
-/// Decodes pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.
+/// Decodes images, and writes the pixels of each to its target. Throws data_error if a file is damaged.
 void render_pictures(std::span<const picture_job> jobs, scratch& s);
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes.
+// Renders planned images into their rows: chooses a decoder for each image, decodes and resizes.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &o,
@@ -10,12 +10,12 @@
 // the start. It alone decides between pixels, warning and error. The built-in decoder is asked for every row of MCUs
 // that libjpeg would read for the crop. So both see the same damage, but for damage in restart intervals that the crop
 // leaves out: the built-in decoder does not look at them.
-// Pictures of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
-// Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
-// made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
+// Images of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
+// Both decoders give the same bits for an exact image and for a fast image decoded at a reduced size. There RGB is
+// made before the resize. The bits of other fast images depend on whether the built-in decoder supports the file,
 // never on the CPU.
-// Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, with its location; it is not stated which other
-// pictures have been rendered then. Threads: one at a time.
+// Shapes: pixel_target.hpp. Errors: data_error of one of the images, with its location; it is not stated which other
+// images have been rendered then. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
@@ -49,7 +49,7 @@ class picture_renderer {
     decode_own(jobs, s);
     for (std::size_t i = 0; i < jobs.size(); ++i)
       if (done_[i].refusal != jpeg_refusal::none) decode_other(jobs[i], done_[i].refusal, s);
-    // Events are counted only after success, because the caller may render the same pictures again after an error.
+    // Events are counted only after success, because the caller may render the same images again after an error.
     render_counts sums{.shared = shared_, .libjpeg = libjpeg_.counts() - before};
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], done_[i]);
     sums.count_into(s, done_);
@@ -119,7 +119,7 @@ class picture_renderer {
         shared_ += got && taken++ > 0 ? 1U : 0U;
       });
     });
-    // Damage below a picture is not seen where that picture is decoded alone. A progressive file is read to its end.
+    // Damage below an image is not seen where that image is decoded alone. A progressive file is read to its end.
     for (std::size_t n = 0; n < requests_.asked().size(); ++n)
       if (requests_.is_joined(n))
         requests_.for_each_job(n, [&](std::size_t i) {
@@ -139,9 +139,9 @@ class picture_renderer {
   void decode_other(const picture_job& job, jpeg_refusal why, scratch& s) {
     try {
       if (job.options->decoder == picture_decoder::built_in)
-        throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
+        throw data_error(std::string("the built-in decoder was requested but does not support this JPEG: ") +
                              refusal_name(why),
-                         "Leave the choice of the decoder to the library", {.stage = "jpeg"});
+                         "Leave the choice of decoder to the library", {.stage = "jpeg"});
       by_libjpeg(job);
       finisher_.finish(job, s);
     } catch (error& e) {
@@ -158,7 +158,7 @@ class picture_renderer {
     if (libjpeg_.stored_width() != job.header->width || libjpeg_.stored_height() != job.header->height ||
         libjpeg_.components() != job.header->components) {
       libjpeg_.abandon();
-      throw data_error("the JPEG has two frame headers that differ", "Fetch the file again, or leave the sample out",
+      throw data_error("the JPEG has two different frame headers", "Fetch the file again, or leave the sample out",
                        {.stage = "jpeg"});
     }
     libjpeg_.decode({.left = resizer_.columns().source_begin(), .top = resizer_.rows().source_begin(),
@@ -175,7 +175,7 @@ class picture_renderer {
   std::uint64_t own_pictures_ = 0, own_progressive_ = 0, shared_ = 0;
 };
 
-/// Returns the event counts of the pictures rendered with this scratch so far.
+/// Returns the event counts of the images rendered with this scratch so far.
 inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
 
 }}}  // namespace millrace::detail

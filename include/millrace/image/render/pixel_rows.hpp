@@ -1,4 +1,4 @@
-// Renders a picture from rows of pixels that a decoder gives from top to bottom: the way of all formats but JPEG.
+// Renders an image from rows of pixels that a decoder gives from top to bottom: the way of all formats but JPEG.
 //
 //   struct gray_rows final : mr::detail::pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
@@ -28,11 +28,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Gives the rows of a box of a picture.
+/// Gives the rows of a box of an image.
 class pixel_rows {
  public:
   virtual ~pixel_rows() = default;
-  /// Called once, before the first row: columns [left, right) of rows [top, bottom) are wanted, of the stored picture.
+  /// Called once, before the first row: columns [left, right) of rows [top, bottom) are wanted, of the stored image.
   virtual void start(const plane_box& box) = 0;
   /// Writes the next row of the box.
   virtual void next(std::span<std::uint8_t> rgbx) = 0;

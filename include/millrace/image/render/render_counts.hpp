@@ -19,22 +19,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The result of the built-in decoder for a picture. It has rendered the picture if the refusal is `none`.
+/// The result of the built-in decoder for an image. It has rendered the image if the refusal is `none`.
 struct own_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   entry_origin entries = entry_origin::none;
   bool entries_refused = false;
 };
 
-/// Counts of events, added up over pictures.
+/// Counts of events, added up over images.
 struct render_counts {
   std::uint64_t own = 0, own_progressive = 0;   ///< decoded by the built-in decoder
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
   std::uint64_t bytes = 0, pixels = 0;   ///< of the files, as stored
-  std::uint64_t shared = 0;              ///< pictures made of the planes of another one
-  jpeg_counts libjpeg{};                 ///< of the pictures that libjpeg decoded
+  std::uint64_t shared = 0;              ///< images made of the planes of another one
+  jpeg_counts libjpeg{};                 ///< of the images that libjpeg decoded
 
-  /// Adds a rendered picture.
+  /// Adds a rendered image.
   void add(const picture_job& job, const own_result& result) noexcept {
     const bool is_own = result.refusal == jpeg_refusal::none;
     own += is_own;

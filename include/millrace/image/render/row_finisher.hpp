@@ -1,6 +1,6 @@
-// Runs a picture's operations on its row, and then makes numbers of it where those are wanted.
+// Runs an image's operations on its row, and then makes numbers of it where those are wanted.
 //
-//   mr::detail::row_finisher last;                                  // kept from picture to picture
+//   mr::detail::row_finisher last;                                  // kept from image to image
 //   resizer.start({.plan = job.plan, .target = last.target_of(job)});
 //   resizer.render(planes);
 //   last.finish(job, memory);
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct picture_job;
 
-/// Ends the rendering of pictures, one after the other.
+/// Ends the rendering of images, one after the other.
 class row_finisher {
  public:
   /// Returns where to render a job before finish().

@@ -1,4 +1,4 @@
-// Joins the requests of pictures that are made of the same JPEG: it is decoded once, and all of them take its planes.
+// Joins the requests of images that are made of the same JPEG: it is decoded once, and all of them take its planes.
 //
 //   mr::detail::shared_requests all;                  // kept from batch to batch
 //   all.begin(jobs.size());
@@ -39,7 +39,7 @@ class shared_requests {
     jobs_.resize(std::max(jobs_.size(), jobs));
   }
 
-  /// Adds the request of a job. `decoded` is the size of the whole picture at its decoding size.
+  /// Adds the request of a job. `decoded` is the size of the whole image at its decoding size.
   void add(std::size_t job, const jpeg_planes_request& ask, const plane_size& decoded) {
     jobs_[job].ask = ask;
     jobs_[job].next = none;

@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One picture to render.
+/// One image to render.
 struct plane_resize {
   resize_plan plan{};
   bool fast = false;
@@ -55,7 +55,7 @@ class basic_plane_resizer {
     streams_ = job.target.cold && !job.plan.transposed && is_aligned();
   }
 
-  /// Renders the picture. The planes have to hold resize_source_box() of the plan.
+  /// Renders the image. The planes have to hold resize_source_box() of the plan.
   void render(const jpeg_planes& planes) {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);

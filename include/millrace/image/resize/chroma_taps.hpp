@@ -6,7 +6,7 @@
 // Let L(x) be the weight of luma sample x. Then chroma sample k of the same output gets the weight
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 // This is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
-// At the picture's edge libjpeg repeats the last sample. So weights beyond the edge are added to that sample's weight.
+// At the image's edge libjpeg repeats the last sample. So weights beyond the edge are added to that sample's weight.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded. A bicubic resize has some below 0.
 // Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
 #pragma once

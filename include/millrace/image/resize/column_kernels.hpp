@@ -1,6 +1,6 @@
 // The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one sum per output column.
 //
-//   mr::detail::portable_columns columns;                           // kept from picture to picture
+//   mr::detail::portable_columns columns;                           // kept from image to image
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //

@@ -203,7 +203,7 @@ class avx2_columns {
     first_.assign(padded(), 0);
     weights_.assign(padded() * chunks_ * 16, 0);
     // All outputs read the same number of samples. One at the right edge with fewer taps reads samples that end there,
-    // and its weights come last: memory so far to the right of the picture may not be readable.
+    // and its weights come last: memory so far to the right of the image may not be readable.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks_);
     for (std::size_t o = 0; o < outputs_; ++o) {

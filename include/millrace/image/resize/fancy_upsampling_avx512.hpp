@@ -1,4 +1,4 @@
-// The color kernel of fancy_upsampling.hpp that pictures with halved chroma spend most time in, with AVX-512.
+// The color kernel of fancy_upsampling.hpp that images with halved chroma spend most time in, with AVX-512.
 //
 //   const mr::detail::color_row<std::int16_t> row{.luma = y, .blue = u, .red = v, .count = 224, .rgb = {r, g, b}};
 //   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);   // 192

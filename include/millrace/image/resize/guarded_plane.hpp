@@ -1,6 +1,6 @@
 // A plane whose rows vector loads may read a little beyond their end, though the plane's own memory ends there.
 //
-//   mr::detail::guarded_plane p;                 // kept from picture to picture
+//   mr::detail::guarded_plane p;                 // kept from image to image
 //   p.set(planes.component[0]);
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more may be read; y beyond is the last
 //

@@ -1,4 +1,4 @@
-// Says where a rendered picture goes: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
+// Says where a rendered image goes: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
 //
 //   mr::detail::pixel_target t{.data = row};                                        // u8
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
@@ -6,8 +6,8 @@
 //                              .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias), where x is the byte that the u8 picture has there. It is rounded to f32, then to the
-// type, to nearest even. These are the same bits as normalize() of the u8 picture.
+// A number is fma(x, scale, bias), where x is the byte that the u8 image has there. It is rounded to f32, then to the
+// type, to nearest even. These are the same bits as normalize() of the u8 image.
 // `cold` says that the memory is not in the cache and will not be read soon. Stores then bypass the cache where
 // alignment permits. Errors: none. Threads: pure.
 #pragma once

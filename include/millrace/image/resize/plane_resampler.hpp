@@ -1,6 +1,6 @@
 // Resizes planes of the same size: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
 //
-//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // kept from picture to picture
+//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // kept from image to image
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
 //   for (std::size_t output = 0; output < rows.outputs(); ++output) {     // in source order
 //     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // rows next_row() .. + 3 of each plane
@@ -13,7 +13,7 @@
 // overshoot, each source row is resized to the columns and clamped before it is added up, as Pillow does it.
 // The choice depends on the rows' geometry alone, so every CPU gives the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
-// Errors: none. Threads: one at a time. Nothing is allocated once the largest picture has been seen.
+// Errors: none. Threads: one at a time. Nothing is allocated once the largest image has been seen.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>
@@ -47,7 +47,7 @@ class basic_plane_resampler {
  public:
   explicit basic_plane_resampler(bool wide_vectors) : wide_vectors_(wide_vectors) {}
 
-  /// Begins a picture. The tap tables have to stay in place until the last output has been taken.
+  /// Begins an image. The tap tables have to stay in place until the last output has been taken.
   void start(const resample_options& o) {
     rows_ = &o.rows;
     planes_ = o.planes;

@@ -1,6 +1,6 @@
-// Renders a decoder's planes or rows to one picture of a batch: crop, antialiased bilinear resize, flip, colors.
+// Renders a decoder's planes or rows to one image of a batch: crop, antialiased bilinear resize, flip, colors.
 //
-//   mr::detail::plane_resizer r;                                             // kept from picture to picture
+//   mr::detail::plane_resizer r;                                             // kept from image to image
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
 //   r.render(planes);                     // planes of at least resize_source_box(plan, image), see resize_plan.hpp
 //   // or, instead of render(), rows of RGBX, from row r.rows().source_begin() on:
@@ -14,7 +14,7 @@
 // whose colors are clamped (saturated edges) differ by up to some tens of levels.
 // Rows from libjpeg are always treated as exact.
 // Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX-512 or AVX2 code runs where the
-// CPU has it, else portable code; all give the same bits. No byte outside the picture is written. No byte outside the
+// CPU has it, else portable code; all give the same bits. No byte outside the image is written. No byte outside the
 // planes is read.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Describes the picture that a resizer makes: the plans of both axes, in pixels of the source.
+// Describes the image that a resizer makes: the plans of both axes, in pixels of the source.
 //
 //   mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(375), .columns = mr::detail::plan_axis(500)};
 //   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }
 
-// Describes one axis of a picture's plan: which outputs are wanted of a resampling of which box of the source.
+// Describes one axis of an image's plan: which outputs are wanted of a resampling of which box of the source.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
@@ -30,7 +30,7 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
-// [clip_begin, clip_end). This range is the picture as it was when the resize was asked for.
+// [clip_begin, clip_end). This range is the image as it was when the resize was asked for.
 // All numbers are integers, so every compiler plans the same.
 // Errors: resize() throws setup_error. Threads: a value.
 
@@ -67,7 +67,7 @@ struct plan_axis {
   }
 
   /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
-  /// Throws setup_error if the picture was cropped and resized so often that the plan would not be exact.
+  /// Throws setup_error if the image was cropped and resized so often that the plan would not be exact.
   void resize(std::int64_t outputs) {
     if (first != 0 || count != target) {
       begin = begin * target + first * length;
@@ -81,8 +81,8 @@ struct plan_axis {
       clip_end = std::min(clip_end, (begin + length + denominator - 1) / denominator);
       constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
       if (denominator > largest_denominator)
-        throw setup_error("a picture was cropped and resized so often that its plan is no longer exact",
-                          "Call pixels() in between, or crop and resize once");
+        throw setup_error("too many crops and resizes alternate for an exact image plan",
+                          "Call pixels() in between, or crop and resize only once");
     }
     first = 0;
     target = count = outputs;
@@ -118,14 +118,14 @@ struct resize_plan {
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
 // The box includes one pixel more on each side, which the upsampling of chroma uses. Units: pixels of the stored
-// picture. Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
+// image. Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
 
 /// Pixels [begin, end) of one axis.
 struct source_span {
   std::size_t begin = 0, end = 0;
 };
 
-/// Rows [top, bottom) and columns [left, right) of the stored picture.
+/// Rows [top, bottom) and columns [left, right) of the stored image.
 struct plane_box {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
@@ -148,7 +148,7 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
           .end = static_cast<std::size_t>(std::clamp(end, axis.clip_begin + 1, axis.clip_end))};
 }
 
-/// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the picture.
+/// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the image.
 constexpr plane_box resize_source_box(const resize_plan& plan, const plane_size& image) noexcept {
   const source_span across = span_of(plan.columns), down = span_of(plan.rows);
   const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };

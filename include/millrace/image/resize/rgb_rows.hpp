@@ -1,12 +1,12 @@
 // Computes rows of RGB pixels from a JPEG's planes, equal to libjpeg's, for the requested columns only.
 //
-//   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // kept from picture to picture
-//   rows.start(planes, 101, 380);                    // columns [101, 380) of the picture
+//   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // kept from image to image
+//   rows.start(planes, 101, 380);                    // columns [101, 380) of the image
 //   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   std::uint8_t green = rows.row(1, 2)[0];          // of row 62, column rows.left() (101 or one less)
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must hold one
-// pixel around the requested columns and rows, except at the picture's edge. There libjpeg repeats the last sample.
+// pixel around the requested columns and rows, except at the image's edge. There libjpeg repeats the last sample.
 // Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
 // Errors: none. Threads: one at a time. Nothing is allocated once the largest width has been seen.
 // Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8
@@ -73,7 +73,7 @@ class basic_rgb_rows {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }
 
-  /// Makes four rows of a picture that is subsampled on both axes.
+  /// Makes four rows of an image that is subsampled on both axes.
   void make_four_rows(std::size_t y) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {

@@ -11,7 +11,7 @@
 // blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at once. So
 // G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. Decoding first
 // and resizing then would clamp before it. Samples that overshoot are clamped before they become colors.
-// A gray picture is RGB with a plane_stride of 0.
+// A gray image is RGB with a plane_stride of 0.
 // `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It has space for columns padded to a
 // multiple of columns_at_once.
 // add_rows is for the case where rows are summed before columns. It adds source rows of u8 in 32 bits. add_lines does

@@ -1,7 +1,7 @@
 // Computes the weights of an antialiased resize along one axis, in integers.
 //
 //   mr::detail::tap_table t;
-//   t.build(axis);                         // keeps its memory from picture to picture
+//   t.build(axis);                         // keeps its memory from image to image
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
 // With source length n and target m, source pixel i is x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)) away from the

@@ -117,7 +117,7 @@ class avx2_taps {
     return made;
   }
 
-  /// The reciprocals of the last sums. If a picture is enlarged, all sums away from its edges are the same.
+  /// The reciprocals of the last sums. If an image is enlarged, all sums away from its edges are the same.
   struct known_reciprocals {
     __m256i of, even, odd, upper;
 

@@ -1,8 +1,8 @@
-// Says why the built-in decoder leaves a picture to libjpeg.
+// Says why the built-in decoder leaves an image to libjpeg.
 //
 //   const mr::jpeg_refusal why = mr::jpeg_refusal::sampling;
 //   std::puts(mr::refusal_name(why));                   // "sampling"
-//   events.count(text_of(mr::detail::event_of(why)));   // the event that counts such pictures
+//   events.count(text_of(mr::detail::event_of(why)));   // the event that counts such images
 //
 // Errors: none. Threads: pure functions.
 #pragma once
@@ -15,13 +15,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Says why the built-in decoder does not decode a picture. The first values are for pictures that it is not given. The
+/// Says why the built-in decoder does not decode an image. The first values are for images that it is not given. The
 /// next ones are for kinds of files that it does not support. The last ones are found while decoding. Then libjpeg has
 /// to decide between pixels, a warning and an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< the user asked for libjpeg
-  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the picture's own
+  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the image's own
   machine,           ///< a processor that the decoder does not support
   not_a_jpeg,        ///< not a JPEG, or cut short within its header
   process,           ///< arithmetic, lossless, hierarchical
@@ -41,7 +41,7 @@ enum class jpeg_refusal : std::uint8_t {
 
 namespace detail {
 
-/// Returns the event that counts such pictures.
+/// Returns the event that counts such images.
 constexpr event_name event_of(jpeg_refusal why) noexcept {
   return static_cast<event_name>(static_cast<unsigned>(event_name::by_libjpeg) + static_cast<unsigned>(why));
 }

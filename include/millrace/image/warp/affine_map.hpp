@@ -1,4 +1,4 @@
-// Where the pixels of a rotated, sheared or moved picture come from: the matrix of six numbers that Pillow takes.
+// Where the pixels of a rotated, sheared or moved image come from: the matrix of six numbers that Pillow takes.
 //
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // the column of that point's source
@@ -64,7 +64,7 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
 inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
 inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 
-/// Moves the picture to the right and down.
+/// Moves the image to the right and down.
 inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
 
 }}}  // namespace millrace::detail

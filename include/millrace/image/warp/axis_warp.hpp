@@ -1,6 +1,6 @@
-// Makes pictures that are sheared or moved along one axis, where most pixels have sources between two others.
+// Makes images that are sheared or moved along one axis, where most pixels have sources between two others.
 //
-//   mr::detail::axis_warp<mr::detail::portable_warping> w;    // kept from picture to picture
+//   mr::detail::axis_warp<mr::detail::portable_warping> w;    // kept from image to image
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
 // On the other axis each source lies on the middle of a pixel, so Pillow's rule leaves one row or column of neighbors.

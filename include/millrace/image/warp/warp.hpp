@@ -1,6 +1,6 @@
-// Moves the pixels of a picture by an affine map, in place, as Pillow's transform() does.
+// Moves the pixels of an image by an affine map, in place, as Pillow's transform() does.
 //
-//   mr::detail::warp<mr::detail::portable_warping> w;    // kept from picture to picture
+//   mr::detail::warp<mr::detail::portable_warping> w;    // kept from image to image
 //   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
 //
 // The source of each pixel is that of its middle. Pixels whose source lies outside get the fill color.

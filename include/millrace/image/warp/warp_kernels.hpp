@@ -1,4 +1,4 @@
-// Makes pixels of a moved picture whose sources lie between pixels, one by one, as Pillow's transform() does.
+// Makes pixels of a moved image whose sources lie between pixels, one by one, as Pillow's transform() does.
 //
 //   const mr::detail::warp_line line{.source = from, .map = map, .middle = 20.5, .end = 224, .to = row, .fill = fill};
 //   mr::detail::portable_warping::bilinear(line);
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A picture to read from. Ten bytes can be read from each pixel on.
+/// An image to read from. Ten bytes can be read from each pixel on.
 struct warp_source {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t width = 0, height = 0;
@@ -35,7 +35,7 @@ struct warp_source {
   }
 };
 
-/// A point of a picture, as a pixel and the distance from its middle.
+/// A point of an image, as a pixel and the distance from its middle.
 struct warp_point {
   std::ptrdiff_t x = 0, y = 0;
   double dx = 0, dy = 0;

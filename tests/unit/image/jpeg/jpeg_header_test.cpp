@@ -59,22 +59,23 @@ TEST_CASE("bytes of another format are named") {
   CHECK(message_of("\0\0\0\x1c"
                    "ftypavif"sv) ==
         "a JPEG was expected, but the bytes look like an ISO media file (HEIF, AVIF or MP4)");
-  CHECK(message_of("\xff\xd8"sv) == "a JPEG begins with ff d8 ff, but these 2 bytes with ff d8");
+  CHECK(message_of("\xff\xd8"sv) == "a JPEG begins with ff d8 ff, but these 2 bytes begin with ff d8");
   CHECK(message_of("\xff\xd8\x7f\xe0"sv) == "the JPEG's first marker is damaged: got ff d8 7f e0, expected ff d8 ff");
-  CHECK(message_of("1234567890"sv) == "a JPEG begins with ff d8 ff, but these 10 bytes with 31 32 33 34 35 36 37 38");
+  CHECK(message_of("1234567890"sv) ==
+        "a JPEG begins with ff d8 ff, but these 10 bytes begin with 31 32 33 34 35 36 37 38");
 }
 
 TEST_CASE("processes that are not supported are named") {
   CHECK(mr::read_jpeg_header(frame(0xc0, 8, 3)).width == 5);
   CHECK(mr::read_jpeg_header(frame(0xc1, 8, 4)).components == 4);
   CHECK(mr::read_jpeg_header(frame(0xca, 8, 1)).height == 4);
-  CHECK(message_of(frame(0xc1, 12, 3)) == "the JPEG has 12 bits per sample; 8 are supported");
-  CHECK(message_of(frame(0xc0, 8, 2)) == "the JPEG has 2 components; 1, 3 and 4 are supported");
+  CHECK(message_of(frame(0xc1, 12, 3)) == "the JPEG has an unsupported sample precision: got 12 bits, expected 8");
+  CHECK(message_of(frame(0xc0, 8, 2)) == "the JPEG has an unsupported number of components: got 2, expected 1, 3 or 4");
   for (const int marker : {0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf})
     CHECK(message_of(frame(marker, 8, 3)) == "the JPEG is lossless or hierarchical, which is not supported");
   auto no_rows = frame(0xc0, 8, 3);
   no_rows[8] = std::byte{0};
-  CHECK(message_of(no_rows) == "the JPEG's header says 5 x 0 pixels");
+  CHECK(message_of(no_rows) == "the JPEG's header declares an empty image: got 5 x 0 pixels");
 }
 
 TEST_CASE("a header cut anywhere is an error that says where") {

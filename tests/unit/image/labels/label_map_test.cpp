@@ -122,26 +122,27 @@ TEST_CASE("fields that are no label map are refused, and damaged ones") {
   const auto map = slow::labels::of_numbers(3, 2);
   const auto of8 = slow::pgm(map, 8), of16 = slow::pgm(map, 16);
   CHECK(opened("RIFF....WEBP", "seg") ==
-        "the field 'seg' is a WebP (expected: a PNG, a binary PGM or a .npy array). Write the numbers of the classes "
+        "the field 'seg' is a WebP, expected a label map: a PNG, a binary PGM or a .npy array. Write the class indices "
         "as a PNG, as a binary PGM (P5), or with numpy.save()");
-  CHECK(opened("P2 1 1 1 0").find("is an ASCII PGM (expected: ") != std::string::npos);
+  CHECK(opened("P2 1 1 1 0").find("is an ASCII PGM, expected a ") != std::string::npos);
   CHECK(opened("").find("is not a label map (expected: ") != std::string::npos);
-  CHECK(opened(of16).find("is a label map of 16 bits (expected: 8 bits). Use label_map<std::uint16_t>") !=
+  CHECK(opened(of16).find("is a label map of the wrong sample type: got 16 bits, expected 8 bits. "
+                          "Use label_map<std::uint16_t>") !=
         std::string::npos);
   for (const char* header : {"P5", "P5 3", "P5 3 2", "P5 3 2 255", "P5 0 2 255 ", "P5 3 0 255 ", "P5 3 2 0 ",
                              "P5 3 2 65536 ", "P5 3 2 -1 ", "P5 x 2 255 ", "P5 3 2 255x", "P5 1234567 1 255 ", "P5 #",
                              "P53 2 255 ", "P5 3 2 255#x\n"})
-    CHECK(opened(header).find("is a PGM whose header is damaged") != std::string::npos);
-  CHECK(opened(of8.substr(0, of8.size() - 1)).find("is a PGM with 5 bytes of samples (expected for 3 x 2 pixels: 6)") !=
+    CHECK(opened(header).find("is a PGM with a damaged header") != std::string::npos);
+  CHECK(opened(of8.substr(0, of8.size() - 1)).find("got 5 bytes of samples for 3 x 2 pixels, expected 6") !=
         std::string::npos);
   CHECK(opened(of8 + "x").find("with 7 bytes of samples") != std::string::npos);
-  CHECK(opened(of8 + of8).find("or holds several pictures") != std::string::npos);
-  CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("is a PGM whose header is damaged") !=
+  CHECK(opened(of8 + of8).find("or contains several images") != std::string::npos);
+  CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("is a PGM with a damaged header") !=
         std::string::npos);
   CHECK(opened(slow::npy("|u1", "(1, 70000)", std::string(70'000, 'x')), "npy").find(
-            "70000 x 1 pixels (expected: at most 65535") != std::string::npos);
+            "70000 x 1 pixels, expected at most 65535") != std::string::npos);
   CHECK(opened(slow::npy("<i8", "(1, 1)", "12345678"), "npy").find("'<i8' (expected: '|u1'") != std::string::npos);
-  CHECK(opened(slow::npy("|u1", "(3,)", "abc"), "npy").find("holds an array of 1 dimensions and 3 elements (expected: "
+  CHECK(opened(slow::npy("|u1", "(3,)", "abc"), "npy").find("got an array of 1 dimensions and 3 elements, expected "
                                                            "[height, width]") != std::string::npos);
   CHECK(opened(slow::npy("|u1", "(0, 3)", ""), "npy").find("2 dimensions and 0 elements") != std::string::npos);
 }
@@ -158,11 +159,13 @@ TEST_CASE("a map of another size than its picture is refused, with shard and key
   CHECK(applied(as_stored, p.geometry()) == "no error");
   CHECK(applied(as_stored, turned.crop({.width = 5, .height = 5}).resize(9, 9).geometry()) == "no error");
   CHECK(applied(as_seen, turned.geometry().upright()) == "no error");
-  CHECK(applied(other, p.geometry()) == "the field 'pgm' is a label map of 40 x 31 pixels (expected: 40 x 30 pixels, "
-                                        "as its picture is stored). Write maps of their pictures' sizes");
+  CHECK(applied(other, p.geometry()) == "the field 'pgm' is a label map of the wrong size: got 40 x 31 pixels, "
+                                        "expected 40 x 30 pixels, the stored size of its image. Write each map in the "
+                                        "size of its image");
   CHECK(applied(as_seen, turned.geometry()) ==
-        "the field 'pgm' is a label map of 30 x 40 pixels (expected: 40 x 30 pixels, as its picture is stored before "
-        "its EXIF orientation 6). Use apply(p.geometry().upright()) if the map was drawn on the turned picture");
+        "the field 'pgm' is a label map of the wrong size: got 30 x 40 pixels, expected 40 x 30 pixels, the stored "
+        "size of its image before its EXIF orientation 6. Use apply(p.geometry().upright()) if the map was drawn on "
+        "the rotated image");
   CHECK(applied(as_seen, p.geometry()).find("Use jpeg(..., {.apply_orientation = true}), and apply(") !=
         std::string::npos);
   CHECK(applied(as_stored, turned.geometry().upright()) != "no error");
@@ -189,7 +192,7 @@ TEST_CASE("a row of another size is refused, and what a map says of itself is wh
   const auto map = mr::labels(named(file));
   mr::scratch s;
   std::vector<std::uint8_t> row(25);
-  CHECK_THROWS_WITH_AS(map.render(row, s), doctest::Contains("of shape [4, 6] cannot be rendered into 25 elements"),
+  CHECK_THROWS_WITH_AS(map.render(row, s), doctest::Contains("of shape [4, 6] has the wrong size: got 25 elements"),
                        mr::setup_error);
   map.render(std::span(row).first(24), s);
   CHECK(row[23] == 23);

@@ -118,6 +118,6 @@ TEST_CASE("what cannot be normalised by is refused, and a row of another size") 
   const mr::normalized_picture<float> numbers(plan, {});
   mr::scratch s;
   std::vector<float> row(71);
-  CHECK_THROWS_WITH_AS(numbers.render(row, s), doctest::Contains("cannot be rendered into 71 elements"),
+  CHECK_THROWS_WITH_AS(numbers.render(row, s), doctest::Contains("got 71 elements, expected height * width * 3"),
                        mr::setup_error);
 }

@@ -91,7 +91,7 @@ TEST_CASE("a picture that is larger than its row is refused") {
   const mr::picture p = mr::jpeg(slow::view(file));
   for (const mr::picture_size to : {mr::picture_size{.width = 29, .height = 20}, {.width = 30, .height = 19}})
     CHECK_THROWS_WITH_AS(mr::padded_picture(p, {.to = to}),
-                         doctest::Contains("a picture is larger than the row that it is padded to: got 30 x 20 pixels"),
+                         doctest::Contains("an image is larger than its padded row: got 30 x 20 pixels"),
                          mr::setup_error);
   mr::scratch s;
   std::vector<std::uint8_t> row(3 * 30 * 20 + 1);

@@ -92,8 +92,10 @@ TEST_CASE("lambda is what the labels weigh: the part of the pixels that stay, on
 TEST_CASE("options out of range are refused by name, with what was got") {
   CHECK(refusal_of({.mixup_alpha = 0.8}) == "no error");
   CHECK(refusal_of({}).find("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha") != std::string::npos);
-  CHECK(refusal_of({.mixup_alpha = -1}).find("mixup_alpha of mixed rows is wrong: got -1.0") != std::string::npos);
-  CHECK(refusal_of({.cutmix_alpha = 5000}).find("cutmix_alpha of mixed rows is wrong: got 5000") != std::string::npos);
+  CHECK(refusal_of({.mixup_alpha = -1}).find("mixup_alpha of mixed rows is out of range: got -1.0") !=
+        std::string::npos);
+  CHECK(refusal_of({.cutmix_alpha = 5000}).find("cutmix_alpha of mixed rows is out of range: got 5000") !=
+        std::string::npos);
   CHECK(refusal_of({.cutmix_alpha = std::nan("")}).find("cutmix_alpha of mixed rows") != std::string::npos);
   CHECK(refusal_of({.mixup_alpha = 1, .switch_probability = 1.5}).find("switch_probability") != std::string::npos);
   CHECK(refusal_of({.mixup_alpha = 1, .probability = -0.1}).find("probability of mixed rows") != std::string::npos);

@@ -172,11 +172,12 @@ TEST_CASE("options out of range are refused by value") {
     return std::string("no error");
   };
   CHECK(refusal(always) == "no error");
-  CHECK(refusal({.probability = 1.5}).find("the probability of random_erase is wrong: got 1.5") != std::string::npos);
-  CHECK(refusal({.scale_min = 0}).find("the scale of random_erase is wrong: got 0.000000 to 0.333333") !=
+  CHECK(refusal({.probability = 1.5}).find("the probability of random_erase is out of range: got 1.5") !=
+        std::string::npos);
+  CHECK(refusal({.scale_min = 0}).find("the scale of random_erase is out of range: got 0.000000 to 0.333333") !=
         std::string::npos);
   CHECK(refusal({.scale_min = 0.5}).find("the scale of random_erase") != std::string::npos);
-  CHECK(refusal({.ratio_min = 2, .ratio_max = 1}).find("the ratio of random_erase is wrong: got 2.0") !=
+  CHECK(refusal({.ratio_min = 2, .ratio_max = 1}).find("the ratio of random_erase is out of range: got 2.0") !=
         std::string::npos);
   CHECK(refusal({.probability = 0, .ratio_max = 5'000}).find("the ratio of random_erase") != std::string::npos);
 }

@@ -148,7 +148,7 @@ TEST_CASE("errors of a PNG name it, and damage below the crop is not seen") {
   const mr::image upper = p.crop({.width = 40, .height = 20}).pixels();
   CHECK(slow::same(upper, slow::crop(by_libpng(file), {.width = 40, .height = 20})));
   CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(file), {.limits = {.max_pixels = 1'599}})); }) ==
-        "the PNG's header says 40 x 40 pixels, more than max_pixels = 1599");
+        "the PNG's header declares too many pixels: got 40 x 40 pixels, expected at most max_pixels = 1599");
   const auto wide = slow::make_png(slow::random_samples({.width = 65'536, .height = 1, .color = 0, .depth = 1}, 1));
   CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(wide))); }) ==
         "the PNG has 65536 x 1 pixels, expected at most 65535 a side");
@@ -208,15 +208,17 @@ TEST_CASE("PNGs that are no label map are refused, and damaged ones") {
   };
   const auto colors = slow::make_png(slow::random_samples({.width = 3, .height = 3}, 1));
   CHECK(error(colors) ==
-        "labels: the field 'seg.png' is a PNG of 3 channels (expected: indices of a palette, or gray)");
+        "labels: the field 'seg.png' is a PNG that is not a label map: got 3 channels, expected palette "
+        "indices or gray");
   const auto deep = slow::make_png(slow::random_samples({.width = 3, .height = 3, .color = 0, .depth = 16}, 1));
-  CHECK(error(deep) == "labels: the field 'seg.png' is a label map of 16 bits (expected: 8 bits)");
+  CHECK(error(deep) ==
+        "labels: the field 'seg.png' is a label map of the wrong sample type: got 16 bits, expected 8 bits");
   auto file = slow::make_png(slow::random_samples({.width = 30, .height = 30, .color = 3}, 1));
   CHECK(error(file) == "no error");
   file.resize(file.size() - 100);
   CHECK(error(file).starts_with("png: the PNG is cut short: it ends after "));
   const slow::png_kind forged{.width = 60'000, .height = 2'900, .color = 3};
-  CHECK(error(slow::png_with_stream(forged, {}, slow::deflated("", {}))).find("which cannot hold 174002900 bytes") !=
+  CHECK(error(slow::png_with_stream(forged, {}, slow::deflated("", {}))).find("expected enough for 174002900 bytes") !=
         std::string::npos);
   file.resize(20);
   CHECK(error(file) == "png: the PNG ends inside its chunk IHDR at byte 8");

@@ -108,11 +108,11 @@ TEST_CASE("damaged PNM files are errors that say what is wrong") {
   CHECK(problem_of({}).starts_with("a PNM was expected, but there are 0 bytes"));
   for (std::size_t size = 1; size < good.size(); ++size)
     CHECK(problem_of({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}).starts_with("the PNM "));
-  CHECK(problem_of({good.begin(), good.end() - 1}) == "the PNM is cut: got 16 bytes, expected 17");
+  CHECK(problem_of({good.begin(), good.end() - 1}) == "the PNM is cut short: got 16 bytes, expected 17");
   for (const char* header : {"P5 0 2 255\n", "P5 3 65536 255\n", "P5 3 2 0\n", "P5 3 2 65536\n", "P5 3 x 255\n",
                              "P5 18446744073709551619 2 255\n"})
-    CHECK(problem_of(file_of(header, {1, 2, 3, 4, 5, 6}, false)).find("without width, height") != std::string::npos);
-  CHECK(problem_of(file_of("P2 3 2 255\n", {}, false)).find("other bytes than P5 or P6") != std::string::npos);
+    CHECK(problem_of(file_of(header, {1, 2, 3, 4, 5, 6}, false)).find("expected width, height") != std::string::npos);
+  CHECK(problem_of(file_of("P2 3 2 255\n", {}, false)).find("does not begin with P5 or P6") != std::string::npos);
   CHECK_THROWS_AS(static_cast<void>(mr::pnm(slow::view(good), {.limits = {.max_pixels = 5}})), mr::data_error);
   CHECK_THROWS_AS(static_cast<void>(mr::any_picture(mr::bytes())), mr::data_error);
 }

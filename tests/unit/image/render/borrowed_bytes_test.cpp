@@ -55,10 +55,10 @@ std::string message_of(const Act& act) {
   return "no setup_error";
 }
 const std::string changed =
-    "the bytes of a picture changed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding comes "
+    "the bytes of an image changed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding comes "
     "after the function that plans";
 const std::string freed =
-    "the bytes of a picture were freed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding "
+    "the bytes of an image were freed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding "
     "comes after the function that plans";
 
 }  // namespace

@@ -289,6 +289,6 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
     (void)mr::jpeg(slow::view(odd), {.decoder = picture_decoder::built_in}).pixels(s);
     FAIL("no error");
   } catch (const mr::data_error& e) {
-    CHECK(e.message() == "the built-in decoder was asked for, and does not decode this JPEG: sampling");
+    CHECK(e.message() == "the built-in decoder was requested but does not support this JPEG: sampling");
   }
 }

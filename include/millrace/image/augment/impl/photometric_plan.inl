@@ -35,13 +35,13 @@ MILLRACE_INLINE void check_interval(const char* what, double low, double high, d
 
 MILLRACE_INLINE photometric_op torchvision_blur_op(std::size_t size, double sigma) {
   if (size % 2 == 0 || size > 1'001)
-    throw setup_error("the size of gaussian_blur() is wrong: got " + std::to_string(size) +
-                          ", expected an odd number of 1 to 1001",
-                      "Give the side of the kernel in pixels, such as 9");
+    throw setup_error("the size of gaussian_blur() is invalid: got " + std::to_string(size) +
+                          ", expected an odd number from 1 to 1001",
+                      "Pass the side of the kernel in pixels, such as 9");
   if (!(sigma > 0 && sigma <= 1e6))
-    throw setup_error("the sigma of gaussian_blur() is wrong: got " + std::to_string(sigma) +
-                          ", expected a number above 0, and at most 1000000",
-                      "Give it in pixels, such as 1.5");
+    throw setup_error("the sigma of gaussian_blur() is out of range: got " + std::to_string(sigma) +
+                          ", expected a number above 0 and at most 1000000",
+                      "Pass sigma in pixels, such as 1.5");
   return {.kind = photometric_kind::torchvision_blur, .value = sigma, .numbers = {static_cast<std::int32_t>(size)}};
 }
 
@@ -69,7 +69,7 @@ MILLRACE_INLINE photometric_plan& photometric_plan::sharpness(double factor) {
 }
 
 MILLRACE_INLINE photometric_plan& photometric_plan::hue(double share) {
-  detail::check_range("the share of hue()", share, -0.5, 0.5);
+  detail::check_range("the shift of hue()", share, -0.5, 0.5);
   return add({.kind = detail::photometric_kind::hue, .value = share});
 }
 
@@ -289,9 +289,9 @@ MILLRACE_INLINE photometric_plan::operator std::shared_ptr<const row_operation>(
 MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::size_t width, std::size_t height,
                                            scratch& s) const {
   if (rgb.size() != width * height * 3)
-    throw setup_error("the pixels for a photometric plan are wrong: got " + std::to_string(rgb.size()) +
+    throw setup_error("the pixels for a photometric plan have the wrong size: got " + std::to_string(rgb.size()) +
                           " bytes, expected height * width * 3 = " + std::to_string(width * height * 3),
-                      "Give it u8 RGB pixels of that size");
+                      "Pass u8 RGB pixels of that size");
   if (!ops_.empty())
     s.get<detail::photometric_runner>().run(ops_, {.data = rgb.data(), .width = width, .height = height});
 }

@@ -1,4 +1,4 @@
-// Decodes the blocks of one JPEG, or of two at once: the loops in which a picture spends most of its time.
+// Decodes the blocks of one JPEG, or of two at once: the loops in which an image spends most of its time.
 //
 //   mr::detail::block_stream s;
 //   s.bit = first_bit;

@@ -74,7 +74,7 @@ class component_table_store {
       return kept_.front().tables;
     }
     if (kept_.size() < most_) kept_.emplace_back();
-    kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each picture
+    kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each image
     oldest.key.clear();
     if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;

@@ -6,7 +6,7 @@
 // `pair` is laid out as block_stream.hpp says. The function leaves zeros there for the next blocks, while the pair is
 // in the L1 cache.
 // It returns false if a value is "wild": so large that implementations differ. The samples then have no meaning.
-// There are two cases. Pictures of 8-bit samples stay far below both:
+// There are two cases. Images of 8-bit samples stay far below both:
 // - A column's dequantized coefficients add up (as magnitudes) to more than `max_in_column`. From there on 16 bits do
 //   not hold the results of the first pass.
 // - A sample is beyond -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.

@@ -17,7 +17,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct jpeg_entry {
-  std::int64_t mcu = 0;                   ///< number in the picture, row by row
+  std::int64_t mcu = 0;                   ///< number in the image, row by row
   std::size_t offset_bytes = 0;           ///< of the file, at the byte that holds the MCU's first bit
   unsigned bit = 0;                       ///< of that byte, from its highest one
   std::array<int, 3> dc{};                ///< predictors: the sums of each component's DC differences before the MCU
@@ -25,7 +25,7 @@ struct jpeg_entry {
 
 /// Where a decoder begins that leaves MCUs out.
 enum class entry_origin : std::uint8_t {
-  none,              ///< at the picture's first MCU, and nothing before the last wanted one is left out
+  none,              ///< at the image's first MCU, and nothing before the last wanted one is left out
   restart_markers,   ///< behind restart markers of the file
   packed             ///< at entries that came beside the file
 };

@@ -1,11 +1,11 @@
 // Decodes baseline JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
-//   auto [a, b] = decoder.decode(first, second);                 // two pictures at once on one core
+//   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
 //
-// Two pictures decoded together fill each other's waits for memory look-ups. A picture's planes, and whether it is
-// refused, never depend on the other picture. decode_each() keeps two pictures in progress over a longer list.
+// Two images decoded together fill each other's waits for memory look-ups. An image's planes, and whether it is
+// refused, never depend on the other image. decode_each() keeps two images in progress over a longer list.
 // Restart intervals without a wanted MCU are left out: they are neither decoded nor checked. Their markers are.
 // Lifetime: planes are valid until the decoder's next call.
 // Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
@@ -42,14 +42,14 @@ class jpeg_plane_decoder {
 #endif
   }
 
-  /// Decodes one picture. The planes are valid until the next call.
+  /// Decodes one image. The planes are valid until the next call.
   jpeg_planes_result decode(const jpeg_planes_request& ask) {
     jpeg_planes_result result;
     decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
     return result;
   }
 
-  /// Decodes two pictures at once. The planes of both are valid until the next call.
+  /// Decodes two images at once. The planes of both are valid until the next call.
   std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
     const std::array<jpeg_planes_request, 2> both{a, b};
     std::array<jpeg_planes_result, 2> results;
@@ -102,11 +102,11 @@ class jpeg_plane_decoder {
   std::array<plane_job, 2> jobs_;
 };
 
-/// Decodes one picture with the decoder in the scratch memory. The planes are valid until that decoder's next call.
+/// Decodes one image with the decoder in the scratch memory. The planes are valid until that decoder's next call.
 inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(ask);
 }
-/// Decodes two pictures at once, in the same way.
+/// Decodes two images at once, in the same way.
 inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
                                                        scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(a, b);

@@ -5,8 +5,8 @@
 //   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
-// Shapes: samples are u8. Width and height count only samples that belong to the picture. So the last samples are the
-// picture's border where the region reaches it.
+// Shapes: samples are u8. Width and height count only samples that belong to the image. So the last samples are the
+// image's border where the region reaches it.
 // Lifetime: views. The function that returns them says how long they are valid.
 #pragma once
 
@@ -21,16 +21,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct plane_view {
   const std::uint8_t* data = nullptr;
   std::size_t stride_bytes = 0;
-  int width = 0, height = 0;   ///< valid samples of this component, clipped to the picture
+  int width = 0, height = 0;   ///< valid samples of this component, clipped to the image
 };
 
-/// The planes of a region of a picture: one for gray, three for Y, Cb and Cr.
+/// The planes of a region of an image: one for gray, three for Y, Cb and Cr.
 struct jpeg_planes {
   plane_view component[3];
   int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
   int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
   int left = 0, top = 0;                                 ///< luma pixel at the region's origin
-  int image_width = 0, image_height = 0;                 ///< of the picture at its decoded size
+  int image_width = 0, image_height = 0;                 ///< of the image at its decoded size
   bool repeats_chroma = false;                           ///< upsampling repeats samples, as libjpeg's does at 1/8
 };
 

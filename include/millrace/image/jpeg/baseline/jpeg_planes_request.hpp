@@ -4,10 +4,10 @@
 //   mr::detail::jpeg_planes_result got = decoder.decode(ask);             // see jpeg_plane_decoder.hpp
 //   if (!got) by_libjpeg(ask, got.refusal);                               // a refusal says why
 //
-// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the picture. A caller that
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the image. A caller that
 // upsamples chroma ("fancy" upsampling), or filters with neighbors, asks for a larger rectangle.
-// With `eighths` < 8 the picture is decoded at eighths / 8 of its size, rounded up. All pixels are then those of the
-// smaller picture. Its planes are those of libjpeg with scale_num = eighths.
+// With `eighths` < 8 the image is decoded at eighths / 8 of its size, rounded up. All pixels are then those of the
+// smaller image. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -21,13 +21,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the length of a picture's side at `eighths` / 8 of its size, rounded up as libjpeg does.
+/// Returns the length of an image's side at `eighths` / 8 of its size, rounded up as libjpeg does.
 template <class Length>
 constexpr Length at_eighths(Length length, Length eighths) noexcept {
   return (length * eighths + 7) / 8;
 }
 
-/// A JPEG file, and the rectangle of it to decode. The default is the whole picture at full size.
+/// A JPEG file, and the rectangle of it to decode. The default is the whole image at full size.
 struct jpeg_planes_request {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 

@@ -131,7 +131,7 @@ class mcu_stream {
     return !stream_.odd && !overran();
   }
 
-  /// Adds the DC differences of a skipped segment to the predictors. Returns false if no picture has such values.
+  /// Adds the DC differences of a skipped segment to the predictors. Returns false if no image has such values.
   bool add_skipped_differences() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
@@ -181,7 +181,7 @@ class mcu_stream {
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
   std::size_t mcus_ = 0;          // MCUs of the segment
-  bool orderly_ = false;          // the last picture was decoded to its end, and the slots are as lay_out() left them
+  bool orderly_ = false;          // the last image was decoded to its end, and the slots are as lay_out() left them
 };
 
 }}}  // namespace millrace::detail

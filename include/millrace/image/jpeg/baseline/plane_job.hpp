@@ -7,10 +7,10 @@
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
 //   const mr::detail::jpeg_planes_result& got = job.result();
 //
-// The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
+// The job goes through all rows of MCUs from the image's first row to the last one wanted. MCUs within the region are
 // stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not
 // look at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
-// The job refuses a picture where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
+// The job refuses an image where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
 // impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
 // marker, are such cases, too. Damage below the last wanted row of MCUs, and damage that is not looked at, is not
 // detected.

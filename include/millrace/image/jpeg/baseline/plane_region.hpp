@@ -6,7 +6,7 @@
 //
 // Planes lie one behind the other in the memory. Rows begin at multiples of 32 bytes. The 64 bytes behind each plane
 // may be read. A row has space for one block more than its MCUs have, because blocks are decoded in pairs.
-// A picture that is decoded smaller has smaller blocks. Chroma blocks are twice as large as luma blocks where that
+// An image that is decoded smaller has smaller blocks. Chroma blocks are twice as large as luma blocks where that
 // undoes the subsampling of both axes, as in libjpeg (jdmaster.c, jpeg_calc_output_dimensions).
 // Threads: pure.
 #pragma once
@@ -29,7 +29,7 @@ inline int block_side(const scan_header& h, std::size_t component, int eighths) 
 }
 
 struct mcu_region {
-  int columns = 0, rows = 0;   // MCUs of the whole picture
+  int columns = 0, rows = 0;   // MCUs of the whole image
   int first_column = 0, end_column = 0, first_row = 0, end_row = 0;
 
   mcu_region() = default;

@@ -8,7 +8,7 @@
 // A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for. It is taken before those
 // would be rounded and clamped.
 // Cosines that cancel each other out are not used: row and column 4 of the coefficients, and for 2 x 2 also 2 and 6.
-// Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the picture. `one` is never
+// Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the image. `one` is never
 // wild, because the caller checks the DC term before. Threads: pure.
 // Source: the mean of a cosine over two neighbors is the cosine between them times a constant. The fixed point is that
 // of libjpeg's jidctred.c: 13 bits of fraction, and 2 between the passes.

@@ -38,7 +38,7 @@ class segment_slots {
  public:
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
-  /// Returns whether the slots were laid out for such a picture, and in this object. After a move they still point into
+  /// Returns whether the slots were laid out for such an image, and in this object. After a move they still point into
   /// the object that they came from.
   bool are_of(const scan_header& h, const tables_of_components& tables) const noexcept {
     bool same = components_ == static_cast<std::size_t>(h.components) && row_[0][0] == coefficients_.data();

@@ -26,7 +26,7 @@ class jpeg_compressor : private jpeg_output {
 MILLRACE_INLINE std::vector<std::byte> jpeg_compressor::encode(const image& pixels,
                                                                const jpeg_encode_options& options) {
   if (!compress(pixels.data(), pixels.shape(), options))
-    throw setup_error("the picture cannot be encoded: " + text(), "Change the options or the shape",
+    throw setup_error("the image cannot be encoded: " + text(), "Change the options or the shape",
                       {.stage = "jpeg"});
   return take();
 }
@@ -65,11 +65,12 @@ MILLRACE_INLINE bool jpeg_compressor::compress(const std::uint8_t* pixels, const
 MILLRACE_INLINE std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options) {
   const auto& shape = pixels.shape();
   if ((shape[2] != 1 && shape[2] != 3) || shape[0] < 1 || shape[1] < 1 || shape[0] > 65'500 || shape[1] > 65'500)
-    throw setup_error("a picture of shape " + to_string(shape) + " cannot be a JPEG",
-                      "Give [height, width, 1 or 3] with sides of 1 to 65500", {.stage = "jpeg"});
+    throw setup_error("an image has a shape that JPEG does not support: got " + to_string(shape) +
+                          ", expected [height, width, 1 or 3] with sides of 1 to 65500",
+                      "Convert the image to RGB or gray, and resize it if it is too large", {.stage = "jpeg"});
   if (options.quality < 1 || options.quality > 100)
-    throw setup_error("the quality of a JPEG is " + std::to_string(options.quality), "Give 1 to 100",
-                      {.stage = "jpeg"});
+    throw setup_error("the JPEG quality is out of range: got " + std::to_string(options.quality),
+                      "Set quality to 1 to 100", {.stage = "jpeg"});
   return detail::jpeg_compressor().encode(pixels, options);
 }
 

@@ -69,18 +69,18 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
 MILLRACE_INLINE picture_format_hint hint_on_format(std::span<const std::byte> data) {
   picture_format_hint hint{.name = sniff_format(data)};
   const auto is = [&](std::string_view name) { return hint.name == name; };
-  if (hint.name.empty()) hint.advice = "Name the field that holds the picture";
-  else if (is("a JPEG")) hint.advice = "mr::jpeg() reads it, and mr::any_picture() any of JPEG, PNG and PNM";
-  else if (is("a PNG")) hint.advice = "mr::png() reads it, and mr::any_picture() any of JPEG, PNG and PNM";
+  if (hint.name.empty()) hint.advice = "Select the field that contains the image";
+  else if (is("a JPEG")) hint.advice = "Use mr::jpeg(), or mr::any_picture() for any of JPEG, PNG and PNM";
+  else if (is("a PNG")) hint.advice = "Use mr::png(), or mr::any_picture() for any of JPEG, PNG and PNM";
   else if (is("a PNM (PPM, PGM or PBM)"))
-    hint.advice = "mr::pnm() reads P5 and P6, and mr::any_picture() any of JPEG, PNG and PNM; convert P1 to P4";
+    hint.advice = "Use mr::pnm() for P5 and P6, or mr::any_picture() for any of JPEG, PNG and PNM; convert P1 to P4";
   else if (is("a WebP"))
-    hint.advice = "Include millrace/adapt/webp.hpp, and pass {.also = &mr::webp_pictures} to mr::any_picture()";
-  else if (is("a NumPy .npy file")) hint.advice = "mr::array reads arrays, and mr::labels() maps of labels";
+    hint.advice = "Include millrace/adapt/webp.hpp and pass {.also = &mr::webp_pictures} to mr::any_picture()";
+  else if (is("a NumPy .npy file")) hint.advice = "Use mr::array for arrays, or mr::labels() for label maps";
   else if (is("a Git LFS pointer"))
-    hint.advice = "Fetch the file that the pointer stands for (git lfs pull), and write the shard again";
+    hint.advice = "Fetch the file that the pointer refers to (git lfs pull), and write the shard again";
   else if (is("an HTML or XML page") || is("a JSON text") || is("a text"))
-    hint.advice = "A server may have answered with a message: fetch the picture again, or leave the sample out";
+    hint.advice = "A server may have returned an error page: fetch the image again, or leave the sample out";
   else if (is("gzip-compressed data")) hint.advice = "Decompress it, and write the shard again";
   else hint.advice = "Convert it to JPEG, PNG or WebP, or leave the sample out";
   return hint;
@@ -109,8 +109,8 @@ MILLRACE_INLINE std::string first_bytes(std::span<const std::byte> data) {
 MILLRACE_INLINE void throw_not_a_jpeg(std::span<const std::byte> data) {
   if (data.empty() || !sniff_format(data).empty())
     throw_bad_jpeg(other_format_message(data, "a JPEG"), hint_on_format(data).advice);
-  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" +
-                     first_bytes(data), "Name the field that holds the JPEG");
+  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes begin with" +
+                     first_bytes(data), "Select the field that contains the JPEG");
 }
 
 MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
@@ -119,20 +119,22 @@ MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, 
   const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
   if (!lossy) throw_bad_jpeg("the JPEG is lossless or hierarchical, which is not supported", reencode);
   if (size < 6)
-    throw_bad_jpeg("the JPEG's frame header is " + std::to_string(size) + " bytes long, not 6 or more", reencode);
+    throw_bad_jpeg("the JPEG's frame header is too short: got " + std::to_string(size) + " bytes, expected at least 6",
+                   reencode);
   if (read.u8(at) != 8)
-    throw_bad_jpeg("the JPEG has " + std::to_string(read.u8(at)) + " bits per sample; 8 are supported", reencode);
+    throw_bad_jpeg("the JPEG has an unsupported sample precision: got " + std::to_string(read.u8(at)) +
+                       " bits, expected 8", reencode);
   header.height = read.u16(at + 1);
   header.width = read.u16(at + 3);
   header.components = static_cast<int>(read.u8(at + 5));
   header.progressive = marker == 0xc2 || marker == 0xca;
   header.arithmetic = marker >= 0xc9;
   if (header.width == 0 || header.height == 0)
-    throw_bad_jpeg("the JPEG's header says " + std::to_string(header.width) + " x " + std::to_string(header.height) +
-                       " pixels", reencode);
+    throw_bad_jpeg("the JPEG's header declares an empty image: got " + std::to_string(header.width) + " x " +
+                       std::to_string(header.height) + " pixels", reencode);
   if (header.components != 1 && header.components != 3 && header.components != 4)
-    throw_bad_jpeg("the JPEG has " + std::to_string(header.components) + " components; 1, 3 and 4 are supported",
-                   reencode);
+    throw_bad_jpeg("the JPEG has an unsupported number of components: got " + std::to_string(header.components) +
+                       ", expected 1, 3 or 4", reencode);
 }
 
 }  // namespace detail
@@ -144,7 +146,7 @@ MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bo
   if (read.u8(2) != 0xff && !accept_damaged)
     detail::throw_bad_jpeg("the JPEG's first marker is damaged: got" + detail::first_bytes(data) +
                                ", expected ff d8 ff",
-                           std::string(damaged) + "; jpeg_options::accept_damaged takes what can be decoded of it");
+                           std::string(damaged) + ", or set jpeg_options::accept_damaged to decode the intact part");
   jpeg_header header;
   std::size_t at = 2;
   for (;;) {

@@ -1,13 +1,13 @@
-// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from picture to picture.
+// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from image to image.
 //
 //   mr::detail::jpeg_decoder d;                          // kept in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
-//   auto damaged = d.counts().damaged;                   // pictures accepted in spite of damage
+//   auto damaged = d.counts().damaged;                   // images accepted in spite of damage
 //
 // A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. It
 // gets RGBX rows from `top` on.
-// Only the region is decoded if libjpeg then gives the same pixels as for the whole picture. Otherwise whole rows are
+// Only the region is decoded if libjpeg then gives the same pixels as for the whole image. Otherwise whole rows are
 // decoded from the first row on. Decoding stops below the region, so damage below it is not seen.
 // Errors and threads: as jpeg_input.hpp.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Rows [top, bottom) and columns [left, right) of the picture at its decoding size.
+/// Rows [top, bottom) and columns [left, right) of the image at its decoding size.
 struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
@@ -30,7 +30,7 @@ struct decode_region {
 /// A libjpeg decoder.
 class jpeg_decoder : private jpeg_input {
  public:
-  jpeg_decoder() : jpeg_input("; accept_damaged takes what can be decoded of it") {}
+  jpeg_decoder() : jpeg_input(", or set accept_damaged to decode the intact part") {}
 
   /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; eighths is 1, 2, 4 or 8.
   /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
@@ -74,9 +74,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg decodes a region of this picture to the same pixels as the whole picture.
-  /// libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled picture with 4x2 luma sampling. The block
-  /// smoothing of pictures with several scans reads beyond the region.
+  /// Returns whether libjpeg decodes a region of this image to the same pixels as the whole image.
+  /// libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling. The block
+  /// smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;
@@ -94,7 +94,7 @@ class jpeg_decoder : private jpeg_input {
     if (!can_crop()) return true;
     // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. It also gets a
     // least width, so that a row never has only one chroma value. In that case libjpeg would repeat the value, which it
-    // does not do in the whole picture.
+    // does not do in the whole image.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;
     const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);

@@ -3,7 +3,7 @@
 //   struct reader : private mr::detail::jpeg_input {
 //     reader() : mr::detail::jpeg_input(leave_it_out) {}
 //     void read(std::span<const std::byte> file) {
-//       open(file, {.max_scans = 100});                   // the header; `file` stays valid until the picture is done
+//       open(file, {.max_scans = 100});                   // the header; `file` stays valid until the image is done
 //       if (!decode()) fail();                            // throws libjpeg's error
 //     }
 //     bool decode() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
@@ -13,9 +13,9 @@
 // noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls fail().
 // Bytes between the segments before the first scan, and before the end of the image, are no damage: decoders skip them,
 // and the pixels are right. They count as a warning. After a scan that is not the last, they may be its lost data.
-// A decompressor is reused from picture to picture. Nothing of one picture remains for the next.
+// A decompressor is reused from image to image. Nothing of one image remains for the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be started.
-// Threads: one at a time; a picture begins and ends on one thread.
+// Threads: one at a time; an image begins and ends on one thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -32,7 +32,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The limits of a decoder for one picture.
+/// The limits of a decoder for one image.
 struct jpeg_limits {
   int max_scans = picture_limits{}.max_scans;
   std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< of a progressive JPEG's coefficients
@@ -41,9 +41,9 @@ struct jpeg_limits {
 
 /// The event counts of a decoder since it was made.
 struct jpeg_counts {
-  std::uint64_t pictures = 0;      ///< decoded pictures
-  std::uint64_t progressive = 0;   ///< progressive ones among the pictures
-  std::uint64_t damaged = 0;       ///< pictures accepted in spite of damage
+  std::uint64_t pictures = 0;      ///< decoded images
+  std::uint64_t progressive = 0;   ///< progressive ones among the images
+  std::uint64_t damaged = 0;       ///< images accepted in spite of damage
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 
   /// Returns the counts since `before`.
@@ -58,7 +58,7 @@ class jpeg_input {
   jpeg_input(const jpeg_input&) = delete;
   jpeg_input& operator=(const jpeg_input&) = delete;
 
-  /// Drops a picture that was opened and will not be decoded.
+  /// Drops an image that was opened and will not be decoded.
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
@@ -83,7 +83,7 @@ class jpeg_input {
     const error_location where{.stage = "jpeg"};
     if (code_ == too_many_scans)
       throw data_error("the JPEG has more than " + std::to_string(limits_.max_scans) + " scans",
-                       "Raise max_scans if the file is meant to be so", where);
+                       "Raise max_scans if you trust the file", where);
     if (code_ == JERR_NO_BACKING_STORE || code_ == JERR_OUT_OF_MEMORY)
       throw data_error("decoding the JPEG needs more than " + std::to_string(limits_.max_memory_bytes) +
                            " bytes of memory (libjpeg: " + text() + ")",

@@ -1,4 +1,4 @@
-// Decodes the AC scans of a progressive JPEG: the loops in which such a picture spends most of its time.
+// Decodes the AC scans of a progressive JPEG: the loops in which such an image spends most of its time.
 //
 //   mr::detail::band_stream s{.table = &table, .first = 1, .last = 63, .low = 2, .bit = first_bit, .end_bit = end};
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};

@@ -1,15 +1,15 @@
 // Keeps the coefficients of a progressive JPEG from scan to scan: all of a region's, and of others which are not zero.
 //
-//   mr::detail::coefficient_store store;                          // kept from picture to picture
+//   mr::detail::coefficient_store store;                          // kept from image to image
 //   store.lay_out(header, region);
 //   std::int16_t* dc = store.block(c, row, column);               // null outside of the region
 //   mr::detail::block_run run = store.run(c, row, from, to);      // side by side, all within the region or none
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
 //   store.leave_zeros();                                          // says that it has
 //
-// Rows and columns are those of a component's blocks in the whole picture, filled up to whole MCUs.
+// Rows and columns are those of a component's blocks in the whole image, filled up to whole MCUs.
 // Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is given back when the next
-// smaller picture comes.
+// smaller image comes.
 // Errors: std::bad_alloc. Threads: one job's own.
 #pragma once
 
@@ -120,7 +120,7 @@ class coefficient_store {
 
  private:
   struct layout {
-    std::size_t columns = 0;   // of the whole picture
+    std::size_t columns = 0;   // of the whole image
     std::size_t first_row = 0, rows = 0, first_column = 0, stored_columns = 0;   // of the region
     std::size_t first_set = 0, first_pair = 0;
 

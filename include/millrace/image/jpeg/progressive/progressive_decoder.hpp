@@ -4,11 +4,11 @@
 //   mr::detail::jpeg_planes_result got = decoder.decode(request);      // see jpeg_planes_request.hpp
 //   if (got) use(got.planes); else by_libjpeg(request, got.refusal);   // a refusal says why
 //
-// All scans of the whole picture are gone through, as libjpeg does before it gives the first row. So both see the same
+// All scans of the whole image are gone through, as libjpeg does before it gives the first row. So both see the same
 // damage. Coefficients are kept, and transformed, for the region only.
 // Refused as by plane_job.hpp: whatever libjpeg might warn of or give another value for. In addition: files whose scans
 // leave bits of coefficients out, because libjpeg smooths over those, and files beyond the request's limits of scans
-// and memory. The limit of memory is that of libjpeg, which keeps the coefficients of the whole picture.
+// and memory. The limit of memory is that of libjpeg, which keeps the coefficients of the whole image.
 // Lifetime: planes are valid until the decoder's next call. Errors: throws std::bad_alloc only.
 // Threads: one decoder per worker. Source: ITU-T T.81 annex G.
 #pragma once
@@ -42,7 +42,7 @@ class progressive_decoder {
   /// libjpeg-turbo.
   static bool has_fast_code() noexcept { return band_loops::has_fast_code(); }
 
-  /// Decodes one picture. The planes are valid until the next call.
+  /// Decodes one image. The planes are valid until the next call.
   jpeg_planes_result decode(const jpeg_planes_request& ask) {
     if constexpr (std::endian::native != std::endian::little) return {jpeg_refusal::machine, {}};
     jpeg_planes_result result;

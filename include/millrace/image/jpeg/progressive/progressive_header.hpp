@@ -49,7 +49,7 @@ class progressive_reader : private scan_header_reader {
     for (auto& of_component : lowest_bit_) of_component.fill(unsent);
   }
 
-  /// Reads markers from the offset on, up to a scan's header or the picture's end. The first offset is 2, behind the
+  /// Reads markers from the offset on, up to a scan's header or the image's end. The first offset is 2, behind the
   /// marker of the file's start.
   step next(std::size_t at, progressive_scan& scan) {
     using enum jpeg_refusal;

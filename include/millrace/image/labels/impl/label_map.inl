@@ -73,8 +73,8 @@ MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, c
     : source_(open_labels(std::move(field), element_bytes)), guard_(source_.field), options_(options) {
   const std::uint32_t most = element_bytes == 1 ? 255 : 65'535;
   if (options.classes && options.ignore > most)
-    throw setup_error("label_options::ignore is " + std::to_string(options.ignore) + " (expected: at most " +
-                          std::to_string(most) + ")",
+    throw setup_error("label_options::ignore is out of range: got " + std::to_string(options.ignore) +
+                          ", expected at most " + std::to_string(most),
                       "Choose a number that fits the map's elements", {.stage = "labels"});
   geometry_ = geometry({.rows = plan_axis(static_cast<std::int64_t>(source_.height)),
                         .columns = plan_axis(static_cast<std::int64_t>(source_.width))},
@@ -91,14 +91,15 @@ MILLRACE_INLINE void label_plan::apply(const geometry& g) {
     return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
   };
   const bool turned = own.width == wanted.height && own.height == wanted.width;
-  std::string problem = "is a label map of " + text(own) + " (expected: " + text(wanted) + ", as its picture is stored";
+  std::string problem = "is a label map of the wrong size: got " + text(own) + ", expected " + text(wanted) +
+                        ", the stored size of its image";
   if (g.orientation() != 1) problem += " before its EXIF orientation " + std::to_string(g.orientation());
-  throw_no_labels(data(), problem + ")",
+  throw_no_labels(data(), problem,
                   turned && g.orientation() >= 5
-                      ? "Use apply(p.geometry().upright()) if the map was drawn on the turned picture"
+                      ? "Use apply(p.geometry().upright()) if the map was drawn on the rotated image"
                   : turned ? "Use jpeg(..., {.apply_orientation = true}), and apply(p.geometry().upright()), if the "
-                             "map was drawn on the picture that its EXIF orientation turns"
-                           : "Write maps of their pictures' sizes");
+                             "map was drawn on the image as rotated by its EXIF orientation"
+                           : "Write each map in the size of its image");
 }
 
 MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
@@ -107,8 +108,8 @@ MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
   at.complete(location_of(data()));
   guard_.check(data(), "a label map", at);
   if (count == geometry_.height() * geometry_.width()) return;
-  throw setup_error("a label map of shape " + to_string(shape()) + " cannot be rendered into " +
-                        std::to_string(count) + " elements", "Give it height * width of them", at);
+  throw setup_error("the row for a label map of shape " + to_string(shape()) + " has the wrong size: got " +
+                        std::to_string(count) + " elements, expected height * width", "Pass a row of that size", at);
 }
 
 MILLRACE_INLINE void label_plan::render(std::span<std::uint8_t> row, scratch& s) const {

@@ -30,17 +30,17 @@ MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t b
 MILLRACE_INLINE label_source open_pgm(bytes field) {
   const auto found = read_pnm_header(field);
   if (!found)
-    throw_no_labels(field, "is a PGM whose header is damaged", "Write it again: P5, width, height, largest value");
+    throw_no_labels(field, "is a PGM with a damaged header", "Write it again: P5, width, height, largest value");
   const pnm_header& h = *found;
   label_source made{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
                     .data_at = h.data_at, .rows_of = rows_in_place};
   const std::size_t there = field.size() - h.data_at;
   if (there != h.data_bytes())
     throw_no_labels(field,
-                    "is a PGM with " + std::to_string(there) + " bytes of samples (expected for " +
-                        std::to_string(made.width) + " x " + std::to_string(made.height) +
-                        " pixels: " + std::to_string(h.data_bytes()) + ")",
-                    "The file is damaged, or holds several pictures: write one map to a file");
+                    "is a PGM with the wrong number of bytes: got " + std::to_string(there) +
+                        " bytes of samples for " + std::to_string(made.width) + " x " +
+                        std::to_string(made.height) + " pixels, expected " + std::to_string(h.data_bytes()),
+                    "The file is damaged or contains several images: write one map per file");
   made.field = std::move(field);
   return made;
 }
@@ -49,9 +49,9 @@ MILLRACE_INLINE label_source open_npy(bytes field, std::size_t limit_bytes) {
   const array_layout layout = limit_bytes == 1 ? layout_of<std::uint8_t>(field) : layout_of<std::uint16_t>(field);
   if (layout.shape.size() != 2 || layout.count == 0)
     throw_no_labels(field,
-                    "holds an array of " + std::to_string(layout.shape.size()) + " dimensions and " +
-                        std::to_string(layout.count) + " elements (expected: [height, width], and some elements)",
-                    "Save one map as an array of two dimensions");
+                    "is not a label map: got an array of " + std::to_string(layout.shape.size()) + " dimensions and " +
+                        std::to_string(layout.count) + " elements, expected [height, width] and at least one element",
+                    "Save each map as a two-dimensional array");
   label_source made{.width = layout.shape[1], .height = layout.shape[0], .sample_bytes = limit_bytes,
                     .data_at = static_cast<std::size_t>(layout.payload.data() - field.data()),
                     .rows_of = rows_in_place};
@@ -67,18 +67,19 @@ MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
   else if (text.starts_with("\x89PNG")) made = open_png_labels(std::move(field));
   else {
     const std::string_view format = text.starts_with("P2") ? "an ASCII PGM" : sniff_format(field);
-    throw_no_labels(field, "is " + (format.empty() ? "not a label map" : std::string(format)) +
-                               " (expected: a PNG, a binary PGM or a .npy array)",
-                    "Write the numbers of the classes as a PNG, as a binary PGM (P5), or with numpy.save()");
+    throw_no_labels(field, "is " + (format.empty() ? "not in a known format" : std::string(format)) +
+                               ", expected a label map: a PNG, a binary PGM or a .npy array",
+                    "Write the class indices as a PNG, as a binary PGM (P5), or with numpy.save()");
   }
   constexpr std::size_t most = 65'535;
   if (made.width > most || made.height > most)
     throw_no_labels(made.field,
-                    "is a label map of " + std::to_string(made.width) + " x " + std::to_string(made.height) +
-                        " pixels (expected: at most " + std::to_string(most) + " on each side)",
-                    "Cut it into tiles, as its picture has to be");
+                    "is a label map that is too large: got " + std::to_string(made.width) + " x " +
+                        std::to_string(made.height) + " pixels, expected at most " + std::to_string(most) +
+                        " on each side",
+                    "Cut the map and its image into tiles");
   if (made.sample_bytes > limit_bytes)
-    throw_no_labels(made.field, "is a label map of 16 bits (expected: 8 bits)",
+    throw_no_labels(made.field, "is a label map of the wrong sample type: got 16 bits, expected 8 bits",
                     "Use label_map<std::uint16_t>, and labels<std::uint16_t>()");
   return made;
 }

@@ -50,9 +50,9 @@ MILLRACE_INLINE label_source open_png_labels(bytes field) {
   }
   if (header.channels() != 1)
     throw_no_labels(field,
-                    "is a PNG of " + std::to_string(header.channels()) +
-                        " channels (expected: indices of a palette, or gray)",
-                    "Write one number for each pixel: a palette PNG, or a gray one of 8 or 16 bits");
+                    "is a PNG that is not a label map: got " + std::to_string(header.channels()) +
+                        " channels, expected palette indices or gray",
+                    "Write one class index per pixel as a palette PNG, or as an 8-bit or 16-bit gray PNG");
   label_source made{.width = header.width, .height = header.height, .sample_bytes = header.depth == 16 ? 2U : 1U,
                     .big_endian = std::endian::native == std::endian::big, .rows_of = rows_of_png};
   made.field = std::move(field);

@@ -1,4 +1,4 @@
-// Defines what picture.hpp declares.
+// Defines what image.hpp declares.
 #pragma once
 
 #include <millrace/image/picture/picture.hpp>
@@ -29,9 +29,10 @@ MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file)
 MILLRACE_INLINE void picture::start_plan() {
   const std::uint64_t pixels = std::uint64_t{file_.header.width} * file_.header.height;
   if (pixels > file_.options.limits.max_pixels)
-    throw data_error("the header of the picture says " + size_text(file_.header.width, file_.header.height) +
-                         ", more than max_pixels = " + std::to_string(file_.options.limits.max_pixels),
-                     "Raise max_pixels if such pictures are meant to be there", where());
+    throw data_error("the image's header declares too many pixels: got " +
+                         size_text(file_.header.width, file_.header.height) + ", expected at most max_pixels = " +
+                         std::to_string(file_.options.limits.max_pixels),
+                     "Raise max_pixels if you expect images of this size", where());
   columns_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.width));
   rows_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.height));
   if (file_.options.apply_orientation) orient(file_.header.orientation);
@@ -47,9 +48,10 @@ MILLRACE_INLINE void picture::crop_here(const crop_box& box) {
   const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                       box.top <= height() && box.height <= height() - box.top;
   if (!inside)
-    throw data_error("a crop of " + size_text(box.width, box.height) + " at (" + std::to_string(box.left) + ", " +
-                         std::to_string(box.top) + ") does not lie in a picture of " + size_text(width(), height()),
-                     "Resize first, or crop by what width() and height() say", where());
+    throw data_error("a crop does not fit into the image: got " + size_text(box.width, box.height) + " at (" +
+                         std::to_string(box.left) + ", " + std::to_string(box.top) + "), expected a box within " +
+                         size_text(width(), height()),
+                     "Resize first, or compute the box from width() and height()", where());
   across().crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
   down().crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
 }
@@ -68,8 +70,8 @@ MILLRACE_INLINE picture picture::center_crop(std::size_t height, std::size_t wid
 MILLRACE_INLINE void picture::resize_here(std::size_t height, std::size_t width) {
   constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
   if (height < 1 || width < 1 || height > most || width > most)
-    throw setup_error("a picture cannot be resized to " + size_text(width, height),
-                      "Each side has to be between 1 and " + std::to_string(most), where());
+    throw setup_error("an image cannot be resized to the requested size: got " + size_text(width, height),
+                      "Pass sides from 1 to " + std::to_string(most), where());
   try {
     across().resize(static_cast<std::int64_t>(width));
     down().resize(static_cast<std::int64_t>(height));
@@ -193,7 +195,7 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 }
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
-  if (!data_.block()) guard_.check(data_, "a picture", where());
+  if (!data_.block()) guard_.check(data_, "an image", where());
   detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
                           .format_options = file_.format_options, .eighths = eighths(), .target = target,
                           .operation = operation_.get()};

@@ -36,8 +36,9 @@ MILLRACE_INLINE void rgba_picture::render_together(std::span<const rgba_picture*
   std::size_t needed = 0;
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     if (rows[i].size() % 4 != 0)
-      throw setup_error("a picture with alpha cannot be rendered into " + std::to_string(rows[i].size()) + " elements",
-                        "Give it height * width * 4 of them", pictures[i]->picture_.where());
+      throw setup_error("the row for an image with alpha has the wrong size: got " + std::to_string(rows[i].size()) +
+                            " elements, expected height * width * 4",
+                        "Pass a row of that size", pictures[i]->picture_.where());
     needed += rows[i].size() / 4 * 6;
   }
   rgb.resize(needed);

@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
   throw setup_error("box " + std::to_string(index) + " has no value: got " + std::to_string(values) + " values",
-                    "Give as many values as there were boxes, in their order");
+                    "Pass one value for each box, in the same order");
 }
 
 MILLRACE_INLINE geometry geometry::upright() const noexcept {
@@ -36,9 +36,9 @@ MILLRACE_INLINE geometry geometry::upright() const noexcept {
 
 MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_options& options) const {
   if (!(options.min_size >= 0 && options.min_area >= 0))
-    throw setup_error("the least size of a box is " + std::to_string(options.min_size) + " and its least area " +
-                          std::to_string(options.min_area) + " (expected: 0 or more)",
-                      "Set box_options::min_size and min_area to pixels of the rendered picture");
+    throw setup_error("a minimum of box_options is out of range: got min_size " + std::to_string(options.min_size) +
+                          " and min_area " + std::to_string(options.min_area) + ", expected 0 or more",
+                      "Set box_options::min_size and min_area in pixels of the rendered image");
   struct side {
     double begin, end;
   };

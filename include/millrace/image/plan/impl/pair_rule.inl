@@ -19,22 +19,23 @@ MILLRACE_INLINE pair_rule::pair_rule(const options& o) : options_(o) {
 MILLRACE_INLINE void pair_rule::check(const options& o) {
   const auto in_range = [](double value, double least, double most) { return value >= least && value <= most; };
   const auto refuse = [](const std::string& what, double got, const std::string& expected, const char* hint) {
-    throw setup_error("the " + what + " of mixed rows is wrong: got " + std::to_string(got) + ", expected " + expected,
+    throw setup_error("the " + what + " of mixed rows is out of range: got " + std::to_string(got) +
+                          ", expected " + expected,
                       hint);
   };
   for (const auto& [name, alpha] : {std::pair("mixup_alpha", o.mixup_alpha), std::pair("cutmix_alpha", o.cutmix_alpha)})
     if (alpha != 0 && !in_range(alpha, beta_draw::least_alpha, beta_draw::largest_alpha))
-      refuse(name, alpha, "1/1024 to 1024, or 0 for none", "Give the alpha of the recipe, such as 0.8");
+      refuse(name, alpha, "1/1024 to 1024, or 0 to disable", "Use the alpha of your recipe, such as 0.8");
   for (const auto& [name, p] : {std::pair("switch_probability", o.switch_probability),
                                 std::pair("probability", o.probability)})
-    if (!in_range(p, 0, 1)) refuse(name, p, "0 to 1", "Give a probability");
+    if (!in_range(p, 0, 1)) refuse(name, p, "0 to 1", "Pass a probability");
   const auto [least, most] = o.cutmix_minmax;
   if (!in_range(least, 0, 1) || !in_range(most, least, 1))
-    refuse("cutmix_minmax", in_range(least, 0, 1) ? most : least, "two shares of a side, the least first",
-           "Give a least and a largest share, such as {0.2, 0.8}");
+    refuse("cutmix_minmax", in_range(least, 0, 1) ? most : least, "two fractions of a side, the smaller first",
+           "Pass a minimum and a maximum, such as {0.2, 0.8}");
   if (o.mixup_alpha == 0 && o.cutmix_alpha == 0 && most == 0)
-    throw setup_error("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha, expected one of them above 0",
-                      "Give an alpha, such as mixup_alpha = 0.8, or leave out the stage");
+    throw setup_error("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha, expected at least one above 0",
+                      "Set an alpha, such as mixup_alpha = 0.8, or remove the stage");
 }
 
 MILLRACE_INLINE pair_mix pair_rule::draw(rng& random, picture_size size) const noexcept {

@@ -11,18 +11,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void check_erase_options(const random_erase_options& o) {
   const auto refuse = [](const char* what, double low, double high, const char* expected, const char* hint) {
-    throw setup_error(std::string("the ") + what + " of random_erase is wrong: got " + std::to_string(low) + " to " +
-                          std::to_string(high) + ", expected an interval in " + expected,
+    throw setup_error(std::string("the ") + what + " of random_erase is out of range: got " + std::to_string(low) +
+                          " to " + std::to_string(high) + ", expected an interval in " + expected,
                       hint);
   };
   if (!(o.probability >= 0 && o.probability <= 1))
-    throw setup_error("the probability of random_erase is wrong: got " + std::to_string(o.probability) +
+    throw setup_error("the probability of random_erase is out of range: got " + std::to_string(o.probability) +
                           ", expected 0 to 1",
-                      "Give a probability");
+                      "Pass a probability");
   if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
-    refuse("scale", o.scale_min, o.scale_max, "(0, 1]", "Give shares of the picture's area, such as 0.02 and 0.33");
+    refuse("scale", o.scale_min, o.scale_max, "(0, 1]", "Pass fractions of the image's area, such as 0.02 and 0.33");
   if (!(o.ratio_min >= 1.0 / 1024 && o.ratio_min <= o.ratio_max && o.ratio_max <= 1024))
-    refuse("ratio", o.ratio_min, o.ratio_max, "[1/1024, 1024]", "Give height / width, such as 0.3 and 3.3");
+    refuse("ratio", o.ratio_min, o.ratio_max, "[1/1024, 1024]", "Pass height / width, such as 0.3 and 3.3");
 }
 
 MILLRACE_INLINE erased_box random_erase_box(picture_size size, rng& random, const random_erase_options& options) {

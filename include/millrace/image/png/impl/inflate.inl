@@ -11,13 +11,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE const char* words_of(inflate_status status) noexcept {
   switch (status) {
     case inflate_status::more: return "more output than rows";
-    case inflate_status::ended: return "its end";
-    case inflate_status::cut_short: return "no more input";
-    case inflate_status::bad_header: return "a bad header of the zlib stream";
+    case inflate_status::ended: return "the end of the stream";
+    case inflate_status::cut_short: return "the end of the input";
+    case inflate_status::bad_header: return "an invalid zlib header";
     case inflate_status::bad_block_type: return "a block of an unknown type";
     case inflate_status::bad_stored_length: return "a stored block whose two lengths differ";
-    case inflate_status::bad_code_lengths: return "a block whose code lengths make no code";
-    case inflate_status::bad_code: return "bits outside of the code";
+    case inflate_status::bad_code_lengths: return "a block with invalid code lengths";
+    case inflate_status::bad_code: return "an invalid code word";
     case inflate_status::bad_distance: return "a match that begins before the first byte";
   }
   return "damage";

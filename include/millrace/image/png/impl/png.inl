@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail { namespace png_files {
 
-/// Gives rows of a decoder that is kept from picture to picture.
+/// Gives rows of a decoder that is kept from image to image.
 class rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -54,9 +54,9 @@ MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options)
   const png_header found = read_png_header(data, {.max_pixels = options.limits.max_pixels});
   constexpr std::size_t longest = 65'535;
   if (found.width > longest || found.height > longest)
-    throw_bad_png("the PNG has " + std::to_string(found.width) + " x " + std::to_string(found.height) +
-                      " pixels, expected at most " + std::to_string(longest) + " a side",
-                  "Cut the picture into tiles before packing");
+    throw_bad_png("the PNG is too large: got " + std::to_string(found.width) + " x " + std::to_string(found.height) +
+                      " pixels, expected at most " + std::to_string(longest) + " per side",
+                  "Cut the image into tiles before packing");
   picture_file file{.format = &format, .header = {}, .options = {.limits = options.limits},
                     .format_options = number_of(options.background)};
   file.header.width = found.width;

@@ -80,8 +80,9 @@ MILLRACE_INLINE std::vector<std::byte> encode_png(const image& pixels) {
   const auto& [height, width, channels] = pixels.shape();
   if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > most || width > most ||
       height * (width * channels + 1) > most - most / 1000)
-    throw setup_error("a picture of shape " + to_string(pixels.shape()) + " cannot be written as a PNG",
-                      "Give [height, width, 1 or 3] with sides of at least 1 and less than 2 GB together",
+    throw setup_error("an image has a shape that PNG does not support: got " + to_string(pixels.shape()) +
+                          ", expected [height, width, 1 or 3]",
+                      "Pass an RGB or gray image with sides of at least 1 and less than 2 GB in total",
                       {.stage = "png"});
   return detail::png_writer().write(pixels);
 }

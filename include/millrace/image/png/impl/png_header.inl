@@ -51,7 +51,7 @@ MILLRACE_INLINE void throw_bad_png(std::string message, std::string hint) {
 
 MILLRACE_INLINE std::string png_crc_text(const png_chunk& chunk) {
   return "the PNG's chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
-         " has a wrong CRC: got " + hex(chunk.computed_crc(), 8) + " of its bytes, expected " +
+         " has a wrong CRC: got " + hex(chunk.computed_crc(), 8) + ", expected " +
          hex(chunk.stored_crc, 8);
 }
 
@@ -60,7 +60,7 @@ MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   });
   if (!letters)
-    throw_bad_png("the PNG has a chunk at byte " + std::to_string(chunk.at) + " whose name is not four letters: got '" +
+    throw_bad_png("the PNG has a chunk at byte " + std::to_string(chunk.at) + " with an invalid name: got '" +
                   printable(chunk.name) + "'");
   if (!chunk.whole)
     throw_bad_png("the PNG ends inside its chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at));
@@ -69,14 +69,14 @@ MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
 
 [[noreturn]] MILLRACE_INLINE void throw_unknown_png_chunk(const png_chunk& chunk) {
   throw_bad_png("the PNG has the critical chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
-                ", which is unknown", "Convert the file to a standard PNG");
+                ", which this decoder does not support", "Convert the file to a standard PNG");
 }
 
 /// Reads IHDR.
 MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const png_limits& limits) {
   constexpr std::size_t ihdr_bytes = 13;
   if (data.size() != ihdr_bytes)
-    throw_bad_png("the PNG's IHDR has " + std::to_string(data.size()) + " bytes, expected 13");
+    throw_bad_png("the PNG's IHDR has the wrong size: got " + std::to_string(data.size()) + " bytes, expected 13");
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(data[i]); };
   png_header header;
   header.width = png_number(data);
@@ -85,22 +85,26 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
   header.color = static_cast<png_color>(byte(9));
   const std::string size = std::to_string(header.width) + " x " + std::to_string(header.height) + " pixels";
   if (header.width < 1 || header.height < 1 || header.width > png_most_bytes || header.height > png_most_bytes)
-    throw_bad_png("the PNG's IHDR says " + size + ", expected 1 to " + std::to_string(png_most_bytes) + " a side");
+    throw_bad_png("the PNG's IHDR declares invalid sides: got " + size + ", expected 1 to " +
+                  std::to_string(png_most_bytes) + " per side");
   const unsigned depths = byte(9) == 0 ? 0x1'0116U : byte(9) == 3 ? 0x116U :
                           byte(9) == 2 || byte(9) == 4 || byte(9) == 6 ? 0x1'0100U : 0U;   // a bit for each
   if (header.depth > 16 || (depths >> header.depth & 1) == 0)
-    throw_bad_png("the PNG's IHDR says color type " + std::to_string(byte(9)) + " with " + std::to_string(byte(8)) +
-                  " bits a sample, which PNG does not have");
+    throw_bad_png("the PNG's IHDR declares an invalid pixel format: got color type " + std::to_string(byte(9)) +
+                  " with " + std::to_string(byte(8)) +
+                  " bits per sample, expected a combination that PNG defines");
   if (byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
-    throw_bad_png("the PNG's IHDR says compression " + std::to_string(byte(10)) + ", filter " +
-                  std::to_string(byte(11)) + ", interlace " + std::to_string(byte(12)) + ", expected 0, 0, 0 or 1");
+    throw_bad_png("the PNG's IHDR declares an unknown method: got compression " + std::to_string(byte(10)) +
+                  ", filter " + std::to_string(byte(11)) + ", interlace " + std::to_string(byte(12)) +
+                  ", expected 0, 0, 0 or 1");
   header.interlaced = byte(12) == 1;
   // The second limit keeps the bytes of a row and of all rows below 2^48.
   constexpr std::uint64_t pixel_limit = std::uint64_t{1} << 44;
   const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
   if (pixels > std::min(limits.max_pixels, pixel_limit))
-    throw_bad_png("the PNG's header says " + size + ", more than max_pixels = " + std::to_string(limits.max_pixels),
-                  "Raise max_pixels if such pictures are meant to be there");
+    throw_bad_png("the PNG's header declares too many pixels: got " + size + ", expected at most max_pixels = " +
+                      std::to_string(limits.max_pixels),
+                  "Raise max_pixels if you expect images of this size");
   return header;
 }
 
@@ -109,20 +113,20 @@ MILLRACE_INLINE void read_png_palette(const png_chunk& chunk, png_header& header
   if (header.color != png_color::palette && !colored) return;   // of no use for gray, and not forbidden to readers
   if (chunk.data.empty() || chunk.data.size() % 3 != 0 || chunk.data.size() > std::size_t{3} * 256) {
     if (colored) return;
-    throw_bad_png("the PNG's palette has " + std::to_string(chunk.data.size()) +
-                  " bytes, expected three for each color and at most 768");
+    throw_bad_png("the PNG's palette has the wrong size: got " + std::to_string(chunk.data.size()) +
+                  " bytes, expected 3 per color and at most 768");
   }
   header.palette = chunk.data;
 }
 
 MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, const png_limits& limits) {
-  constexpr auto other = "Name the field that holds the PNG";
+  constexpr auto other = "Select the field that contains the PNG";
   if (file.size() < png_signature.size() || std::memcmp(file.data(), png_signature.data(), png_signature.size()) != 0) {
     std::string start;
     for (const std::byte b : file.first(std::min(file.size(), png_signature.size())))
       (start += ' ') += hex(std::to_integer<unsigned>(b), 2);
     throw_bad_png("a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these " + std::to_string(file.size()) + " bytes" +
-                  (start.empty() ? "" : " with" + start), other);
+                  (start.empty() ? "" : " begin with" + start), other);
   }
   png_header header;
   bool palette = false;
@@ -192,7 +196,7 @@ MILLRACE_INLINE void png_image_data::check_the_rest() {
     at_ = chunk->end;
   }
   throw_bad_png("the PNG ends after " + std::to_string(file_.size()) +
-                " bytes, behind its last row and before its IEND");
+                " bytes, after its last row and before its IEND");
 }
 
 }}}  // namespace millrace::detail

@@ -32,8 +32,9 @@ MILLRACE_INLINE void png_pixels::choose(std::size_t left, std::size_t count) {
 MILLRACE_INLINE void png_pixels::check_transparency(std::size_t least, std::size_t most) const {
   const std::size_t bytes = header_.transparency.size();
   if (header_.transparency_intact && bytes >= least && bytes <= most) return;
-  throw_bad_png(!header_.transparency_intact ? "the PNG's tRNS, which says what is transparent, has a wrong CRC" :
-                    "the PNG's tRNS has " + std::to_string(bytes) + " bytes, expected " + std::to_string(least) +
+  throw_bad_png(!header_.transparency_intact ? "the PNG's tRNS (transparency) has a wrong CRC" :
+                    "the PNG's tRNS has the wrong size: got " + std::to_string(bytes) + " bytes, expected " +
+                        std::to_string(least) +
                         (least == most ? "" : " to " + std::to_string(most)),
                 "Fetch the file again, or drop the alpha channel");
 }
@@ -53,7 +54,7 @@ MILLRACE_INLINE void png_pixels::read_transparent_color() {
 MILLRACE_INLINE void png_pixels::make_table() {
   table_.fill({0, 0, 0, 255});
   if (header_.color == png_color::palette) {
-    if (header_.palette.empty()) throw_bad_png("the PNG has no palette, but its pixels are indices of one");
+    if (header_.palette.empty()) throw_bad_png("the PNG has no palette, but its pixels are palette indices");
     const std::size_t colors = std::min(header_.palette.size() / 3, std::size_t{1} << header_.depth);
     if (uses_alpha_ && !header_.transparency.empty()) {
       check_transparency(1, header_.palette.size() / 3);

@@ -26,7 +26,8 @@ MILLRACE_INLINE void png_rows::begin(std::span<const std::byte> file, const png_
 
 MILLRACE_INLINE void png_rows::expect(std::uint64_t bytes) const {
   if (bytes / max_inflation <= stored_bytes_) return;
-  throw_bad_png("the PNG has " + std::to_string(stored_bytes_) + " bytes from its image data on, which cannot hold " +
+  throw_bad_png("the PNG is too short for its declared size: got " + std::to_string(stored_bytes_) +
+                " bytes of image data, expected enough for " +
                 std::to_string(bytes) + " bytes of rows");
 }
 
@@ -152,7 +153,7 @@ MILLRACE_INLINE void png_rows::check_end() {
                   hex(zip_.checksum(), 8));
   pieces_.check_the_rest();
   if (last != inflate_status::more && last != inflate_status::ended)
-    throw_bad_png("the PNG's compressed data is damaged behind its last row: got " + std::string(words_of(last)));
+    throw_bad_png("the PNG's compressed data is damaged after its last row: got " + std::string(words_of(last)));
 }
 
 }}}  // namespace millrace::detail

@@ -32,11 +32,11 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
     at.complete(location_of(file));
     throw data_error(other_format_message(file, "a PNM"), hint_on_format(file).advice, at);
   }
-  if (!is_pnm(file)) fail(file, "begins with other bytes than P5 or P6: plain text and bitmaps are not read");
+  if (!is_pnm(file)) fail(file, "does not begin with P5 or P6: plain-text PNM and bitmaps are not supported");
   const auto h = read_pnm_header(file);
-  if (!h) fail(file, "has a header without width, height and maxval, each from 1 to 65535, and one blank behind them");
+  if (!h) fail(file, "has an invalid header: expected width, height and maxval, each from 1 to 65535, then one blank");
   if (file.size() - h->data_at < h->data_bytes())
-    fail(file, "is cut: got " + std::to_string(file.size()) + " bytes, expected " +
+    fail(file, "is cut short: got " + std::to_string(file.size()) + " bytes, expected " +
                    std::to_string(h->data_at + h->data_bytes()));
   return *h;
 }

@@ -128,10 +128,11 @@ TEST_CASE("pixel bombs are refused by their header") {
   mr::scratch s;
   const double seconds = least_cpu_seconds([&] {
     CHECK(outcome(patched(file, 65'500, 65'500), {}, s) ==
-          "the header of the picture says 65500 x 65500 pixels, more than max_pixels = 178956970");
+          "the image's header declares too many pixels: got 65500 x 65500 pixels, expected at most "
+          "max_pixels = 178956970");
     CHECK(outcome(patched(file, 20'000, 20'000), {}, s).find("20000 x 20000") != std::string::npos);
     CHECK(outcome(file, {.limits = {.max_pixels = 255}}, s) ==
-          "the header of the picture says 16 x 16 pixels, more than max_pixels = 255");
+          "the image's header declares too many pixels: got 16 x 16 pixels, expected at most max_pixels = 255");
     CHECK(outcome(file, {.limits = {.max_pixels = 256}}, s).empty());
     // Below the limit, but with nothing behind the header: the first missing byte ends it.
     CHECK(outcome(patched(file, 13'000, 13'000), {}, s) != "");
