@@ -22,8 +22,8 @@ SETTINGS = f"""
 PROJECT_NAME = Millrace
 PROJECT_NUMBER = {VERSION}
 PROJECT_BRIEF = "Feeds GPU training from WebDataset shards"
-INPUT = include/millrace README.md examples/README.md
-FILE_PATTERNS = *.hpp *.cuh README.md
+INPUT = include/millrace README.md examples/README.md examples/guide
+FILE_PATTERNS = *.hpp *.cuh *.md
 EXTENSION_MAPPING = cuh=C++
 RECURSIVE = YES
 EXCLUDE_PATTERNS = *.tpl.hpp */run/engine.hpp */sources/missing_headers.hpp

@@ -2,6 +2,7 @@
 # that bears the file's name.
 #
 #   python3 doxygen_filter.py include/millrace/run/session.hpp
+import os
 import pathlib
 import re
 import sys
@@ -57,7 +58,7 @@ def main_page(comment):
 
 Where to begin:
 - @ref readme "the README": installation, how data flows, limits
-- @ref recipes "recipes": images, text, resuming, ranks, remote shards, metrics, and a table of every stage
+- @ref recipes "the guide": images, text, resuming, ranks, remote shards, metrics, and a table of every stage
 - @ref millrace "all functions and types": sources such as shards() and lines(), stages such as map() and batch(),
   pictures such as jpeg(), and options
 - @ref headers "how a sample gets through the headers"
@@ -92,12 +93,25 @@ def filtered(path, text):
     return f"/** @file\n{comment} */\n{page}{mark}{body}"
 
 
-def labelled(path, text):
-    """A page of Markdown, with a name that links may use."""
-    title, _, rest = text.partition("\n")
+def label_of(path):
+    """The label of a document's page, or None for a file that is not part of the reference."""
     folder = "/".join(path.parent.parts[-2:])   # two names: the clone itself may be called millrace
-    name = "headers" if folder == "include/millrace" else "recipes" if folder.endswith("/examples") else "readme"
-    return f"{title} {{#{name}}}\n{rest}"
+    if folder == "examples/guide":
+        return f"guide_{path.stem}"
+    if path.name != "README.md":
+        return None
+    return "headers" if folder == "include/millrace" else "recipes" if folder.endswith("examples") else "readme"
+
+
+def labelled(path, text):
+    """A page of Markdown, with a label. Links between documents become references to their labels."""
+    def reference(match):
+        target = pathlib.Path(os.path.normpath(path.parent / match[2]))
+        return f'@ref {label_of(target)} "{match[1]}"' if match[2].endswith(".md") and label_of(target) else match[0]
+
+    title, _, rest = text.partition("\n")
+    rest = re.sub(r"\[([^\]]+)\]\(([^()#\s:]+)(?:#[^()]*)?\)", reference, rest)
+    return f"{title} {{#{label_of(path)}}}\n{rest}"
 
 
 if __name__ == "__main__":

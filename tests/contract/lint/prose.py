@@ -3,8 +3,9 @@
 #   python3 tests/contract/lint/prose.py             # the counts; fails where one is above its allowance, or below it
 #   python3 tests/contract/lint/prose.py openings    # where a rule is broken
 #
-# Sentences are those of comments in include/millrace and of README.md files. Retired words are looked for in all code,
-# comments and messages but CHANGELOG.md, tests/system/frozen, bench/README.md's history and names inside formats.
+# Sentences are those of comments in include/millrace, of README.md files and of examples/guide. Retired words are
+# searched in all code, comments and messages but CHANGELOG.md, tests/system/frozen, bench/README.md's history and
+# names inside formats.
 import pathlib
 import re
 import sys
@@ -77,7 +78,9 @@ class Prose:
         for path, text in self.tree.headers.items():
             for line, comment in comments(text):
                 yield f"include/millrace/{path}", line, comment
-        for path in ("README.md", "examples/README.md", "tests/README.md", "include/millrace/README.md"):
+        documents = ["README.md", "examples/README.md", "tests/README.md", "include/millrace/README.md",
+                     *(path for path in self.tree.named(".md") if path.startswith("examples/guide/"))]
+        for path in documents:
             for line, paragraph in paragraphs(self.tree.sources.get(path, "")):
                 yield path, line, paragraph
 

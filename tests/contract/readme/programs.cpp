@@ -1,4 +1,4 @@
-// program: first_program
+// program: first_program README_1
 // The README's first program, as it stands, on shards that are made here; stopped after three steps.
 #include "snippet.hpp"
 
@@ -33,7 +33,7 @@ int main() {
   return 1;
 }
 
-// program: predictions
+// program: predictions README_2
 // The README's predictions, by key: pictures that are dark or bright, which is their class.
 #include "snippet.hpp"
 
@@ -69,7 +69,7 @@ int main() {
   return out.str() == expected ? 0 : 1;
 }
 
-// program: own_stage
+// program: own_stage stages_1
 // The README's own stage: 3 epochs of 5 clips of 57 frames are 3 x 35 windows, so 3 x 2 batches of 16.
 #include "snippet.hpp"
 
@@ -102,7 +102,7 @@ int main() {
   return m.steps == 6 ? 0 : 1;
 }
 
-// program: mix
+// program: mix sources_2
 // The README's mix: 294 photos at seven tenths and 50 drawings at three; ended after five steps and gone on with.
 #include "snippet.hpp"
 
@@ -147,7 +147,7 @@ int main() {
   return whole.labels.size() == 840 && resumed.labels == whole.labels ? 0 : 1;
 }
 
-// program: text
+// program: text text_2
 // The README's text: 1,024 files of one line of 140 characters, a token each, make two batches of 32 rows.
 #include "snippet.hpp"
 
@@ -182,7 +182,7 @@ int main() {
   return m.steps == 2 && m.separators + m.characters == 2 * 32 * 2049 && m.characters > 127'000 ? 0 : 1;
 }
 
-// program: metrics
+// program: metrics trainers_4
 // The README's training log: 250 steps of 4 samples, so rows at steps 100, 200 and 250.
 #include "snippet.hpp"
 
@@ -216,7 +216,7 @@ int main() {
   return count == 3 ? 0 : 1;
 }
 
-// program: notices
+// program: notices reports_1
 // The README's notices: a cut shard is sent as an alert, and the start of the run to the log.
 #include "snippet.hpp"
 

@@ -1,13 +1,14 @@
-# The README's C++ compiles as it stands and runs, with clang++ and g++ and the compiled library, two programs
-# header-only; the files and folders that it names exist.
+# Checks README.md and the guide (examples/README.md, examples/guide): their C++ compiles, programs run, and all files,
+# links and anchors that they name exist.
 #
-#   python3 tests/contract/readme/readme.py
+#   python3 tests/contract/readme/readme.py            # run the checks
+#   python3 tests/contract/readme/readme.py list       # list the blocks of C++, and the program or recipe of each
 #
-# Each block of C++ in the README, and those of examples/README.md after its recipes, becomes snippet.hpp for one of the
-# programs in programs.cpp, in this order. A program begins with `// program: NAME`, ends before the next one, and is
-# compiled alone. The recipes are compiled by recipes.cpp and not run. The README has at most 200 lines, the seven
-# recipes that most trainings begin with have at most 20 each, and the headers that include/millrace/README.md names
-# exist.
+# A block of C++ has the name of its file and its number there, such as images_2. A block is either compiled and run,
+# with clang++ and g++, by the program in programs.cpp that begins with `// program: NAME BLOCK` and includes
+# snippet.hpp; or recipes.cpp includes it and compiles it. Two programs are built header-only, the others with the
+# compiled library. README.md has at most 200 lines, each file of the guide at most 300, and the seven usual recipes at
+# most 20 each.
 import pathlib
 import re
 import subprocess
@@ -19,24 +20,44 @@ from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Repor
                     library_flags)
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
-PROGRAM = re.compile(r"^// program: (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
+RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
+PROGRAM = re.compile(r"^// program: (\w+) (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
 # With the compiled library a program takes a third of the time. g++ warns of uninitialized values where it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
+GUIDE = [ROOT / "examples" / "README.md", *sorted((ROOT / "examples" / "guide").glob("*.md"))]
+DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in (".github", "include", "examples", "tests", "bench")
+                                   for path in sorted((ROOT / folder).rglob("*.md")))]
 MAX_LINES = 200
-# What each shows, by its namespace in recipes.cpp. The README's first program is the first of them once more.
+MAX_GUIDE_LINES = 300
+# The subject of each, by its namespace in recipes.cpp. The README's first program is the first of them again.
 USUAL_RECIPES = {"pictures": "JPEG and cls", "png": "PNG and cls", "masks": "a picture and its mask",
                  "boxes": "a picture and its boxes", "same_geometry": "a pair of pictures",
                  "many_crops": "DINO's ten crops", "mixed_rows": "color jitter and mixup"}
 MAX_RECIPE_LINES = 20
-RECIPE = re.compile(r'^namespace (\w+) \{\n#include "recipe_(\d+)\.hpp"', re.MULTILINE)
+RECIPE = re.compile(r"^namespace (\w+) \{\n((?:#include .*\n)+)\}", re.MULTILINE)
+BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)")
 NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 
 
 def programs():
-    """[(name, text)]. Blank lines replace the programs before it, so that each line keeps its number."""
+    """[(name, block, text)]. Blank lines replace the programs before it, so that each line keeps its number."""
     text = PROGRAMS.read_text()
-    return [(found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]) for found in PROGRAM.finditer(text)]
+    return [(match[1], match[2], "\n" * text.count("\n", 0, match.start(3)) + match[3])
+            for match in PROGRAM.finditer(text)]
+
+
+def blocks_of_cpp(paths):
+    """{name: text} of all blocks of C++, in the order of the files."""
+    return {f"{path.stem if path.parent.name == 'guide' or path.parent == ROOT else 'contents'}_{number}": block
+            for path in paths for number, block in enumerate(BLOCK.findall(path.read_text()), 1)}
+
+
+def recipes():
+    """{namespace: names of its blocks} of recipes.cpp."""
+    return {namespace: re.findall(r"(\w+)\.hpp", includes) for namespace, includes in RECIPE.findall(
+        RECIPES.read_text())}
 
 
 def problem_with(job):
@@ -65,26 +86,19 @@ def problem_with(job):
     return None
 
 
-def blocks_of(text):
-    return re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def problem_with_recipes(passes, text):
-    recipes = blocks_of(text)
-    source = pathlib.Path(__file__).parent / "recipes.cpp"
+def problem_with_recipes(passes, blocks):
     flags = ["g++", *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    key = passes.key(flags, source.read_text() + text, ROOT / "include")
-    if source.read_text().count('#include "recipe_') != len(recipes):
-        return f"there are {len(recipes)} recipes; recipes.cpp includes another number of them"
+    key = passes.key(flags, RECIPES.read_text() + "".join(f"{name}\n{block}" for name, block in blocks.items()),
+                     ROOT / "include")
     if passes.remark(key) is not None:
         return None
     with tempfile.TemporaryDirectory() as folder:
-        includes = re.findall(r"^#include <.*?>", "\n".join(recipes), re.MULTILINE)
+        includes = re.findall(r"^#include <.*?>", "\n".join(blocks.values()), re.MULTILINE)
         (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(sorted(set(includes))) + "\n")
-        for number, recipe in enumerate(recipes, 1):
-            own = re.sub(r'^#include ".*"$', "", recipe, flags=re.MULTILINE)   # the recipe before it
-            (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(own)
-        built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", source], stdout=subprocess.PIPE,
+        for name, block in blocks.items():
+            own = re.sub(r'^#include ".*"$', "", block, flags=re.MULTILINE)   # the recipe before it
+            (pathlib.Path(folder) / f"{name}.hpp").write_text(own)
+        built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", RECIPES], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
         return built.stdout[-3000:]
@@ -92,44 +106,82 @@ def problem_with_recipes(passes, text):
     return None
 
 
-def problem_with_lengths(first_program, recipes):
-    numbers = dict(RECIPE.findall((pathlib.Path(__file__).parent / "recipes.cpp").read_text()))
-    lengths = {"the README's first program": first_program.count("\n")}
-    for name, shows in USUAL_RECIPES.items():
-        number = int(numbers.get(name, 0))
-        if not 1 <= number <= len(recipes):
+def problem_with_lengths(blocks):
+    lengths = {"the README's first program": blocks["README_1"].count("\n")}
+    for name, subject in USUAL_RECIPES.items():
+        if name not in recipes():
             return f"recipes.cpp has no recipe in a namespace {name}"
-        lengths[f"{shows} ({name})"] = recipes[number - 1].count("\n")
+        lengths[f"{subject} ({name})"] = blocks[recipes()[name][0]].count("\n")
     return ", ".join(f"{name}: {lines} lines" for name, lines in lengths.items() if lines > MAX_RECIPE_LINES)
 
 
-def main():
+def problem_with_blocks(blocks):
+    """Each block is checked by one program or recipe, and each of these has its block."""
+    checked = [block for _, block, _ in programs()] + [name for names in recipes().values() for name in names]
+    problems = [f"{name}: neither a program nor a recipe" for name in blocks if name not in checked]
+    problems += [f"{name}: there is no such block" for name in checked if name not in blocks]
+    problems += [f"{name}: checked twice" for name in blocks if checked.count(name) > 1]
+    return "\n".join(problems)
+
+
+def prose_of(path):
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(path):
+    """The anchors of a document's headings, as GitHub and GitLab derive them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", prose_of(path), re.MULTILINE)}
+
+
+def broken_links():
+    broken = []
+    for path in DOCUMENTS:
+        for target, anchor in LINK.findall(prose_of(path)):
+            file = (path.parent / target).resolve() if target else path
+            if not file.exists() or (anchor and anchor not in anchors_of(file)):
+                broken.append(f"{path.relative_to(ROOT)}: {target}{'#' if anchor else ''}{anchor}")
+    return "\n".join(broken)
+
+
+def long_documents():
+    limits = {ROOT / "README.md": MAX_LINES, **dict.fromkeys(GUIDE, MAX_GUIDE_LINES)}
+    lengths = {path: path.read_text().count("\n") for path in limits}
+    return "\n".join(f"{path.relative_to(ROOT)}: {lines} lines, the limit is {limits[path]}"
+                     for path, lines in lengths.items() if lines > limits[path])
+
+
+def main(arguments):
+    blocks = blocks_of_cpp([ROOT / "README.md", *GUIDE])
+    if arguments == ["list"]:
+        checks = {block: f"program {name}" for name, block, _ in programs()}
+        checks |= {block: f"recipe {name}" for name, names in recipes().items() for block in names}
+        for name, block in blocks.items():
+            print(f"{name}: {block.count(chr(10))} lines, {checks.get(name, 'not checked')}")
+        return 0
     report = Report()
-    text = (ROOT / "README.md").read_text()
-    lines = text.count("\n")
-    report.add(f"the README has at most {MAX_LINES} lines", None if lines <= MAX_LINES else f"{lines} lines")
-    recipes, _, others = (ROOT / "examples" / "README.md").read_text().partition("\n## If you come from elsewhere\n")
-    snippets = blocks_of(text) + blocks_of(others)
-    report.add("each block of C++ has its program",
-               None if len(snippets) == len(programs()) else f"{len(snippets)} blocks, {len(programs())} programs")
-    report.add(f"the seven usual recipes have at most {MAX_RECIPE_LINES} lines each",
-               problem_with_lengths(snippets[0], blocks_of(recipes)))
+    report.add(f"README.md has at most {MAX_LINES} lines, files of the guide {MAX_GUIDE_LINES}", long_documents())
+    report.add("each block of C++ has its program or recipe", problem_with_blocks(blocks))
+    report.add(f"the seven usual recipes have at most {MAX_RECIPE_LINES} lines each", problem_with_lengths(blocks))
+    report.add("all links and anchors of the documents resolve", broken_links())
     passes = RememberedPasses()
-    jobs = [(program, source, snippet, compiler, passes) for (program, source), snippet in zip(programs(), snippets)
+    jobs = [(program, source, blocks.get(block, ""), compiler, passes) for program, block, source in programs()
             for compiler in COMPILERS]
     for (program, _, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
-    report.add("the recipes of examples/README.md g++", problem_with_recipes(passes, recipes))
+    compiled = {name: blocks[name] for names in recipes().values() for name in names if name in blocks}
+    report.add(f"the {len(compiled)} recipes of the guide g++", problem_with_recipes(passes, compiled))
 
-    text += recipes + others
+    text = "\n".join(path.read_text() for path in [ROOT / "README.md", *GUIDE])
     named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}
     lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
-    report.add(f"all {len(named)} files that it names exist", ", ".join(lost))
+    report.add(f"all {len(named)} files that the README and the guide name exist", ", ".join(lost))
     stations = re.findall(r"`([\w/]+\.hpp)`", (ROOT / "include" / "millrace" / "README.md").read_text())
     lost = [name for name in stations if not (ROOT / "include" / "millrace" / name).exists()]
-    report.add(f"all {len(stations)} headers on the way of the data exist", ", ".join(lost))
+    report.add(f"all {len(stations)} headers that include/millrace/README.md names exist", ", ".join(lost))
     return report.close()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,5 @@
-// The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
-// included before it, so that nothing of that gets into its namespace.
+// The recipes of examples/guide, each in its own namespace: compiled, not run. images_2.hpp is the second block of C++
+// in images.md. The headers that recipes include are included first, outside of the namespaces.
 #include "includes_of_recipes.hpp"
 
 #include <cstdint>
@@ -21,75 +21,75 @@ struct any_model {
 }  // namespace
 
 namespace pictures {
-#include "recipe_1.hpp"
-#include "recipe_2.hpp"
+#include "images_1.hpp"
+#include "images_2.hpp"
 }
 namespace png {
-#include "recipe_3.hpp"
+#include "images_3.hpp"
 }
 namespace masks {
-#include "recipe_4.hpp"
+#include "images_4.hpp"
 }
 namespace boxes {
-#include "recipe_5.hpp"
+#include "images_5.hpp"
 }
 namespace same_geometry {
-#include "recipe_6.hpp"
+#include "images_6.hpp"
 }
 namespace many_crops {
-#include "recipe_7.hpp"
+#include "images_7.hpp"
 }
 namespace sizes {
-#include "recipe_8.hpp"
+#include "images_8.hpp"
 }
 namespace mixed_rows {
-#include "recipe_9.hpp"
+#include "images_9.hpp"
 }
 namespace text {
-#include "recipe_10.hpp"
+#include "text_1.hpp"
 }
 namespace own_stage {
-#include "recipe_11.hpp"
+#include "stages_2.hpp"
 }
 namespace existing_trainer {
-#include "recipe_12.hpp"
+#include "trainers_1.hpp"
 }
 namespace several_ranks {
-#include "recipe_13.hpp"
+#include "ranks_1.hpp"
 }
 
 namespace evaluation {
-#include "recipe_14.hpp"
+#include "ranks_2.hpp"
 }
 namespace pictures_with_words {
-#include "recipe_15.hpp"
+#include "text_3.hpp"
 }
 namespace some_samples {
-#include "recipe_16.hpp"
+#include "sources_3.hpp"
 }
 namespace entry_points {
-#include "recipe_17.hpp"
+#include "decoding_1.hpp"
 }
 namespace damaged_samples {
-#include "recipe_18.hpp"
+#include "damage_1.hpp"
 }
 namespace erased_and_mixed_rows {
-#include "recipe_19.hpp"
+#include "images_10.hpp"
 }
 namespace ctrl_c {
-#include "recipe_20.hpp"
+#include "resume_1.hpp"
 }
 namespace own_file {
-#include "recipe_21.hpp"
-#include "recipe_22.hpp"
-#include "recipe_23.hpp"
+#include "building_1.hpp"
+#include "building_2.hpp"
+#include "building_3.hpp"
 }
 namespace loose_files {
-#include "recipe_24.hpp"
+#include "sources_1.hpp"
 }
 namespace behind_a_c_header {
-#include "recipe_25.hpp"
-#include "recipe_26.hpp"
+#include "trainers_2.hpp"
+#include "trainers_3.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
