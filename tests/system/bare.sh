@@ -197,11 +197,9 @@ try() {
 readme_commands() { sed -n "s/^\($1 [^#]*[^# ]\) *\(#.*\)\{0,1\}\$/\1/p" "$system/millrace/README.md"; }
 quickstart() {
   try "" "$(readme_commands sh | grep quickstart | head -n 1)"
-  try --net "$(readme_commands meson | sed ':a; N; $!ba; s/\n/ \&\& /g')"
-  # Not optimized, which is compiled sooner. Without dpkg-dev Meson has another libdir than Debian.
-  try --net "meson setup build/compiled -Ddebug=false -Dcompiled=enabled -Dcompiled_optimization=0 -Dtests=disabled \
-    -Dexamples=disabled -Dbench=disabled && meson compile -C build/compiled compiled &&
-    meson install -C build/compiled --no-rebuild && g++ -std=c++20 tests/contract/install/consumer.cpp \
+  # Not optimized, which compiles sooner. Without dpkg-dev Meson has another libdir than Debian.
+  try --net "$(readme_commands meson | sed 's/-Dcompiled=enabled/& -Dcompiled_optimization=0 -Ddebug=false/' |
+    sed ':a; N; $!ba; s/\n/ \&\& /g') && g++ -std=c++20 tests/contract/install/consumer.cpp \
     \$(pkg-config --cflags --libs millrace-compiled) -o consumer && ./consumer"
 }
 
