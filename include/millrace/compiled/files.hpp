@@ -57,8 +57,8 @@
 #include <millrace/io/tar/format/impl/required_fields.inl>
 #include <millrace/io/tar/format/impl/tar_fields.inl>
 #include <millrace/io/tar/format/impl/tar_header.inl>
-#include <millrace/io/tar/format/impl/wanted_fields.inl>
-#include <millrace/io/tar/read/impl/counted_beside.inl>
+#include <millrace/io/tar/format/impl/selected_fields.inl>
+#include <millrace/io/tar/read/impl/declared_samples.inl>
 #include <millrace/io/tar/read/impl/gzip_inflater.inl>
 #include <millrace/io/tar/read/impl/plain_tar.inl>
 #include <millrace/io/tar/read/impl/returning_keys.inl>

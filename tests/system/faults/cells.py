@@ -121,7 +121,7 @@ def names_the_cause(cell, end):
         return bool(re.search("memory|bad_alloc", end))
     if cell.call == "thread":
         return "thread" in end
-    return "/data/" in end or "/out/" in end or "cannot make the folder '/" in end
+    return "/data/" in end or "/out/" in end or "cannot create the folder '/" in end
 
 
 def verdict(cell, outcome, clean):

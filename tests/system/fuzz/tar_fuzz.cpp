@@ -111,9 +111,9 @@ listing by_libarchive(std::span<const std::byte> tar) {
 /// The rules of tar_reader.hpp and tar_fields.hpp by which it refuses what libarchive takes.
 bool is_our_rule(const std::string& error) {
   for (const char* rule :
-       {"goes on after an end marker", "more than 16 MiB of zeros", "has a global pax header that is damaged or cut",
-        "has the extended header of a member here, and no member behind it",
-        "has a payload that does not fit its own size", " bytes where the header says ",
+       {"has data after an end marker", "more than 16 MiB of zeros", "has a global pax header that is damaged or cut",
+        "has the extended header of a member here, and no member after it",
+        "has a payload that does not fit its own size", " bytes, but the header states ",
         "has a member of negative size", "has a file without a name",
         "has a member without a readable name", "the shard is empty", "has a payload that ends inside of a block"})
     if (error.find(rule) != std::string::npos) return true;
@@ -170,13 +170,13 @@ void compare_with_plain_tar(std::span<const std::byte> tar, const listing& ours)
   mr::detail::plain_tar plain(source, pool());
   for (std::size_t i = 0;; ++i) {
     switch (plain.next()) {
-      case mr::detail::plain_tar::found::odd: return;
-      case mr::detail::plain_tar::found::end:
+      case mr::detail::plain_tar::result::odd: return;
+      case mr::detail::plain_tar::result::end:
         if (i != ours.members.size() || !ours.error.empty() || ours.without_marker)
           slow::found("the plain reader is at a proper end after " + std::to_string(i) + " members; tar_reader: " +
                       std::to_string(ours.members.size()) + " " + ours.error);
         return;
-      case mr::detail::plain_tar::found::member: break;
+      case mr::detail::plain_tar::result::member: break;
     }
     const auto& a = plain.member();
     if (i >= ours.members.size()) slow::found("the plain reader has a member more; tar_reader: " + ours.error);

@@ -70,7 +70,7 @@ PLANTED = [
                       "#include <millrace/io/file/atomic_file.hpp>\n#include <fstream>")]),
     ("cache", [Edit("io/cache/impl/cache_ledger.inl", "if (!remove_unused(entry.path)) used += entry.bytes;",
                     "used += entry.bytes;")]),
-    ("cache", [Edit("io/cache/impl/cache_ledger.inl", "write_used(used + wanted);", "")]),
+    ("cache", [Edit("io/cache/impl/cache_ledger.inl", "write_used(used + needed);", "")]),
     ("cache", [Edit("io/cache/impl/cache_folder.inl",
                     "int reason = write_exactly(turn.part_.get(), text.size(), data);",
                     "int reason = write_exactly(turn.part_.get(), 0, detail::bytes_of(text)); "

@@ -65,14 +65,14 @@ labeled label_if_any(const mr::record& r) {
 
 }  // namespace
 
-TEST_CASE("the error of a missing field says that its key came back later in the shard, and how to sort it") {
+TEST_CASE("the error of a missing field says that its key occurs again later in the shard, and how to sort it") {
   const temporary_folder folder;
   const std::string plain = folder / "a.tar", packed = folder / "b.tar.gz";
   save(plain, unsorted(20));
   if (have("gzip")) save(packed, through("gzip -c", unsorted(20)));
   const auto check = [](const seen& s) {
-    CHECK_MESSAGE(s.error.find("the record has no field 'cls'; it has 'txt'; its key came back later in the shard, at "
-                               "offset 20480 with 'cls'") != std::string::npos,
+    CHECK_MESSAGE(s.error.find("the record has no field 'cls'; it has 'txt'; its key occurs again later in the shard, "
+                               "at offset 20480 with 'cls'") != std::string::npos,
                   s.error);
     CHECK(s.error.find("write the shard again with `tar --sort=name`") != std::string::npos);
   };
@@ -90,7 +90,7 @@ TEST_CASE("the error of a missing field says that its key came back later in the
     const seen s = indexed ? run_over(mr::shards(plain) | mr::map(label_of), 2)
                            : run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 2);
     CHECK(s.rows == 10);
-    CHECK_MESSAGE(s.error.find("its key came back later in the shard, at offset ") != std::string::npos, s.error);
+    CHECK_MESSAGE(s.error.find("its key occurs again later in the shard, at offset ") != std::string::npos, s.error);
   }
   std::string apart;
   for (int i = 0; i < 20; ++i) apart += file(key_of(i) + (i % 2 ? ".cls" : ".txt"), "1");
@@ -147,8 +147,8 @@ TEST_CASE("a memory of keys is exact up to its limit, and beyond it an estimate 
   constexpr int keys = 40'000;
   for (const std::size_t limit : {100'000, 1'000}) {
     mr::detail::key_memory memory(limit);
-    for (int i = 0; i < keys; ++i) CHECK_FALSE(memory.comes_back(key_of(i)));
-    for (int i = 0; i < keys; i += 2) static_cast<void>(memory.comes_back(key_of(i)));
+    for (int i = 0; i < keys; ++i) CHECK_FALSE(memory.is_returning(key_of(i)));
+    for (int i = 0; i < keys; i += 2) static_cast<void>(memory.is_returning(key_of(i)));
     CHECK(memory.exact() == (limit > keys));
     if (memory.exact()) CHECK(memory.returned() == keys / 2);
     else CHECK(std::abs(static_cast<double>(memory.returned()) - keys / 2) < keys / 2 * 0.3);   // 6 standard errors

@@ -307,7 +307,7 @@ TEST_CASE("a shard that is gone when the session starts is named at once: its si
   };
   auto gone = flow();
   std::filesystem::remove(gone.source.shard_name(1));
-  CHECK_THROWS_WITH_AS(mr::session(std::move(gone), quiet(2)), doctest::Contains("cannot look up the file's size"),
+  CHECK_THROWS_WITH_AS(mr::session(std::move(gone), quiet(2)), doctest::Contains("cannot get the size of the file"),
                        mr::io_error);
   write_gray_shards(folder);
   mr::session there(flow(), quiet(2));

@@ -1,4 +1,4 @@
-// Defines what channel_scale.hpp declares.
+// Definitions for channel_scale.hpp.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>

@@ -1,4 +1,4 @@
-// Defines what crc32.hpp declares.
+// Definitions for crc32.hpp.
 #pragma once
 
 #include <millrace/base/crc32.hpp>

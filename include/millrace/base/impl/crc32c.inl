@@ -1,4 +1,4 @@
-// Defines what crc32c.hpp declares.
+// Definitions for crc32c.hpp.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>

@@ -1,4 +1,4 @@
-// Defines what error.hpp declares.
+// Definitions for error.hpp.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -1,4 +1,4 @@
-// Defines what file_kind.hpp declares.
+// Definitions for file_kind.hpp.
 #pragma once
 
 #include <millrace/base/file_kind.hpp>

@@ -1,4 +1,4 @@
-// Defines what format.hpp declares.
+// Definitions for format.hpp.
 #pragma once
 
 #include <millrace/base/format.hpp>

@@ -1,4 +1,4 @@
-// Defines what json_objects.hpp declares.
+// Definitions for json_objects.hpp.
 #pragma once
 
 #include <millrace/base/json_objects.hpp>

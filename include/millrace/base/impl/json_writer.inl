@@ -1,4 +1,4 @@
-// Defines what json_writer.hpp declares.
+// Definitions for json_writer.hpp.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>

@@ -1,4 +1,4 @@
-// Defines what machine.hpp declares.
+// Definitions for machine.hpp.
 #pragma once
 
 #include <millrace/base/machine.hpp>

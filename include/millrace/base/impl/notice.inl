@@ -1,4 +1,4 @@
-// Defines what notice.hpp declares.
+// Definitions for notice.hpp.
 #pragma once
 
 #include <millrace/base/notice.hpp>

@@ -1,4 +1,4 @@
-// Defines what numa.hpp declares.
+// Definitions for numa.hpp.
 #pragma once
 
 #include <millrace/base/numa.hpp>

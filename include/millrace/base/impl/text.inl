@@ -1,4 +1,4 @@
-// Defines what text.hpp declares.
+// Definitions for text.hpp.
 #pragma once
 
 #include <millrace/base/text.hpp>

@@ -1,13 +1,13 @@
-// One file of a cache: a block of an object of a storage, with its name, its version and its checksums.
+// One file of a cache: a block of an object of a storage, with its name, version and checksums.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another object, or a damaged head
 //   const auto got = block.read_at(offset_in_block, buffer);      // nothing: a checksum is wrong
 //
-// A file is a head, zeros up to a multiple of 4 KiB, and the data. The head has a CRC-32C of itself and one of each
-// 64 KiB of data. Each read checks the chunks that it touches, so damage is never given out.
-// The numbers in the head have the byte order of the machine: a cache is not moved to another.
-// Errors: none; what cannot be read counts as damaged. Threads: one per open block.
+// A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C and one
+// for each 64 KiB of data. Each read checks the chunks that it touches, so damaged data is never returned. The numbers
+// in the head have the byte order of the machine: a cache cannot be moved to a machine with another byte order.
+// Errors: none; an unreadable block counts as damaged. Threads: one per open block.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -22,10 +22,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How objects are cut. Only tests take other numbers.
+/// How objects are divided into blocks. Only tests use other numbers.
 struct cache_layout {
   std::uint64_t block_bytes = std::uint64_t{8} << 20;
-  std::uint64_t chunk_bytes = std::uint64_t{64} << 10;   ///< what has one checksum
+  std::uint64_t chunk_bytes = std::uint64_t{64} << 10;   ///< unit of one checksum
 };
 
 /// A file of a storage in one version.
@@ -36,7 +36,7 @@ struct cached_object {
   friend bool operator==(const cached_object&, const cached_object&) = default;
 };
 
-/// The numbers and texts that stand before the data of a block.
+/// The numbers and texts before the data of a block.
 struct cache_block_head {
   cached_object object{};
   std::uint64_t number = 0;       ///< the block begins at number * block_bytes
@@ -47,45 +47,45 @@ struct cache_block_head {
 };
 
 /// Returns the bytes of the head, with zeros up to the data. The length depends only on the lengths of its texts and on
-/// the count of checksums.
+/// the number of checksums.
 std::string bytes_of_head(const cache_block_head& head);
 /// Returns the checksums of data.
 std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, std::uint64_t chunk_bytes);
 
-/// A block that is open for reading. The shared lock on its file tells other processes that it is in use.
+/// A block that is open for reading. The shared lock on its file shows other processes that it is in use.
 class cache_block {
  public:
   /// No block.
   cache_block() = default;
-  /// Takes over an open file, and reads its head.
+  /// Acquires an open file, and reads its head.
   explicit cache_block(unique_fd file);
 
   /// Returns whether a file is open.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
-  /// Returns whether the head is whole. False for a file that ends early.
-  bool is_whole() const noexcept { return head_.has_value(); }
-  /// Returns the head. Requires a whole one.
+  /// Returns whether the head is valid. False for a file that ends early.
+  bool has_valid_head() const noexcept { return head_.has_value(); }
+  /// Returns the head. Requires has_valid_head().
   const cache_block_head& head() const noexcept { return *head_; }
   /// Returns whether this is a block of an object.
   bool belongs_to(const cached_object& object, std::uint64_t number, const cache_layout& layout) const noexcept;
-  /// Reads up to the end of the block. Returns how many bytes it read; nothing if a checksum is wrong. Requires a whole
+  /// Reads up to the end of the block. Returns how many bytes it read; nothing if a checksum is wrong. Requires a valid
   /// head, and an offset within the data.
   std::optional<std::size_t> read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);
-  /// Returns whether every checksum is right. Requires a whole head.
+  /// Returns whether every checksum is right. Requires a valid head.
   bool check_all();
   int file() const noexcept { return file_.get(); }
 
  private:
   std::size_t bytes_of_chunk(std::uint64_t chunk) const noexcept;
-  /// Reads whole chunks, and checks them. Returns false if one is damaged.
+  /// Reads complete chunks, and checks them. Returns false if one is damaged.
   bool read_chunks(std::uint64_t first, std::span<std::byte> into) const noexcept;
-  bool keep_chunk(std::uint64_t chunk);
+  bool load_chunk(std::uint64_t chunk);
 
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> kept_{};         // the bytes of the last chunk of which only a part was asked for
-  std::uint64_t kept_chunk_ = ~std::uint64_t{0};
+  std::vector<std::byte> chunk_{};         // the bytes of the last chunk that was read only in part
+  std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
 /// Opens a block, and locks its file for readers. Returns no block if there is no such file.

@@ -1,10 +1,10 @@
-// Looks at a cache on a disk: which files it keeps, how much of each, and whether their checksums are right.
+// Inspects a cache on a disk: its files, how much of each is cached, and whether the checksums are right.
 //
-//   const mr::cache_contents found = mr::contents_of_cache("/scratch/mr");
-//   for (const auto& file : found.files)
+//   const mr::cache_contents contents = mr::contents_of_cache("/scratch/mr");
+//   for (const auto& file : contents.files)
 //     std::printf("%s: %.1f %%\n", mr::printable(file.name).c_str(), 100 * file.share());
 //
-// It looks at the cache of the user who runs the program. It changes nothing, and may look while others use the cache.
+// Inspects the cache of the user who runs the program. It changes nothing, and may run while others use the cache.
 // Errors: setup_error if the folder has no cache of this user. Threads: no shared state.
 #pragma once
 
@@ -16,16 +16,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// One version of a file, as far as a cache keeps it.
+/// The cached part of one version of a file.
 struct cache_contents_file {
   std::string name{}, version{};
   std::uint64_t size_bytes = 0;       ///< of the file
   std::uint64_t kept_bytes = 0;       ///< of the file, in blocks without damage
   std::uint64_t blocks = 0;           ///< without damage
-  std::uint64_t damaged_blocks = 0;   ///< with a wrong checksum; they are fetched again when they are asked for
+  std::uint64_t damaged_blocks = 0;   ///< with a wrong checksum; the next read fetches them again
   std::int64_t used_ns = 0;           ///< time of the last use, in ns since 1970
 
-  /// Returns the share of the file that is kept.
+  /// Returns the share of the file that is cached.
   double share() const noexcept {
     return size_bytes == 0 ? 0 : static_cast<double>(kept_bytes) / static_cast<double>(size_bytes);
   }
@@ -34,13 +34,14 @@ struct cache_contents_file {
 /// The contents of a cache.
 struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
-  std::uint64_t disk_bytes = 0;       ///< all that it takes on the disk
+  std::uint64_t disk_bytes = 0;       ///< all bytes that it uses on the disk
   std::uint64_t blocks = 0;           ///< all blocks
-  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum, with those whose file cannot be named
+  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum, including those whose file cannot be named
   std::uint64_t parts = 0;            ///< blocks that are being written, or were when their process died
 };
 
-/// Returns what is in the cache in a folder. Without `check` it reads only the heads of blocks. Throws setup_error.
+/// Returns the contents of the cache in a folder. Without `check` it reads only the heads of blocks. Throws
+/// setup_error.
 cache_contents contents_of_cache(const std::string& folder, bool check = true);
 
 }}  // namespace millrace

@@ -1,8 +1,8 @@
-// The counts of a cache while it works, and its notices.
+// The runtime counters of a cache, and its notices.
 //
 //   mr::detail::cache_counts counts(options.notice);
 //   counts.hits.fetch_add(1, std::memory_order_relaxed);
-//   counts.tell_trouble("the cache is full");                // told once, counted each time
+//   counts.report_trouble("the cache is full");               // reported once, counted each time
 //   mr::cache_figures now = counts.figures();
 //
 // Errors: none. Threads: any number.
@@ -41,26 +41,26 @@ class cache_counts {
             .refusals = read(refusals), .files_without_version = read(files_without_version)};
   }
 
-  /// Counts a block that cannot be kept, and tells the first reason.
-  void tell_trouble(const std::string& what) {
+  /// Counts a block that cannot be stored, and reports the first reason.
+  void report_trouble(const std::string& reason) {
     add(refusals);
-    if (!trouble_told_.exchange(true)) tell(what);
+    if (!trouble_reported_.exchange(true)) report(reason);
   }
-  /// Counts a file without a version, and tells of the first one.
-  void tell_unversioned(const std::string& name) {
+  /// Counts a file without a version, and reports the first one.
+  void report_unversioned(const std::string& name) {
     add(files_without_version);
-    if (!unversioned_told_.exchange(true))
-      tell("files without a version are not cached, since a replaced one could not be told from the cached one; the "
+    if (!unversioned_reported_.exchange(true))
+      report("files without a version are not cached, because a replaced file would look like the cached one; the "
            "first is '" + printable(name) + "'");
   }
 
  private:
-  void tell(const std::string& text) {
+  void report(const std::string& text) {
     notices_.deliver({.kind = notice_kind::cache, .severity = notice_severity::warning, .text = text});
   }
 
   notice_outlet notices_;
-  std::atomic<bool> trouble_told_{false}, unversioned_told_{false};
+  std::atomic<bool> trouble_reported_{false}, unversioned_reported_{false};
 };
 
 }}}  // namespace millrace::detail

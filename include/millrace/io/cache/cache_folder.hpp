@@ -1,15 +1,15 @@
-// The blocks in a cache's folder: one process fetches a block, the others wait for it.
+// The blocks in the folder of a cache: one process fetches a block, the others wait for it.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
-//   const mr::detail::cache_block block = folder.open(object, 7);             // none: it has to be fetched
-//   mr::detail::cache_turn turn = folder.take_turn(object, 7);
-//   if (turn.is_mine()) folder.keep(turn, object, 7, data);                      // else: look again, or go on without
+//   const mr::detail::cache_block block = folder.open(object, 7);             // none: fetch it
+//   mr::detail::cache_turn turn = folder.acquire_turn(object, 7);
+//   if (turn.is_mine()) folder.store(turn, object, 7, data);                  // else: open again, or bypass the cache
 //
-// A block is written as "NAME.part", under an exclusive lock, and renamed when it is complete. The lock dies with its
-// process, so a part without a lock belongs to a dead process. The next one that wants the block writes it anew.
-// Nothing is flushed to the disk: after a crash of the machine, checksums find what is lost.
-// Errors: none; what fails is told once, counted, and done without. Threads: any number; those of one process wait for
-// each other as processes do.
+// A block is written as "NAME.part", under an exclusive lock, and renamed when it is complete. The system releases the
+// lock when the process ends, so a part without a lock belongs to a dead process. The next process that needs the block
+// writes it again. Nothing is flushed to the disk: after a crash of the machine, checksums detect lost data.
+// Errors: none; a failure is reported once and counted, and the read bypasses the cache. Threads: any number; threads
+// of one process wait for each other like processes.
 #pragma once
 
 #include <millrace/io/cache/cache_block.hpp>
@@ -22,12 +22,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The right to fetch a block, or the reason why not. A turn that is not used removes its part.
+/// The right to fetch a block, or the reason for its absence. The destructor removes the part of an unused turn.
 class cache_turn {
  public:
-  enum class kind { mine, appeared, without };
+  enum class kind { mine, appeared, bypass };
 
-  explicit cache_turn(kind what) noexcept : kind_(what) {}
+  explicit cache_turn(kind k) noexcept : kind_(k) {}
   cache_turn(cache_ledger& ledger, unique_fd part, std::string path) noexcept
       : kind_(kind::mine), ledger_(&ledger), part_(std::move(part)), path_(std::move(path)) {}
   cache_turn(cache_turn&& other) noexcept
@@ -40,14 +40,14 @@ class cache_turn {
 
   /// Returns whether this thread has to fetch the block.
   bool is_mine() const noexcept { return kind_ == kind::mine; }
-  /// Returns whether somebody else has fetched it meanwhile.
+  /// Returns whether another thread or process has fetched it meanwhile.
   bool has_appeared() const noexcept { return kind_ == kind::appeared; }
 
  private:
   friend class cache_folder;
 
   kind kind_;
-  cache_ledger* ledger_ = nullptr;   // null: there is no part
+  cache_ledger* ledger_ = nullptr;   // null: without a part file
   unique_fd part_{};
   std::string path_{};
 };
@@ -64,17 +64,18 @@ class cache_folder {
   const std::string& root() const noexcept { return ledger_.root(); }
   /// Returns the length of a block.
   std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
-  /// Returns whether a block is there.
+  /// Returns whether the cache has a block.
   bool has(const cached_object& object, std::uint64_t number) const;
-  /// Opens a block for reading, and notes that it is in use. Returns none if it is not there. A damaged one is removed.
+  /// Opens a block for reading, and records its use. Returns none if it is not cached. A damaged block is removed.
   cache_block open(const cached_object& object, std::uint64_t number);
-  /// Removes a block that turned out to be damaged.
+  /// Removes a block that is damaged.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
-  /// Waits until this thread has to fetch a block, or somebody else has done so, or it takes too long. Makes room.
-  /// Without `waits`, a block that somebody else is fetching counts as there.
-  cache_turn take_turn(const cached_object& object, std::uint64_t number, bool waits = true);
-  /// Writes the block of a turn that is mine. Returns false if that fails.
-  bool keep(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
+  /// Waits until this thread has to fetch a block, another thread or process has fetched it, or the wait limit is
+  /// reached. Evicts blocks for the new one. Without `waits`, a block that another process is fetching counts as
+  /// cached.
+  cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
+  /// Writes the block of a turn for which is_mine() is true. Returns false if that fails.
+  bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
 
  private:
   std::string path_of(const cached_object& object, std::uint64_t number) const;

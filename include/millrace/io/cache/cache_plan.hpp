@@ -1,14 +1,14 @@
-// The files that readers will open, and which of them to fetch into the cache next.
+// The files that readers will open, and the next files to prefetch into the cache.
 //
 //   mr::detail::cache_plan plan(limit_bytes);
-//   plan.expect(names);                                    // by each reader, for itself
+//   plan.expect(names);                                    // by each reader
 //   while (const auto name = plan.next())                  // on a thread that fetches
 //     for (const std::uint64_t bytes : blocks)
 //       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
-//   plan.closed(names[0]);                                 // a reader has done with a file
+//   plan.closed(names[0]);                                 // a reader has finished a file
 //
-// Each call of expect() adds a list. The lists take turns, each in its own order. The bytes that were brought for files
-// that no reader has closed yet stay below the limit: fetching too far ahead would push out what is needed sooner.
+// Each call of expect() adds a list. The lists alternate, each in its own order. The prefetched bytes of files that no
+// reader has closed yet stay below the limit: prefetching too much would evict blocks that are needed sooner.
 // Errors: none. Threads: any number.
 #pragma once
 
@@ -27,28 +27,28 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Lists of expected files, and the bytes that were fetched ahead for them.
+/// Lists of expected files, and their prefetched bytes.
 class cache_plan {
  public:
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Adds a list. Only the last lists are kept, so that those of readers that stopped early are forgotten.
+  /// Adds a list. Only the latest lists are retained, which discards those of readers that stopped early.
   void expect(std::span<const std::string> names);
   /// Returns the next file; waits for one. Returns nothing when the plan is stopped.
   std::optional<std::string> next();
-  /// Waits until one more block may be fetched ahead. Returns false if this file is not worth it any more.
+  /// Waits until one more block may be prefetched. Returns false if prefetching this file is no longer useful.
   bool wait_for_room(const std::string& name);
-  /// Counts a block of a file that was fetched ahead.
+  /// Counts a prefetched block of a file.
   void add(const std::string& name, std::uint64_t bytes);
-  /// Says that a reader has done with a file. Its bytes are not ahead any more.
+  /// Reports that a reader has finished a file. Its bytes no longer count as prefetched.
   void closed(const std::string& name);
-  /// Ends all waits for ever.
+  /// Ends all waits permanently.
   void stop();
 
  private:
   static constexpr std::size_t max_lists = 128;
 
-  std::optional<std::string> take();
+  std::optional<std::string> pop_next();
 
   const std::uint64_t limit_bytes_;
   std::mutex mutex_;   // guards all members below

@@ -1,14 +1,14 @@
-// cached: the files of a storage, kept on a local disk.
+// cached: caches the files of a storage on a local disk.
 //
-//   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000});   // vault: a storage of your own
+//   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000});   // vault: your own storage
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
-//   std::puts(data.figures().text().c_str());           // 99.1 % of 1.3 TB came from the cache: ...
+//   std::puts(data.figures().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
-// Everything that is read is fetched once, in blocks of 8 MiB. The processes of a machine share a folder, and so do the
-// runs after this one. Blocks make room for others when the limit of bytes is reached, or when too little of the disk
-// is free. The storage has to tell the version of a file; a file without one is not cached, which is told once. A full
-// or failing disk is told once, and the run goes on without it. The folder may be removed at any time.
-// Errors: setup_error for options that make no sense; else those of the storage.
+// All data is fetched once, in blocks of 8 MiB. The processes of a machine share a folder, and so do later runs. Blocks
+// are evicted when the limit of bytes is reached, or when too little of the disk is free. The storage must return the
+// version of a file; a file without one is not cached, which is reported once. A full or failing disk is reported once,
+// and the run continues without it. The folder may be removed at any time.
+// Errors: setup_error for invalid options; else those of the storage.
 // Threads: any number. Lifetime: a copy is the same cache.
 #pragma once
 
@@ -21,21 +21,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A storage that keeps the files of another one on a local disk.
+/// A storage that caches the files of another one on a local disk.
 class cached : public storage {
  public:
   /// Throws setup_error for the local file system, without a folder, and for a share that is not between 0 and 1.
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}
 
-  /// Returns what the cache did so far in this process.
-  cache_figures figures() const noexcept { return kept_->figures(); }
-  operator std::shared_ptr<storage_interface>() const noexcept { return kept_; }   // NOLINT(*-explicit-*)
+  /// Returns the statistics of the cache in this process so far.
+  cache_figures figures() const noexcept { return storage_->figures(); }
+  operator std::shared_ptr<storage_interface>() const noexcept { return storage_; }   // NOLINT(*-explicit-*)
 
  private:
-  explicit cached(std::shared_ptr<detail::cached_storage> kept) : storage(kept), kept_(std::move(kept)) {}
+  explicit cached(std::shared_ptr<detail::cached_storage> cache) : storage(cache), storage_(std::move(cache)) {}
 
-  std::shared_ptr<detail::cached_storage> kept_;
+  std::shared_ptr<detail::cached_storage> storage_;
 };
 
 }}  // namespace millrace

@@ -1,23 +1,23 @@
-// A storage whose files are kept on a local disk: each byte is fetched once for all processes and runs of a machine.
+// A storage with a cache on a local disk: each byte is fetched once for all processes and runs of a machine.
 //
-//   auto kept = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
-//   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(kept)});
-//   kept->figures().share();                       // of all bytes that were read
+//   auto cache = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
+//   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(cache)});
+//   cache->figures().share();                      // of all bytes that were read
 //
-// A file of the storage below is cut into blocks of 8 MiB. Each block is a file of its own (cache_block.hpp), which
-// appears by a rename. One sparse file for each object would need a table of blocks that survives a kill at any
-// moment, and holes for what is evicted. Files give both for nothing, and 500 GB are 60,000 of them. A whole shard
-// is all of its blocks; of a shard of which little is read, only few blocks are fetched.
-// A block is named by the object's name and its identity, size and version, which the storage below tells at each
-// open(). So a replaced object is another object. Without a version nothing is cached.
-// A block is read under its checksums. One that is damaged is a miss: it is removed and fetched again. Since that
-// also finds what a crash of the machine loses, nothing is flushed to the disk.
+// A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
+// which appears by a rename. One sparse file for each object would need a table of blocks that survives a kill at any
+// moment, and holes for evicted blocks. Separate files need neither, and 500 GB are only 60,000 files. A sparsely read
+// shard is fetched only in part.
+// The name of a block consists of the object's name and its identity, size and version, which the underlying storage
+// returns at each open(). Therefore a replaced object is another object. Files without a version are not cached.
+// Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again. This also
+// detects data lost in a crash of the machine, so nothing is flushed to the disk.
 // One process fetches a block, and others wait for it up to a limit (cache_folder.hpp).
-// Blocks that nobody has open make room for others, least recently used first, in limits that count what is being
-// written (cache_ledger.hpp). The state is in the files, their times and locks: a kill leaves nothing to repair.
-// Where the cache cannot be written, reads go on without it.
-// Sources tell which files they will open (storage_interface::expect). Those are fetched ahead (cache_plan.hpp).
-// Errors: those of the storage below. io_error if a file is replaced between open() and its first read from below.
+// Blocks that are not open are evicted, least recently used first. The limits include blocks that are being written
+// (cache_ledger.hpp). The state is in the files, their times and locks: a kill leaves nothing to repair. If the cache
+// cannot be written, reads continue without it.
+// Sources announce the files that they will open (storage_interface::expect). Those are prefetched (cache_plan.hpp).
+// Errors: those of the underlying storage. io_error if a file is replaced between open() and its first read from there.
 // Threads: any number; a file by one at a time. Lifetime: files may outlive the storage.
 #pragma once
 
@@ -38,16 +38,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The common parts of all files of a cached storage.
+/// State shared by all files of a cached storage.
 class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
       : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
         plan(std::min(o.ahead_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
-  /// Returns memory for a block, which give_back() takes.
-  std::unique_ptr<std::byte[]> take_memory();
-  void give_back(std::unique_ptr<std::byte[]> memory);
+  /// Returns memory for a block. Return it with release_block().
+  std::unique_ptr<std::byte[]> acquire_block();
+  void release_block(std::unique_ptr<std::byte[]> memory);
 
   const std::shared_ptr<storage_interface> below;
   cache_counts counts;
@@ -71,18 +71,18 @@ class cached_file final : public stored_file {
   std::string_view name() const noexcept override { return object_.name; }
   file_identity identity() const override { return object_.identity; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Tells the storage below which blocks will be fetched from it.
+  /// Announces to the underlying storage which blocks will be fetched from it.
   void will_read(std::span<const byte_range> ranges) override;
 
-  /// Brings a block into the cache unless it is there. Returns false if it cannot be kept.
-  bool bring(std::uint64_t block);
-  /// Says that this file belongs to the threads that fetch ahead: no reader has done with it when it is closed.
-  void belongs_to_plan() noexcept { is_readers_ = false; }
+  /// Fetches a block into the cache unless it is cached. Returns false if it cannot be stored.
+  bool prefetch(std::uint64_t block);
+  /// Marks this file as one of the prefetching threads: closing it does not mean that a reader has finished it.
+  void mark_as_prefetch() noexcept { is_readers_ = false; }
   /// Returns how many blocks the file has.
   std::uint64_t blocks() const noexcept;
 
  private:
-  class fetched;
+  class fetched_block;
 
   stored_file& below();
   std::size_t pass(std::uint64_t offset_bytes, std::span<std::byte> buffer);
@@ -92,18 +92,18 @@ class cached_file final : public stored_file {
 
   const std::shared_ptr<cache_core> core_;
   const cached_object object_;
-  std::unique_ptr<stored_file> below_{};   // null until something has to be fetched
+  std::unique_ptr<stored_file> below_{};   // null until a block has to be fetched
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; it is no hit
+  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; it is not a hit
   std::uint64_t passed_block_ = ~std::uint64_t{0};   // the block that is read without the cache
 };
 
 /// A storage over another one.
 class cached_storage final : public storage_interface {
  public:
-  /// Makes the folder. Throws setup_error if an option makes no sense.
+  /// Creates the folder. Throws setup_error if an option is invalid.
   cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o, const cache_layout& layout = {});
   ~cached_storage() override;
 
@@ -115,15 +115,15 @@ class cached_storage final : public storage_interface {
     core_->below->assume(name, identity);
   }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
-  /// Indexes are about a thousandth of the data; the limit does not count them.
+  /// Indexes are about a thousandth of the data; the limit does not include them.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
-  /// Begins to fetch the files, `ahead_files` at a time. Once threads are refused, nothing is fetched ahead.
+  /// Begins to prefetch the files, `ahead_files` concurrently. If the system refuses threads, nothing is prefetched.
   void expect(std::span<const std::string> names) override;
 
-  /// Returns what the cache did so far.
+  /// Returns the statistics of the cache so far.
   cache_figures figures() const noexcept { return core_->counts.figures(); }
-  /// Returns the folder in which the blocks are.
+  /// Returns the folder that contains the blocks.
   const std::string& root() const noexcept { return core_->folder.root(); }
 
  private:

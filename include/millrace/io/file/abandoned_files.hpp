@@ -1,12 +1,12 @@
-// Removes the files that an atomic_file left half written because its process was killed.
+// Removes the temporary files of atomic_file that a killed process left.
 //
 //   const auto is_shard = [](std::string_view final_name) { return final_name.ends_with(".tar"); };
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
-// A live writer holds a lock on its file. The system frees the lock when the process ends, for whatever reason.
-// Whether other machines see the lock depends on the file system. The file's name therefore contains the id of the
-// running kernel (kernel_id()). All containers of a machine share one id; each start of the machine makes a new one.
-// Only files with the id of this kernel are removed. Files of other machines and from before a restart stay.
+// A live writer holds a lock on its file. The system releases the lock when the process ends for any reason. Whether
+// other machines see the lock depends on the file system. Therefore the file name contains the id of the running kernel
+// (kernel_id()). All containers of a machine share one id; each boot creates a new one. Only files with this kernel's
+// id are removed. Files of other machines, and from before a reboot, stay.
 // Errors: none; a file that cannot be examined stays. Threads: any.
 #pragma once
 
@@ -60,16 +60,15 @@ void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   files.close(file);
 }
 
-/// Removes the abandoned files in `folder` for whose final name `wanted` returns true. `folder` is "" or ends with a
-/// slash.
-template <class Files, class Wanted>
-void remove_abandoned_files(const std::string& folder, const Files& files, const Wanted& wanted) {
+/// Removes the abandoned files in `folder` whose final name `is_match` accepts. `folder` is "" or ends with a slash.
+template <class Files, class Match>
+void remove_abandoned_files(const std::string& folder, const Files& files, const Match& is_match) {
   const auto close = [](DIR* opened) { ::closedir(opened); };
   const std::unique_ptr<DIR, decltype(close)> opened(::opendir(folder.empty() ? "." : folder.c_str()), close);
   const std::string kernel = kernel_id(files);
   if (!opened || kernel.empty()) return;
   while (const dirent* const item = ::readdir(opened.get()))
-    if (const std::string_view name = final_name_of(item->d_name, kernel); !name.empty() && wanted(name))
+    if (const std::string_view name = final_name_of(item->d_name, kernel); !name.empty() && is_match(name))
       remove_if_abandoned(folder + item->d_name, files);
 }
 

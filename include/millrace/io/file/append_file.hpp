@@ -1,10 +1,10 @@
-// A log file that only ever holds whole records.
+// A log file that contains complete records only.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
 //   file.append(record);        // one write(); a record that does not fit is cut off again
 //   file.sync();                // the appended records now survive a crash of the machine
 //
-// The kernel has the record when append() returns, so a crash of the program loses no record. sync() protects against
+// When append() returns, the kernel has the record, so a crash of the program loses no record. sync() protects against
 // a crash of the machine.
 // Errors: setup_error if another log has the file open; io_error for everything else. Threads: one.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Throws the io_error for a failed call on `path`; `failure` is an errno.
-[[noreturn]] void throw_file_error(const std::string& what, const std::string& path, int failure);
+/// Throws the io_error for a failed call on `path`. `problem` describes the call; `failure` is an errno.
+[[noreturn]] void throw_file_error(const std::string& problem, const std::string& path, int failure);
 
 /// Creates the folder and its missing parents. Throws io_error if one cannot be created.
 void make_folders(const std::string& path);
@@ -35,8 +35,8 @@ class append_file {
   /// Returns the size of the file.
   std::uint64_t size_bytes() const;
 
-  /// Appends one record with one write(). If the system takes only a part (full disk, signal), the rest is written
-  /// too. If that fails, the part is cut off again and io_error is thrown.
+  /// Appends one record with one write(). If the system accepts only a part (full disk, signal), further calls write
+  /// the rest. If that fails, the part is removed again and io_error is thrown.
   void append(std::string_view record);
 
   /// Returns the bytes [from, from + size_bytes) of the file.
@@ -47,10 +47,10 @@ class append_file {
 
   /// Flushes the appended records to the disk; does nothing if there are none.
   void sync();
-  /// Calls sync() if at least `every_ns` have passed since it last did so. `now_ns` comes from a steady clock.
+  /// Calls sync() if at least `every_ns` have passed since this function last did so. `now_ns` is from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
-  /// Flushes the folder of the file: only then does the name of a new file survive a crash of the machine. Not every
-  /// file system supports this.
+  /// Flushes the folder of the file, without which the name of a new file may not survive a crash of the machine. Not
+  /// every file system supports this.
   void sync_name() const;
 
  private:

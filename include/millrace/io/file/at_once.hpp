@@ -1,9 +1,9 @@
-// Asks a storage for many things at once: most of the time passes on the way.
+// Sends many requests to a storage concurrently, because latency dominates their time.
 //
-//   mr::detail::at_once(names.size(), 32, [&](std::size_t i) { found[i] = at->find(names[i]); });
+//   mr::detail::at_once(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //
-// Errors: that of the lowest number. The others are done all the same. Threads: starts up to `max_threads`, less one,
-// and waits for them; too few are enough.
+// Errors: that of the lowest index; the other calls are still completed. Threads: starts up to `max_threads` - 1
+// threads and waits for them. If the system refuses threads, the calling thread does the rest.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,9 +18,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class notice_outlet;
 
-/// The same for a list of names before the first batch: reports when it takes long (sync/slow_step.hpp).
+/// Options of at_once() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
 struct at_once_options {
-  const char* what;                    ///< for the report: "looks up files in the storage"
+  const char* step;                    ///< for the report: "looks up files in the storage"
   std::span<const std::string> names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr
@@ -28,7 +28,7 @@ struct at_once_options {
 };
 void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act);
 
-/// Calls `act` with every number below `count`, on up to `max_threads` threads.
+/// Calls `act` with every index below `count`, on up to `max_threads` threads.
 void at_once(std::size_t count, std::size_t max_threads, const std::function<void(std::size_t)>& act);
 
 }}}  // namespace millrace::detail

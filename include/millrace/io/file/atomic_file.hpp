@@ -1,12 +1,12 @@
-// A new file that appears under its name when it is complete, or not at all.
+// A new file that appears under its name when it is complete, or never.
 //
 //   mr::atomic_file file("out/train-000.tar");
 //   file.append(data);
 //   file.commit();        // flushes to the disk and renames; without commit() the destructor removes the file
 //
-// The file is written as ".<name>.<kernel>-<process>-<n>.partial" beside its final path. Programs that list a folder's
-// shards skip such names. A lock on it tells other processes that its writer is alive (abandoned_files.hpp).
-// Errors: io_error with the path and the system's reason; the temporary file is removed then. Threads: one.
+// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. Programs that list
+// the shards of a folder skip such names. A lock shows other processes that the writer is alive (abandoned_files.hpp).
+// Errors: io_error with the path and the system's reason; then the temporary file is removed. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -37,7 +37,7 @@ class atomic_file {
     const std::string kernel = kernel_id();
     const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
     const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
-    buffer_.reserve(buffer_bytes);   // nothing is thrown once there is a file
+    buffer_.reserve(buffer_bytes);   // nothing throws after the file exists
     for (int attempt = 0; file_ == -1; ++attempt) {
       std::string name = start + std::to_string(attempt) + ".partial";
       file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -63,13 +63,13 @@ class atomic_file {
   void commit() {
     flush();
     while (files_.sync(file_) != 0)
-      if (errno != EINTR) fail("cannot bring to the disk", errno);
+      if (errno != EINTR) fail("cannot flush to disk", errno);
     publish();
     sync_folder();
   }
 
-  /// Gives the file its final name without flushing it to the disk. Use it for files that can be made again. A crash
-  /// of the machine may lose the file, or leave a part of it under its name.
+  /// Gives the file its final name without flushing it to the disk. Use it for files that can be generated again. A
+  /// crash of the machine may lose the file, or leave a partial file under its name.
   void publish() {
     flush();
     // The duplicate keeps the lock until the file has its final name.
@@ -86,8 +86,8 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process took it for abandoned before it was locked: that process removes
-  /// it. Returns true on a file system without locks, where no other process can lock the file either.
+  /// Locks the file. Returns false if another process saw the file before it was locked and treats it as abandoned:
+  /// that process removes it. Returns true on a file system without locks, where no other process can lock it either.
   bool is_mine() const {
     struct ::stat status {};
     if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
@@ -109,13 +109,13 @@ class atomic_file {
     }
   }
 
-  /// Flushes the folder: only then does the name survive a crash, as the bytes do. Not every file system supports this.
+  /// Flushes the folder: the name survives a crash only after this. Not every file system supports it.
   void sync_folder() {
     const int folder = files_.open(folder_.empty() ? "." : folder_.c_str(), O_RDONLY);
     if (folder == -1) return;
     const bool failed = files_.sync(folder) != 0 && errno == EIO;
     files_.close(folder);
-    if (failed) fail("cannot bring to the disk the name of", EIO);
+    if (failed) fail("cannot flush to disk the name of", EIO);
   }
 
   void abandon() noexcept {
@@ -125,10 +125,10 @@ class atomic_file {
     if (lock_ != -1) files_.close(std::exchange(lock_, -1));
   }
 
-  [[noreturn]] void fail(std::string_view what, int reason) {
+  [[noreturn]] void fail(std::string_view problem, int reason) {
     abandon();
     const bool is_shard = std::string_view(stage_) == "write_shards";
-    throw io_error(std::string(what) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +
+    throw io_error(std::string(problem) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +
                        reason_of(reason),
                    reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
                                                         : "Check that the folder exists and may be written to",

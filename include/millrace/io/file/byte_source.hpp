@@ -1,18 +1,18 @@
-// Sources of a shard's bytes: a file, or any class that the user writes.
+// Sources of a shard's bytes: a file, or any user-defined class.
 //
 //   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
 //
-//   class my_source : public mr::byte_source {                         // a source of your own: two functions
+//   class my_source : public mr::byte_source {                         // your own source: two functions
 //     std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 //     std::string_view name() const noexcept override;                 // for messages
 //   };
 //
 // Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
-// retried with growing pauses, about 0.25 s in all. ESTALE means that the server of a network file system forgot the
-// file. It is reopened once per call, and must still have its old size and modification time. EIO is not retried: the
-// data that a failing disk returns the second time cannot be trusted. A file that ends before the size that it had when
-// it was opened is an io_error.
+// retried with growing pauses, about 0.25 s in total. ESTALE means that the server of a network file system lost the
+// file handle. The file is reopened once per call, and must still have its size and modification time. EIO is not
+// retried: data that a failing disk returns on the second attempt cannot be trusted. A file that ends before the size
+// that it had at open is an io_error.
 // Threads: one thread at a time per source.
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A range of a source: `size_bytes` from `offset_bytes` on, and less where the source ends before.
+/// A range of a source: `size_bytes` starting at `offset_bytes`, or fewer if the source ends first.
 struct byte_range {
   std::uint64_t offset_bytes = 0, size_bytes = ~std::uint64_t{0};
 };
@@ -43,18 +43,18 @@ class byte_source {
   byte_source& operator=(const byte_source&) = delete;
   virtual ~byte_source() = default;
 
-  /// Reads the bytes from `offset_bytes` on into the front of `buffer`. Returns how many bytes it read.
-  /// May read fewer bytes than `buffer` holds; returns 0 only at the end.
+  /// Reads the bytes starting at `offset_bytes` into the front of `buffer`. Returns how many bytes it read. May read
+  /// fewer bytes than the size of `buffer`; returns 0 only at the end.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
 
-  /// Reads as read_at(), into `parts`, each of which is filled before the next. A source may fill the first one only.
+  /// As read_at(), into `parts`: each is filled before the next. A source may fill only the first one.
   virtual std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) {
     return parts.empty() ? 0 : read_at(offset_bytes, parts.front());
   }
-  /// Returns whether read_parts() fills many parts at the price of one read.
+  /// Returns whether read_parts() fills many parts for the cost of one read.
   virtual bool reads_parts() const noexcept { return false; }
 
-  /// Tells what will be read next, in this order. A source that is far away fetches it ahead; others do nothing.
+  /// Announces the next reads, in order. A remote source may prefetch them; others do nothing.
   virtual void will_read(std::span<const byte_range> ranges) { static_cast<void>(ranges); }
 
   /// Returns the name for messages; the view lives as long as the source.
@@ -63,9 +63,10 @@ class byte_source {
 
 namespace detail {
 
-/// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
+/// Fills `buffer` with the bytes starting at `offset_bytes`. Returns how many it read: fewer only at the end of the
+/// source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
-/// The same for parts, none of which is empty. Afterwards they are what was not filled.
+/// The same for non-empty parts. Afterwards `parts` contains the unfilled ones.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
@@ -86,22 +87,22 @@ class basic_file_source final : public byte_source {
   /// Returns the size that the file had when it was opened.
   std::uint64_t size_bytes() const noexcept { return static_cast<std::uint64_t>(opened_.st_size); }
 
-  /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails for good or the file was replaced.
+  /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails permanently or the file was replaced.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    const std::size_t wanted = std::min(buffer.size(), max_bytes_per_call);
-    return read(offset_bytes, wanted, [&] {
-      return files_.read_at(file_, buffer.data(), wanted, static_cast<off_t>(offset_bytes));
+    const std::size_t size = std::min(buffer.size(), max_bytes_per_call);
+    return read(offset_bytes, size, [&] {
+      return files_.read_at(file_, buffer.data(), size, static_cast<off_t>(offset_bytes));
     });
   }
   /// The same, into up to 512 parts.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
     std::array<struct ::iovec, max_parts_per_call> places;
-    std::size_t count = 0, wanted = 0;
-    for (; count < std::min(parts.size(), places.size()) && wanted < max_bytes_per_call; ++count) {
-      places[count] = {parts[count].data(), std::min(parts[count].size(), max_bytes_per_call - wanted)};
-      wanted += places[count].iov_len;
+    std::size_t count = 0, requested = 0;
+    for (; count < std::min(parts.size(), places.size()) && requested < max_bytes_per_call; ++count) {
+      places[count] = {parts[count].data(), std::min(parts[count].size(), max_bytes_per_call - requested)};
+      requested += places[count].iov_len;
     }
-    return read(offset_bytes, wanted, [&] {
+    return read(offset_bytes, requested, [&] {
       return files_.read_parts_at(file_, places.data(), static_cast<int>(count), static_cast<off_t>(offset_bytes));
     });
   }
@@ -110,17 +111,17 @@ class basic_file_source final : public byte_source {
 
  private:
   static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
-  static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS take 1,024
+  static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS accept 1,024
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
-  /// Makes the call until it moves bytes, of `wanted`.
+  /// Repeats the call until it reads bytes. `requested` is the size of the request.
   template <class Call>
-  std::size_t read(std::uint64_t offset_bytes, std::size_t wanted, const Call& call) {
+  std::size_t read(std::uint64_t offset_bytes, std::size_t requested, const Call& call) {
     std::int64_t pause_ns = 1'000'000;
     bool reopened = false;
     for (;;) {
       const ssize_t got = call();
-      if (got == 0 && wanted > 0) check_end(offset_bytes);
+      if (got == 0 && requested > 0) check_end(offset_bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       const int reason = errno;
       if (reason == EINTR) continue;
@@ -160,20 +161,20 @@ class basic_file_source final : public byte_source {
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 
-  /// A file that ends before its size was shortened meanwhile, or the storage lies. The rest of the data is missing.
+  /// The file was shortened after it was opened, or the storage returns a wrong end. The rest of the data is missing.
   void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: got its end, expected the " + std::to_string(size_bytes()) +
                          " bytes that it had when it was opened",
-                     "Look whether it is written meanwhile; write new data under a new name, and start again",
+                     "Check whether another program writes it. Write new data under a new name, and start again",
                      where(offset_bytes));
   }
 
   error_location where(std::uint64_t offset_bytes) const {
     return {.stage = {}, .shard = path_, .key = {}, .offset_bytes = offset_bytes};
   }
-  [[noreturn]] void fail(std::string_view what, int reason, std::uint64_t offset_bytes) const {
-    throw io_error(std::string(what) + " the file: " + reason_of(reason),
+  [[noreturn]] void fail(std::string_view problem, int reason, std::uint64_t offset_bytes) const {
+    throw io_error(std::string(problem) + " the file: " + reason_of(reason),
                    reason == EMFILE || reason == ENFILE
                        ? "Raise the limit of open files (ulimit -n), or read fewer shards at once"
                        : "Check the file, its permissions and its storage",

@@ -3,9 +3,10 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// Up to 32 threads ask a storage for all files at the start, or at the first use, and its answers are kept. Local files
-// are looked at each time.
-// Errors: setup_error if a storage lacks a file; it names the first ones. io_error if a local file cannot be looked at.
+// Up to 32 threads query a storage for all files at the start or at the first use, and the list caches the answers.
+// Local files are queried on each call.
+// Errors: setup_error if a storage lacks files; it names the first ones. io_error if the status of a local file cannot
+// be read.
 // Threads: immutable.
 #pragma once
 
@@ -24,25 +25,25 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// Looks up the files. A look-up of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
+  /// Finds the files. If this needs more than `report_after_ns`, it is reported on stderr (sync/slow_step.hpp).
   file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
-  /// Returns a list of files that are looked up at the first call of size_bytes(), changed() or look_up().
-  static file_list looked_up_later(std::vector<std::string> names, storage at);
+  /// Returns a list that finds its files at the first call of size_bytes(), changed() or find_files().
+  static file_list deferred(std::vector<std::string> names, storage at);
 
-  /// Looks up the files, unless that was done before.
-  void look_up(std::uint64_t report_after_ns = usual_report_after_ns) const;
+  /// Finds the files, unless that was done before.
+  void find_files(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
   const std::string& name(std::size_t file) const noexcept { return names_[file]; }
   /// Returns the storage.
   const storage& at() const noexcept { return at_; }
   /// Returns the size.
   std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
-  /// Returns the time of the last change in ns, or what a storage has in its place.
+  /// Returns the modification time in ns, or the storage's equivalent of it.
   std::int64_t changed(std::size_t file) const { return stamp(file).changed; }
-  /// Opens a file that will be read from its front to its end. Throws io_error if it cannot be opened.
+  /// Opens a file for reading from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;
 
-  /// Tells a storage that these files will be opened in this order.
+  /// Announces to a storage that these files will be opened in this order.
   void expect(std::span<const std::size_t> files) const;
 
  private:

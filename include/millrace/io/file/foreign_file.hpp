@@ -1,10 +1,10 @@
-// Names a file of another kind than expected, and what to do with it.
+// Identifies a file of an unexpected kind, and advises how to use it.
 //
 //   if (const auto other = mr::detail::foreign_to_shards(front))
 //     throw mr::data_error("the shard is not a tar archive: it looks like " + other->name, other->advice);
 //
-// `front` is the first chunk of the file, or of what a compressed file holds: the complete content if it has less than
-// 64 KiB.
+// `front` is the first chunk of the file, or of the decompressed content: the complete content if it has less than 64
+// KiB.
 // Errors: std::bad_alloc. Threads: pure functions.
 #pragma once
 
@@ -22,10 +22,10 @@ struct foreign_file {
   std::string name{}, advice{};
 };
 
-/// Returns what a file is that should be a tar archive; nothing if its kind is unknown.
+/// Returns the kind of a file that should be a tar archive; nothing if its kind is unknown.
 std::optional<foreign_file> foreign_to_shards(std::string_view front);
 
-/// Returns what a file is that should have lines of text; nothing if it is text or its kind is unknown.
+/// Returns the kind of a file that should contain lines of text; nothing if it is text or its kind is unknown.
 std::optional<foreign_file> foreign_to_lines(std::string_view front);
 
 /// Returns how to use a file of that kind as training data.

@@ -3,7 +3,7 @@
 //   mr::detail::append_file file({.path = "run.jsonl"});
 //   mr::detail::repair_last_line(file);      // the file is empty now, or ends with a line end
 //
-// A last line that was cut off is removed; a whole line that only lacks its line end is kept.
+// An incomplete last line is removed; a complete line that only lacks its line end is retained.
 // Errors: io_error. Threads: one. Memory: the last line.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns true if `line` is a whole JSON object: it ends with the brace that closes the object.
+/// Returns true if `line` is a complete JSON object: it ends with the brace that closes the object.
 constexpr bool is_whole_json_object(std::string_view line) noexcept {
   int depth = 0;
   bool in_string = false, escaped = false;

@@ -1,8 +1,8 @@
-// A file whose reads are timed by a read_meter, so that a run knows how long it waited for storage.
+// A file whose reads are timed by a read_meter, so that a run can report how long it waited for storage.
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// Opening the file counts as a read of 0 bytes: on a network file system it takes as long as a read.
+// Opening the file counts as a read of 0 bytes: on a network file system it is as slow as a read.
 // Errors and threads: those of the storage's files. Lifetime: the meter outlives the file.
 #pragma once
 
@@ -29,10 +29,10 @@ class metered_file final : public byte_source {
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
   /// Returns whether the file reads parts.
   bool reads_parts() const noexcept override { return file_->reads_parts(); }
-  /// Tells the file what will be read next.
+  /// Announces the next reads to the file.
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
   /// Reports further reads to `meter`. Must not be called during a read.
-  void watch_in(read_meter& meter) noexcept { meter_ = &meter; }
+  void set_meter(read_meter& meter) noexcept { meter_ = &meter; }
   /// Returns the file.
   byte_source& file() noexcept { return *file_; }
 

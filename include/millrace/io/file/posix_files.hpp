@@ -1,4 +1,4 @@
-// The system calls for reading and writing shards, in one struct that tests replace.
+// The system calls for reading and writing shards, in a struct that tests can replace.
 //
 //   struct failing_files : mr::detail::posix_files {
 //     static ssize_t read_at(int, void*, std::size_t, off_t) noexcept { return errno = EIO, -1; }
@@ -6,7 +6,7 @@
 //   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
 //
 // Each function makes one call and returns its result; after -1 the reason is in errno.
-// Threads: any number, there is no state.
+// Threads: any number; there is no state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -49,11 +49,11 @@ struct posix_files {
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
   static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
-  /// Locks the file; waits until no other process holds the lock. Closing the file frees the lock, and so does the end
-  /// of the process.
+  /// Locks the file; waits until no other process holds the lock. Closing the file releases the lock, and so does the
+  /// end of the process.
   static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
   /// Locks the file without waiting. Returns -1 with EWOULDBLOCK if another open file holds the lock. A duplicate of
-  /// the descriptor holds the lock too.
+  /// the descriptor shares the lock.
   static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
   static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
   static ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) noexcept {

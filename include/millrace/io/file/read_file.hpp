@@ -3,7 +3,7 @@
 //   mr::picture p = mr::jpeg(mr::read_file("photos/cat/1.jpg")).resize(224, 224);   // decoded later: p keeps the file
 //   const mr::bytes label = mr::read_file("s3://photos/cat/1.txt", mr::remote());
 //
-// The name of the bytes is the ending of the file in lower case, and errors about them name the path.
+// The name of the bytes is the file extension in lower case, and errors about them name the path.
 // Errors: io_error for a file that cannot be opened or read. Threads: any. Cost: three system calls and one allocation.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the bytes of a file. They keep their memory alive, and so does a picture of them.
+/// Returns the bytes of a file. They own their memory, and an image plan of them keeps it alive.
 /// Throws io_error if the file cannot be read.
 bytes read_file(const std::string& path, const storage& at = {});
 
 namespace detail {
 
-/// Returns the field name of a file: its ending in lower case, without the dot; "file" if it has none.
+/// Returns the field name of a file: its extension in lower case, without the dot; "file" if it has none.
 std::string field_of_file(std::string_view name);
 
 }  // namespace detail

@@ -1,6 +1,6 @@
-// Where the files of a source are: the local file system, or a place that the program hands in.
+// Where the files of a source are: the local file system, or a storage that the program supplies.
 //
-//   struct vault {                                                // a storage of your own
+//   struct vault {                                                // your own storage
 //     struct file {
 //       mr::file_identity identity() const;
 //       std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);   // 0 only at the end
@@ -9,12 +9,13 @@
 //   };
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = vault()});
 //
-// A storage may also have list(prefix), which globs and folders need, and find(name), which tells of a file without
-// opening it. Names are the storage's: they may look like URLs, and nothing is looked for on the local disk.
-// Errors: a storage throws io_error if it cannot tell, or cannot read. A file of which it reads fewer bytes than its
-// identity says is an io_error of the source.
-// Threads: open(), find() and list() are called by any threads at the same time; a file by one at a time.
-// Lifetime: a copy of a mr::storage is the same storage, and files may outlive all copies.
+// A storage may also have list(prefix), which globs and folders need, and find(name), which returns the identity of a
+// file without opening it. Names are passed to the storage unchanged: they may look like URLs, and the local disk is
+// not searched.
+// Errors: a storage throws io_error if a query or a read fails. A file that ends before the size of its identity is an
+// io_error of the source.
+// Threads: open(), find() and list() are called from any threads concurrently; a file from one thread at a time.
+// Lifetime: a copy of a mr::storage refers to the same storage, and files may outlive all copies.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,7 +33,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The size and version of a file, which tell its bytes from those of a later file of the same name.
+/// The size and version of a file, which distinguish its bytes from those of a later file of the same name.
 struct file_identity {
   std::uint64_t size_bytes = 0;
   /// Changes whenever the bytes change: an ETag, a generation, a checksum. Empty: only the size is known.
@@ -48,7 +49,7 @@ class stored_file : public byte_source {
   virtual file_identity identity() const = 0;
 };
 
-/// The interface of a storage. A type with open(name) is one too, which is enough for most.
+/// The interface of a storage. For most storages a type with open(name) is enough.
 class storage_interface {
  public:
   storage_interface() = default;
@@ -62,16 +63,16 @@ class storage_interface {
   virtual std::optional<file_identity> find(const std::string& name) = 0;
   /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
   virtual std::vector<std::string> list(const std::string& prefix) = 0;
-  /// Tells which files one reader will open, in that order. A storage may fetch them ahead; most need not care. Each
-  /// reader of a run calls it for itself, at the beginning of each pass.
+  /// Announces the files that one reader will open, in that order. A storage may prefetch them; most can ignore it.
+  /// Each reader of a run calls it separately, at the beginning of each pass.
   virtual void expect(std::span<const std::string>) {}
-  /// Opens a file of which the first `front_bytes` will be read at once. A storage may fetch them by the same request.
+  /// Opens a file whose first `front_bytes` will be read immediately. A storage may fetch them with the same request.
   virtual std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) {
     static_cast<void>(front_bytes);
     return open(name);
   }
-  /// Tells what a set index says that a file is. A storage may then open and find it without looking; reading it is an
-  /// error if it is another.
+  /// Passes the identity of a file according to a set index. A storage may then open and find the file without a
+  /// request. If the file has another identity, reading it is an error.
   virtual void assume(const std::string&, const file_identity&) {}
   /// Returns the size of one request when a file is read from front to end; 0: unknown.
   virtual std::size_t request_bytes() const { return 0; }
@@ -81,7 +82,7 @@ class storage_interface {
 
 namespace detail {
 
-/// A type that has open(name), which gives a pointer to a file with identity() and read_at().
+/// A type that has open(name), which returns a pointer to a file with identity() and read_at().
 template <class T>
 concept storage_type = requires(T& s, const std::string& name, std::span<std::byte> buffer) {
   { static_cast<bool>(s.open(name)) };
@@ -89,14 +90,14 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
   { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws io_error if a file ends before the size that its identity says.
+/// Throws io_error if a file ends before the size of its identity.
 void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
-/// A file of a user's storage. `Pointer` is what open() returned.
+/// A file of a user-defined storage. `Pointer` is the type that open() returned.
 template <class Pointer>
-class own_file final : public stored_file {
+class user_file final : public stored_file {
  public:
-  own_file(std::string name, Pointer file) : name_(std::move(name)), file_(std::move(file)) {}
+  user_file(std::string name, Pointer file) : name_(std::move(name)), file_(std::move(file)) {}
 
   std::string_view name() const noexcept override { return name_; }
   file_identity identity() const override { return file_->identity(); }
@@ -117,16 +118,16 @@ class own_file final : public stored_file {
 /// Throws the setup_error for globs and folders of a storage without list().
 [[noreturn]] void throw_cannot_list(const std::string& prefix);
 
-/// A user's storage.
+/// A user-defined storage.
 template <class T>
-class own_storage final : public storage_interface {
+class user_storage final : public storage_interface {
  public:
-  explicit own_storage(T own) : own_(std::move(own)) {}
+  explicit user_storage(T own) : own_(std::move(own)) {}
 
   std::unique_ptr<stored_file> open(const std::string& name) override {
     auto file = own_.open(name);
     if (!file) return nullptr;
-    return std::make_unique<own_file<decltype(file)>>(name, std::move(file));
+    return std::make_unique<user_file<decltype(file)>>(name, std::move(file));
   }
   std::optional<file_identity> find(const std::string& name) override {
     if constexpr (requires { own_.find(name); }) {
@@ -147,16 +148,16 @@ class own_storage final : public storage_interface {
 
 }  // namespace detail
 
-/// A place of files as a value. The default is the local file system.
+/// A storage of files as a value. The default is the local file system.
 class storage {
  public:
   storage() = default;
-  /// A storage with the whole interface; null is the local file system.
+  /// A storage with the complete interface; null is the local file system.
   storage(std::shared_ptr<storage_interface> place) : place_(std::move(place)) {}   // NOLINT(*-explicit-*)
   /// A storage of the user's own type.
   template <detail::storage_type T>
-  storage(T own) : place_(std::make_shared<detail::own_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
-  /// Exists for its message: the compiler shows it for a type that is no storage.
+  storage(T own) : place_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
+  /// Exists for its message: the compiler shows it for a type that is not a storage.
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
              !std::is_base_of_v<storage, T>)
@@ -164,7 +165,7 @@ class storage {
                              "and read_at(offset_bytes, buffer).")))
   storage(T);
 
-  /// Returns whether files are those of the local file system.
+  /// Returns whether the files are in the local file system.
   bool is_local() const noexcept { return !place_; }
   /// Requires a storage that is not local.
   storage_interface* operator->() const noexcept { return place_.get(); }
@@ -187,12 +188,12 @@ struct file_stamp {
 
 /// Returns the stamp of an identity.
 file_stamp stamp_of(const file_identity& identity) noexcept;
-/// Returns the stamp of a file; nothing if there is none, or if the local system cannot tell. Throws what the storage
-/// throws.
+/// Returns the stamp of a file; nothing if there is none, or if the local status cannot be read. Rethrows the errors of
+/// the storage.
 std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
 /// Opens a file. Throws io_error if there is none.
 std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
-/// Returns the size of an open file of open_file().
+/// Returns the size of an open file that open_file() returned.
 std::uint64_t size_of_open(const storage& at, const byte_source& file);
 /// Returns up to `max_bytes` from the front of a file; nothing if there is none. Throws io_error if it cannot be read.
 std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);

@@ -1,4 +1,4 @@
-// Defines what borrowed_guard.hpp declares.
+// Definitions for borrowed_guard.hpp.
 #pragma once
 
 #include <millrace/item/borrowed_guard.hpp>

@@ -1,4 +1,4 @@
-// Defines what bytes.hpp declares.
+// Definitions for bytes.hpp.
 #pragma once
 
 #include <millrace/item/bytes.hpp>

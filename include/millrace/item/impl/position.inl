@@ -1,4 +1,4 @@
-// Defines what position.hpp declares.
+// Definitions for position.hpp.
 #pragma once
 
 #include <millrace/item/position.hpp>

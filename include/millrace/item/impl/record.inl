@@ -1,4 +1,4 @@
-// Defines what record.hpp declares.
+// Definitions for record.hpp.
 #pragma once
 
 #include <millrace/item/record.hpp>

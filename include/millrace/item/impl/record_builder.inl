@@ -1,4 +1,4 @@
-// Defines what record_builder.hpp declares.
+// Definitions for record_builder.hpp.
 #pragma once
 
 #include <millrace/item/record_builder.hpp>

@@ -1,4 +1,4 @@
-// Defines what scalar.hpp declares.
+// Definitions for scalar.hpp.
 #pragma once
 
 #include <millrace/item/scalar.hpp>

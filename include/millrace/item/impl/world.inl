@@ -1,4 +1,4 @@
-// Defines what world.hpp declares.
+// Definitions for world.hpp.
 #pragma once
 
 #include <millrace/item/world.hpp>

@@ -6,7 +6,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
-#include <millrace/io/tar/read/counted_beside.hpp>
+#include <millrace/io/tar/read/declared_samples.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 
 #include <mutex>
@@ -29,7 +29,7 @@ struct shards_source::indexes {
 
 MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& o)
     : files_(o.index == millrace::index::off ? file_list(names, o.storage)
-                                             : file_list::looked_up_later(names, o.storage)),
+                                             : file_list::deferred(names, o.storage)),
       reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
       without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
       pool_(std::make_shared<block_pool>()),
@@ -103,13 +103,13 @@ MILLRACE_INLINE std::unique_ptr<read_stage> shards_source::read_by_index(planned
 }
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
-  return open_shard_at({.missing_marker_told = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
+  return open_shard_at({.warned_missing_marker = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
                        reader_options_);
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
   if (!reader_options_.having.empty()) return 0;   // that file does not count the samples that have the fields
-  const std::uint64_t samples = counted_beside(files_.name(shard), files_.at()).samples;
+  const std::uint64_t samples = declared_samples(files_.name(shard), files_.at()).samples;
   return samples > max_samples_told ? 0 : samples;
 }
 

@@ -81,7 +81,7 @@ EXAMPLE
 struct place {
   int find(const std::string& name) const;
 };
-void example(const std::vector<std::string>& names, std::vector<int>& found, const place* at) {
+void example(const std::vector<std::string>& names, std::vector<int>& entries, const place* at) {
 EXAMPLE
 }
 
@@ -293,8 +293,8 @@ void example() {
 EXAMPLE
 }
 
-// ---- counted_beside.hpp
-void example(std::uint64_t found) {
+// ---- declared_samples.hpp
+void example(std::uint64_t count) {
 EXAMPLE
 }
 
@@ -339,6 +339,6 @@ EXAMPLE
 }
 
 // ---- shard_writer.hpp
-void example(const std::vector<std::byte>& picture) {
+void example(const std::vector<std::byte>& image) {
 EXAMPLE
 }

@@ -94,7 +94,7 @@ TEST_CASE("the least recently used blocks make room; open ones stay, also those 
   CHECK(p.kept().size() == 4);
   CHECK(cache->figures().passed_bytes == 8'000);
   REQUIRE(p.told.size() == 1);
-  CHECK(p.told[0].find("its limits leave no room") != std::string::npos);
+  CHECK(p.told[0].find("its limits have no space") != std::string::npos);
 }
 
 TEST_CASE("parts of dead processes go; one that is being written is waited for, up to a limit") {
@@ -173,7 +173,7 @@ TEST_CASE("a disk that takes nothing is told once, and the run goes on without i
   CHECK(cache->figures().refusals > 0);
   CHECK(p.kept_bytes() == 0);
   REQUIRE(p.told.size() == 1);
-  CHECK(p.told[0].find("goes on without the cache") != std::string::npos);
+  CHECK(p.told[0].find("continues without the cache") != std::string::npos);
   CHECK(p.told[0].find("File too large") != std::string::npos);
   CHECK(eventually([&] {   // it is tried again a second later
     CHECK(read_whole(*cache, "far://a") == p.text("far://a"));

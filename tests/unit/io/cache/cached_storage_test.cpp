@@ -94,7 +94,7 @@ TEST_CASE("a file that is replaced between open and its first read is an error; 
   const auto read = [&] { file->read_at(0, std::as_writable_bytes(std::span(buffer))); };
   CHECK(failure_of(read).find("the file was replaced since it was opened") != std::string::npos);
   p.below->files.clear();
-  CHECK(failure_of(read).find("the file is gone since it was opened") != std::string::npos);
+  CHECK(failure_of(read).find("the file was removed since it was opened") != std::string::npos);
   file.reset();
   CHECK(p.kept().empty());
 }
@@ -168,19 +168,19 @@ TEST_CASE("folders that cannot be used, and options that make no sense") {
   p.options.folder = p.folder / "file/below";
   for (int i = 0; i < 2; ++i) CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
   REQUIRE(p.told.size() == 2);   // of two caches
-  CHECK(p.told[0].find("cannot make the folder") != std::string::npos);
+  CHECK(p.told[0].find("cannot create the folder") != std::string::npos);
   p.options.folder = p.folder / "new/deep";
   std::filesystem::create_directories(p.options.folder);
   std::filesystem::create_symlink("/tmp", mr::detail::cache_root(p.options.folder));   // somebody's trap
   CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
   CHECK(p.told.size() == 3);
   p.options.notice = nullptr;
-  CHECK(said_on_stderr([&] { p.cache(); }).starts_with("millrace: goes on without the cache"));
+  CHECK(said_on_stderr([&] { p.cache(); }).starts_with("millrace: continues without the cache"));
 
   const mr::storage at(p.below);
   CHECK(failure_of([&] { mr::cached(at, {}); }).find("the cache has no folder") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(mr::storage(), {.folder = "x"}); })
-            .find("the cache has the local file system below it") != std::string::npos);
+            .find("the cache is over the local file system") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .keep_free_share = 1.5}); }).find("expected 0 to 1") !=
         std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .wait_limit = std::chrono::nanoseconds(-1)}); })
@@ -193,7 +193,7 @@ TEST_CASE("mr::cached is a storage, and its figures are a sentence") {
   const mr::cached data(mr::storage(p.below), p.options);
   const mr::storage at = data;
   for (int i = 0; i < 4; ++i) CHECK(read_whole(*at.place(), "far://a") == p.text("far://a"));
-  CHECK(data.figures().text() == "75.0 % of 20.0 kB came from the cache; 5.00 kB fetched, 0.00 B passed through");
+  CHECK(data.figures().text() == "75.0 % of 20.0 kB read from the cache; 5.00 kB fetched, 0.00 B bypassed the cache");
   struct {
     mr::storage storage;
   } options{.storage = data};

@@ -61,7 +61,7 @@ TEST_CASE("a report replaces the one before it at once, and removes what a kille
   CHECK(std::filesystem::exists(folder / "runs/7/report.html"));
   std::ofstream(folder / "file") << "x";
   CHECK_THROWS_WITH_AS(mr::write_reports(r, folder / "file/report"),
-                       doctest::Contains("cannot make the folder"), mr::io_error);
+                       doctest::Contains("cannot create the folder"), mr::io_error);
 }
 
 TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {

@@ -1,4 +1,4 @@
-// Defines what cache_block.hpp declares.
+// Definitions for cache_block.hpp.
 #pragma once
 
 #include <millrace/io/cache/cache_block.hpp>
@@ -14,8 +14,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The head of a file has ten numbers of eight bytes, then name, version and checksums. The numbers are: magic, bytes of
-// the head, CRC of all behind this number. Then number, block_bytes, chunk_bytes and data_bytes. Then the bytes of the
-// object, of its name and of its version.
+// the head, CRC of all bytes after this number. Then number, block_bytes, chunk_bytes and data_bytes. Then the sizes of
+// the object, of its name and of its version.
 inline constexpr std::uint64_t cache_block_magic = 0x31'6b'62'65'63'61'72'6d;   // "mracebk1"
 inline constexpr std::size_t cache_head_numbers = 10, cache_head_checked_from = 3 * 8, cache_page_bytes = 4096;
 inline constexpr std::uint64_t max_cache_head_bytes = std::uint64_t{1} << 20;
@@ -60,7 +60,7 @@ MILLRACE_INLINE std::vector<std::uint32_t> checksums_of_chunks(std::span<const s
   return checksums;
 }
 
-/// Returns the head of a file; nothing if it is damaged, or if the file is shorter or longer than the head says.
+/// Returns the head of a file; nothing if it is damaged, or if the file is shorter or longer than the head states.
 MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint64_t& data_at) {
   std::uint64_t numbers[cache_head_numbers];
   struct ::stat status {};
@@ -74,7 +74,7 @@ MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint
   if (!read_exactly(file, 0, std::as_writable_bytes(std::span(text))) ||
       crc32c(bytes_of(text).subspan(cache_head_checked_from)) != numbers[2])
     return std::nullopt;
-  // A right checksum makes these numbers those that were written; the comparisons only keep the reads in bounds.
+  // If the checksum is right, these numbers are as written; the comparisons only keep the reads in bounds.
   const std::uint64_t chunks = chunk_bytes == 0 ? 0 : (data_bytes + chunk_bytes - 1) / chunk_bytes;
   if (chunks == 0 || name > bytes || version > bytes || chunks > bytes ||
       sizeof numbers + name + version + chunks * 4 > bytes ||
@@ -114,12 +114,12 @@ MILLRACE_INLINE bool cache_block::read_chunks(std::uint64_t first, std::span<std
   return true;
 }
 
-MILLRACE_INLINE bool cache_block::keep_chunk(std::uint64_t chunk) {
-  if (kept_chunk_ == chunk) return true;
-  kept_chunk_ = ~std::uint64_t{0};
-  kept_.resize(bytes_of_chunk(chunk));
-  if (!read_chunks(chunk, kept_)) return false;
-  kept_chunk_ = chunk;
+MILLRACE_INLINE bool cache_block::load_chunk(std::uint64_t chunk) {
+  if (chunk_number_ == chunk) return true;
+  chunk_number_ = ~std::uint64_t{0};
+  chunk_.resize(bytes_of_chunk(chunk));
+  if (!read_chunks(chunk, chunk_)) return false;
+  chunk_number_ = chunk;
   return true;
 }
 
@@ -130,16 +130,16 @@ MILLRACE_INLINE std::optional<std::size_t> cache_block::read_at(std::uint64_t of
   for (std::span<std::byte> left = buffer; !left.empty();) {
     const std::uint64_t chunk = offset_bytes / chunk_bytes, skip = offset_bytes % chunk_bytes;
     std::size_t bytes = 0;
-    if (skip == 0) {   // whole chunks go into the buffer at once
+    if (skip == 0) {   // complete chunks are read directly into the buffer
       bytes = left.size() / chunk_bytes * chunk_bytes;
       if (left.size() == head_->data_bytes - offset_bytes) bytes = left.size();
     }
     if (bytes > 0) {
       if (!read_chunks(chunk, left.first(bytes))) return std::nullopt;
     } else {
-      if (!keep_chunk(chunk)) return std::nullopt;
-      bytes = std::min<std::size_t>(left.size(), kept_.size() - skip);
-      std::memcpy(left.data(), kept_.data() + skip, bytes);
+      if (!load_chunk(chunk)) return std::nullopt;
+      bytes = std::min<std::size_t>(left.size(), chunk_.size() - skip);
+      std::memcpy(left.data(), chunk_.data() + skip, bytes);
     }
     left = left.subspan(bytes);
     offset_bytes += bytes;
@@ -149,13 +149,13 @@ MILLRACE_INLINE std::optional<std::size_t> cache_block::read_at(std::uint64_t of
 
 MILLRACE_INLINE bool cache_block::check_all() {
   for (std::uint64_t chunk = 0; chunk < head_->checksums.size(); ++chunk)
-    if (!keep_chunk(chunk)) return false;
+    if (!load_chunk(chunk)) return false;
   return true;
 }
 
 MILLRACE_INLINE cache_block open_cache_block(const std::string& path) {
   unique_fd file(posix_files::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  // A missing lock does no harm: another thread is removing the file, and what is open stays readable.
+  // A missing lock does no harm: another thread is removing the file, and an open file stays readable.
   if (file) ::flock(file.get(), LOCK_SH | LOCK_NB);
   return cache_block(std::move(file));
 }

@@ -1,4 +1,4 @@
-// Defines what cache_contents.hpp declares.
+// Definitions for cache_contents.hpp.
 #pragma once
 
 #include <millrace/io/cache/cache_contents.hpp>
@@ -17,21 +17,21 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
   const std::string root = detail::cache_root(folder);
   struct ::stat status {};
   if (::lstat(root.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    throw setup_error("'" + printable(folder) + "' has no cache of this user", "Give the folder of its options");
-  cache_contents found;
+    throw setup_error("'" + printable(folder) + "' has no cache of this user", "Pass the folder of cache_options");
+  cache_contents contents;
   std::map<std::pair<std::string, std::string>, cache_contents_file> files;
   for (const detail::cache_entry& entry : detail::list_cache(root)) {
-    found.disk_bytes += entry.bytes;
+    contents.disk_bytes += entry.bytes;
     if (entry.name.is_part) {
-      ++found.parts;
+      ++contents.parts;
       continue;
     }
     detail::cache_block block = detail::open_cache_block(entry.path);
-    if (!block) continue;   // it made room for others meanwhile
-    ++found.blocks;
-    const bool good = block.is_whole() && (!check || block.check_all());
-    found.damaged_blocks += !good;
-    if (!block.is_whole()) continue;
+    if (!block) continue;   // it was evicted meanwhile
+    ++contents.blocks;
+    const bool good = block.has_valid_head() && (!check || block.check_all());
+    contents.damaged_blocks += !good;
+    if (!block.has_valid_head()) continue;
     const detail::cache_block_head& head = block.head();
     const file_identity& identity = head.object.identity;
     cache_contents_file& file = files[{head.object.name, identity.version}];
@@ -43,8 +43,8 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
     file.damaged_blocks += !good;
     file.used_ns = std::max(file.used_ns, entry.used_ns);
   }
-  for (auto& [name, file] : files) found.files.push_back(std::move(file));
-  return found;
+  for (auto& [name, file] : files) contents.files.push_back(std::move(file));
+  return contents;
 }
 
 }}  // namespace millrace

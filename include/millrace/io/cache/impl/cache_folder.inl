@@ -1,4 +1,4 @@
-// Defines what cache_folder.hpp declares.
+// Definitions for cache_folder.hpp.
 #pragma once
 
 #include <millrace/io/cache/cache_folder.hpp>
@@ -40,13 +40,13 @@ MILLRACE_INLINE bool cache_folder::has(const cached_object& object, std::uint64_
 MILLRACE_INLINE cache_block cache_folder::open(const cached_object& object, std::uint64_t number) {
   cache_block block = open_cache_block(path_of(object, number));
   if (!block) return {};
-  if (!block.is_whole()) {
+  if (!block.has_valid_head()) {
     drop_damaged(object, number, block);
     return {};
   }
   if (!block.belongs_to(object, number, layout_)) return {};
   struct ::stat status {};
-  // Random reads open the same blocks again and again; the order of eviction needs no finer times.
+  // Random reads open the same blocks repeatedly; the order of eviction needs no finer times.
   if (posix_files::stat_open(block.file(), status) == 0 &&
       read_clock_ns(CLOCK_REALTIME) - modified_ns(status) > 1'000'000'000)
     ::futimens(block.file(), nullptr);
@@ -61,20 +61,20 @@ MILLRACE_INLINE void cache_folder::drop_damaged(const cached_object& object, std
 
 MILLRACE_INLINE unique_fd cache_folder::open_part(const std::string& path) {
   const std::string part = path + ".part";
-  for (bool made = false;;) {
+  for (bool created = false;;) {
     unique_fd file(posix_files::open(part.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
     if (file) return file;
     if (errno == EINTR) continue;
     const std::string folder = path.substr(0, path.rfind('/'));
-    if (errno != ENOENT || made || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)) {
-      ledger_.failed("cannot write", errno);
+    if (errno != ENOENT || created || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)) {
+      ledger_.report_failure("cannot write", errno);
       return {};
     }
-    made = true;
+    created = true;
   }
 }
 
-MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, std::uint64_t number, bool waits) {
+MILLRACE_INLINE cache_turn cache_folder::acquire_turn(const cached_object& object, std::uint64_t number, bool waits) {
   const std::string path = path_of(object, number), part = path + ".part";
   const std::uint64_t until = steady_now_ns() + wait_ns_;
   struct ::stat status {};
@@ -82,30 +82,30 @@ MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, 
   for (std::int64_t pause_ns = 1'000'000;;) {
     if (ledger_.is_paused()) {
       cache_counts::add(counts_.refusals);
-      return cache_turn(cache_turn::kind::without);
+      return cache_turn(cache_turn::kind::bypass);
     }
     unique_fd file = open_part(path);
-    if (!file) return cache_turn(cache_turn::kind::without);
+    if (!file) return cache_turn(cache_turn::kind::bypass);
     if (posix_files::try_lock(file.get()) == 0) {
-      // The one who had the lock has renamed the part, or somebody took it for abandoned.
+      // The previous owner of the lock has renamed the part, or another process treated it as abandoned.
       if (!is_same_file(part, file.get())) continue;
       cache_turn turn(ledger_, std::move(file), path);
       if (posix_files::stat_path(path.c_str(), status) == 0) return cache_turn(cache_turn::kind::appeared);
       const cache_block_head head = head_of(object, number);
       if (!ledger_.reserve(turn.part_.get(), bytes_of_head(head).size() + head.data_bytes))
-        return cache_turn(cache_turn::kind::without);
+        return cache_turn(cache_turn::kind::bypass);
       return turn;
     }
     if (errno != EWOULDBLOCK) {
-      ledger_.failed("cannot lock", errno);
-      return cache_turn(cache_turn::kind::without);
+      ledger_.report_failure("cannot lock", errno);
+      return cache_turn(cache_turn::kind::bypass);
     }
     if (!waits) return cache_turn(cache_turn::kind::appeared);
     if (!waited) cache_counts::add(counts_.waits);
     waited = true;
     if (steady_now_ns() >= until) {
       cache_counts::add(counts_.waits_given_up);
-      return cache_turn(cache_turn::kind::without);
+      return cache_turn(cache_turn::kind::bypass);
     }
     posix_files::sleep_ns(pause_ns);
     pause_ns = std::min<std::int64_t>(2 * pause_ns, 50'000'000);
@@ -113,7 +113,7 @@ MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, 
   }
 }
 
-/// Writes all bytes at an offset. Returns 0, or the reason why not.
+/// Writes all bytes at an offset. Returns 0, or the errno of a failure.
 MILLRACE_INLINE int write_exactly(int file, std::uint64_t offset_bytes, std::span<const std::byte> data) noexcept {
   while (!data.empty()) {
     const ssize_t written = ::pwrite(file, data.data(), data.size(), static_cast<off_t>(offset_bytes));
@@ -125,16 +125,16 @@ MILLRACE_INLINE int write_exactly(int file, std::uint64_t offset_bytes, std::spa
   return 0;
 }
 
-MILLRACE_INLINE bool cache_folder::keep(cache_turn& turn, const cached_object& object, std::uint64_t number,
+MILLRACE_INLINE bool cache_folder::store(cache_turn& turn, const cached_object& object, std::uint64_t number,
                                         std::span<const std::byte> data) {
   cache_block_head head = head_of(object, number);
   head.checksums = checksums_of_chunks(data, layout_.chunk_bytes);
   const std::string text = bytes_of_head(head);
   int reason = write_exactly(turn.part_.get(), text.size(), data);
-  // The head comes last: without it a file is damaged.
+  // The head is written last: a file without it counts as damaged.
   if (reason == 0) reason = write_exactly(turn.part_.get(), 0, bytes_of(text));
   if (reason != 0) {
-    ledger_.failed("cannot write", reason);
+    ledger_.report_failure("cannot write", reason);
     return false;
   }
   if (!ledger_.publish(turn.path_ + ".part", turn.path_)) return false;

@@ -1,4 +1,4 @@
-// Defines what cache_ledger.hpp declares.
+// Definitions for cache_ledger.hpp.
 #pragma once
 
 #include <millrace/io/cache/cache_ledger.hpp>
@@ -43,7 +43,7 @@ MILLRACE_INLINE std::optional<cache_file_name> parse_cache_file(std::string_view
   return name;
 }
 
-/// Returns what a file takes on the disk: whole pages, also while it is not written yet.
+/// Returns the size of a file on the disk: complete pages, even before it is written.
 MILLRACE_INLINE std::uint64_t disk_bytes(std::uint64_t size) noexcept { return (size + 4095) / 4096 * 4096; }
 
 MILLRACE_INLINE std::vector<cache_entry> list_cache(const std::string& root) {
@@ -77,31 +77,31 @@ MILLRACE_INLINE bool is_same_file(const std::string& path, int file) noexcept {
          named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
 
-/// Removes a file that nobody has open. Returns whether it is gone.
+/// Removes a file that is not open anywhere. Returns whether it was removed.
 MILLRACE_INLINE bool remove_unused(const std::string& path) noexcept {
   const unique_fd file(posix_files::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   return file && posix_files::try_lock(file.get()) == 0 && is_same_file(path, file.get()) &&
          posix_files::unlink(path.c_str()) == 0;
 }
 
-MILLRACE_INLINE cache_ledger::held::held(cache_ledger& of, std::uint64_t patience_ns)
-    : mine_(of.mutex_), file_(of.file_.get()) {
+MILLRACE_INLINE cache_ledger::scoped_lock::scoped_lock(cache_ledger& ledger, std::uint64_t patience_ns)
+    : mine_(ledger.mutex_), file_(ledger.file_.get()) {
   const std::uint64_t until = steady_now_ns() + patience_ns;
-  for (std::int64_t wait_ns = 100'000; of.usable_; wait_ns = std::min<std::int64_t>(2 * wait_ns, 20'000'000)) {
+  for (std::int64_t wait_ns = 100'000; ledger.usable_; wait_ns = std::min<std::int64_t>(2 * wait_ns, 20'000'000)) {
     if (posix_files::try_lock(file_) == 0) {
       locked_ = true;
       return;
     }
-    // Threads that waited behind this one do not wait for as long again.
-    if (steady_now_ns() >= until || of.is_paused()) {
-      of.failed("cannot lock", ETIMEDOUT);
+    // Threads that waited for this one do not wait for the same time again.
+    if (steady_now_ns() >= until || ledger.is_paused()) {
+      ledger.report_failure("cannot lock", ETIMEDOUT);
       return;
     }
     posix_files::sleep_ns(wait_ns);
   }
 }
 
-MILLRACE_INLINE cache_ledger::held::~held() {
+MILLRACE_INLINE cache_ledger::scoped_lock::~scoped_lock() {
   if (locked_) ::flock(file_, LOCK_UN);
 }
 
@@ -112,23 +112,23 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
     make_folders(o.folder);
     usable_ = make_root();
   } catch (const io_error& e) {
-    counts_.tell_trouble("goes on without a cache: " + e.message());
+    counts_.report_trouble("continues without a cache: " + e.message());
   }
   if (!usable_) return;
-  // A look at tens of thousands of files takes a while, and each process of a node looks.
-  const held hold(*this, 5 * lock_patience_ns);
-  if (hold) write_used(make_room(0, 0));
+  // A scan of tens of thousands of files is slow, and each process of a node scans.
+  const scoped_lock lock(*this, 5 * lock_patience_ns);
+  if (lock) write_used(make_room(0, 0));
 }
 
 MILLRACE_INLINE bool cache_ledger::make_root() {
   struct ::stat status {};
-  const auto fails = [&](const char* what) {
-    failed(what, errno);
+  const auto fails = [&](const char* problem) {
+    report_failure(problem, errno);
     return false;
   };
-  if (::mkdir(root_.c_str(), 0700) != 0 && errno != EEXIST) return fails("cannot make");
+  if (::mkdir(root_.c_str(), 0700) != 0 && errno != EEXIST) return fails("cannot create");
   if (::lstat(root_.c_str(), &status) != 0) return fails("cannot read");
-  // Somebody else who owns the folder could hand in any bytes, with right checksums.
+  // Another owner of the folder could supply any bytes, with right checksums.
   errno = ENOTDIR;
   if (!S_ISDIR(status.st_mode)) return fails("cannot use");
   errno = EPERM;
@@ -148,9 +148,10 @@ MILLRACE_INLINE bool cache_ledger::is_paused() const noexcept {
   return !usable_ || steady_now_ns() < paused_until_ns_.load(std::memory_order_relaxed);
 }
 
-MILLRACE_INLINE void cache_ledger::failed(const std::string& what, int reason) {
+MILLRACE_INLINE void cache_ledger::report_failure(const std::string& problem, int reason) {
   pause();
-  counts_.tell_trouble("goes on without the cache '" + printable(root_) + "': " + what + ": " + reason_of(reason));
+  counts_.report_trouble("continues without the cache '" + printable(root_) + "': " + problem + ": " +
+                         reason_of(reason));
 }
 
 MILLRACE_INLINE std::optional<std::uint64_t> cache_ledger::read_used() const noexcept {
@@ -164,26 +165,26 @@ MILLRACE_INLINE std::optional<std::uint64_t> cache_ledger::read_used() const noe
 MILLRACE_INLINE void cache_ledger::write_used(std::uint64_t used) noexcept {
   const std::uint64_t numbers[2] = {used, mix_bits(used + 1)};
   if (::pwrite(file_.get(), numbers, sizeof numbers, 0) == sizeof numbers) return;
-  // Without a number each block begins with a look at all files, which is slow but right.
+  // Without a number each block begins with a scan of all files, which is slow but correct.
   if (::ftruncate(file_.get(), 0) != 0) usable_ = false;
 }
 
-MILLRACE_INLINE std::uint64_t cache_ledger::known_used() {
+MILLRACE_INLINE std::uint64_t cache_ledger::used_bytes() {
   const auto used = read_used();
   return used ? *used : make_room(0, 0);
 }
 
-MILLRACE_INLINE std::uint64_t cache_ledger::excess(std::uint64_t used, std::uint64_t wanted) const noexcept {
-  const std::uint64_t over = used + wanted > limit_bytes_ ? used + wanted - limit_bytes_ : 0;
+MILLRACE_INLINE std::uint64_t cache_ledger::excess(std::uint64_t used, std::uint64_t needed) const noexcept {
+  const std::uint64_t over = used + needed > limit_bytes_ ? used + needed - limit_bytes_ : 0;
   struct ::statvfs disk {};
   if (::fstatvfs(file_.get(), &disk) != 0) return over;
   const auto free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   const auto keep = static_cast<std::uint64_t>(keep_free_share_ * static_cast<double>(disk.f_blocks) *
                                                static_cast<double>(disk.f_frsize));
-  return std::max(over, keep + wanted > free ? keep + wanted - free : 0);
+  return std::max(over, keep + needed > free ? keep + needed - free : 0);
 }
 
-MILLRACE_INLINE std::uint64_t cache_ledger::make_room(std::uint64_t wanted, std::uint64_t at_least) {
+MILLRACE_INLINE std::uint64_t cache_ledger::make_room(std::uint64_t needed, std::uint64_t at_least) {
   struct version {
     std::uint64_t number = 0;
     std::int64_t used_ns = 0;
@@ -197,13 +198,13 @@ MILLRACE_INLINE std::uint64_t cache_ledger::make_room(std::uint64_t wanted, std:
       continue;
     }
     used += entry.bytes;
-    version& known = latest[entry.name.object];
-    if (entry.used_ns >= known.used_ns) known = version{.number = entry.name.version, .used_ns = entry.used_ns};
+    version& newest = latest[entry.name.object];
+    if (entry.used_ns >= newest.used_ns) newest = version{.number = entry.name.version, .used_ns = entry.used_ns};
     blocks.push_back(std::move(entry));
   }
-  const std::uint64_t goal = std::max(excess(used, wanted), at_least);
+  const std::uint64_t goal = std::max(excess(used, needed), at_least);
   if (goal == 0) return used;
-  const std::uint64_t more = used / 20;   // so that not every block that comes begins with a look at all files
+  const std::uint64_t more = used / 20;   // so that not every new block begins with a scan of all files
   const auto is_old = [&](const cache_entry& e) { return e.name.version != latest[e.name.object].number; };
   std::sort(blocks.begin(), blocks.end(), [&](const cache_entry& a, const cache_entry& b) {
     const bool old_a = is_old(a), old_b = is_old(b);
@@ -220,8 +221,8 @@ MILLRACE_INLINE std::uint64_t cache_ledger::make_room(std::uint64_t wanted, std:
   return used;
 }
 
-/// Gives a file its size and its room on the disk. Returns 0, or the reason why not.
-MILLRACE_INLINE int give_size(int file, std::uint64_t bytes) noexcept {
+/// Sets the size of a file and allocates its disk space. Returns 0, or the errno of a failure.
+MILLRACE_INLINE int allocate(int file, std::uint64_t bytes) noexcept {
 #if defined(__linux__)
   int result;
   do result = ::fallocate(file, 0, 0, static_cast<off_t>(bytes));
@@ -237,39 +238,39 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
     cache_counts::add(counts_.refusals);
     return false;
   }
-  const held hold(*this, lock_patience_ns);
+  const scoped_lock lock(*this, lock_patience_ns);
   struct ::stat status {};
-  if (!hold || posix_files::stat_open(file, status) != 0) return false;
+  if (!lock || posix_files::stat_open(file, status) != 0) return false;
   // A process that was killed while it wrote this part has counted it.
-  const std::uint64_t left_behind = disk_bytes(static_cast<std::uint64_t>(status.st_size)), wanted = disk_bytes(bytes);
-  std::uint64_t used = known_used();
-  int reason = left_behind > 0 && ::ftruncate(file, 0) != 0 ? errno : 0;
-  if (reason == 0) used -= std::min(used, left_behind);
-  for (int attempt = 0; reason == 0 && wanted <= limit_bytes_; ++attempt) {
-    if (excess(used, wanted) == 0) {
-      write_used(used + wanted);
-      reason = give_size(file, bytes);
+  const std::uint64_t abandoned = disk_bytes(static_cast<std::uint64_t>(status.st_size)), needed = disk_bytes(bytes);
+  std::uint64_t used = used_bytes();
+  int reason = abandoned > 0 && ::ftruncate(file, 0) != 0 ? errno : 0;
+  if (reason == 0) used -= std::min(used, abandoned);
+  for (int attempt = 0; reason == 0 && needed <= limit_bytes_; ++attempt) {
+    if (excess(used, needed) == 0) {
+      write_used(used + needed);
+      reason = allocate(file, bytes);
       if (reason == 0) return true;
       static_cast<void>(::ftruncate(file, 0));
       if (reason != ENOSPC && reason != EDQUOT) break;
     }
     if (attempt == 1) break;
-    used = make_room(wanted, reason == 0 ? 0 : wanted);
+    used = make_room(needed, reason == 0 ? 0 : needed);
     reason = 0;
   }
   write_used(used);
-  if (reason == 0) failed("its limits leave no room for " + std::to_string(bytes) + " bytes more", ENOSPC);
-  else failed("cannot write", reason);
+  if (reason == 0) report_failure("its limits have no space for " + std::to_string(bytes) + " more bytes", ENOSPC);
+  else report_failure("cannot write", reason);
   return false;
 }
 
 MILLRACE_INLINE bool cache_ledger::publish(const std::string& part, const std::string& path) {
-  const held hold(*this, lock_patience_ns);
-  if (!hold) return false;
+  const scoped_lock lock(*this, lock_patience_ns);
+  if (!lock) return false;
   struct ::stat replaced {};
   const bool replaces = posix_files::stat_path(path.c_str(), replaced) == 0;
   if (posix_files::rename(part.c_str(), path.c_str()) != 0) {
-    failed("cannot rename a file", errno);
+    report_failure("cannot rename a file", errno);
     return false;
   }
   if (const auto used = replaces ? read_used() : std::nullopt)
@@ -278,11 +279,11 @@ MILLRACE_INLINE bool cache_ledger::publish(const std::string& part, const std::s
 }
 
 MILLRACE_INLINE void cache_ledger::remove(const std::string& path, int file) {
-  const held hold(*this, lock_patience_ns);
+  const scoped_lock lock(*this, lock_patience_ns);
   struct ::stat status {};
   if (posix_files::stat_open(file, status) != 0 || !is_same_file(path, file) || posix_files::unlink(path.c_str()) != 0)
     return;
-  if (const auto used = hold ? read_used() : std::nullopt)
+  if (const auto used = lock ? read_used() : std::nullopt)
     write_used(*used - std::min(*used, disk_bytes(static_cast<std::uint64_t>(status.st_size))));
 }
 

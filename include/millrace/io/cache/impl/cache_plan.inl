@@ -1,4 +1,4 @@
-// Defines what cache_plan.hpp declares.
+// Definitions for cache_plan.hpp.
 #pragma once
 
 #include <millrace/io/cache/cache_plan.hpp>
@@ -13,7 +13,7 @@ MILLRACE_INLINE void cache_plan::expect(std::span<const std::string> names) {
     lists_.emplace_back(names.begin(), names.end());
     for (const std::string& name : names) done_.erase(name);
     if (lists_.size() > max_lists) {
-      // The bytes that were fetched for readers that never came are forgotten with their lists.
+      // The bytes prefetched for readers that stopped are discarded with their lists.
       lists_.pop_front();
       ahead_.clear();
       ahead_bytes_ = 0;
@@ -22,7 +22,7 @@ MILLRACE_INLINE void cache_plan::expect(std::span<const std::string> names) {
   changed_.notify_all();
 }
 
-MILLRACE_INLINE std::optional<std::string> cache_plan::take() {
+MILLRACE_INLINE std::optional<std::string> cache_plan::pop_next() {
   while (!lists_.empty()) {
     std::deque<std::string> list = std::move(lists_.front());
     lists_.pop_front();
@@ -42,7 +42,7 @@ MILLRACE_INLINE std::optional<std::string> cache_plan::next() {
   for (;;) {
     if (stopped_) return std::nullopt;
     if (ahead_bytes_ < limit_bytes_)
-      if (auto name = take()) {
+      if (auto name = pop_next()) {
         ahead_[*name] += 0;   // no other thread fetches it
         return name;
       }
@@ -58,19 +58,19 @@ MILLRACE_INLINE bool cache_plan::wait_for_room(const std::string& name) {
 
 MILLRACE_INLINE void cache_plan::add(const std::string& name, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto found = ahead_.find(name);
-  if (found == ahead_.end()) return;
-  found->second += bytes;
+  const auto entry = ahead_.find(name);
+  if (entry == ahead_.end()) return;
+  entry->second += bytes;
   ahead_bytes_ += bytes;
 }
 
 MILLRACE_INLINE void cache_plan::closed(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = ahead_.find(name);
-    if (found != ahead_.end()) {
-      ahead_bytes_ -= found->second;
-      ahead_.erase(found);
+    const auto entry = ahead_.find(name);
+    if (entry != ahead_.end()) {
+      ahead_bytes_ -= entry->second;
+      ahead_.erase(entry);
     }
     if (!lists_.empty()) done_.insert(name);
     else done_.clear();

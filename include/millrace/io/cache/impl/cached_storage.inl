@@ -1,4 +1,4 @@
-// Defines what cached_storage.hpp declares.
+// Definitions for cached_storage.hpp.
 #pragma once
 
 #include <millrace/io/cache/cached_storage.hpp>
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::unique_ptr<std::byte[]> cache_core::take_memory() {
+MILLRACE_INLINE std::unique_ptr<std::byte[]> cache_core::acquire_block() {
   {
     const std::lock_guard lock(mutex_);
     if (!spare_.empty()) {
@@ -25,24 +25,24 @@ MILLRACE_INLINE std::unique_ptr<std::byte[]> cache_core::take_memory() {
   return std::unique_ptr<std::byte[]>(new std::byte[folder.layout().block_bytes]);
 }
 
-MILLRACE_INLINE void cache_core::give_back(std::unique_ptr<std::byte[]> memory) {
+MILLRACE_INLINE void cache_core::release_block(std::unique_ptr<std::byte[]> memory) {
   const std::lock_guard lock(mutex_);
   if (spare_.size() < max_spare_memory) spare_.push_back(std::move(memory));
 }
 
-/// The bytes of a block, as far as the storage below gave them.
-class cached_file::fetched {
+/// The bytes of a block, as far as the underlying storage returned them.
+class cached_file::fetched_block {
  public:
-  explicit fetched(cache_core& core) : core_(core), memory_(core.take_memory()) {}
-  fetched(const fetched&) = delete;
-  fetched& operator=(const fetched&) = delete;
-  ~fetched() { core_.give_back(std::move(memory_)); }
+  explicit fetched_block(cache_core& core) : core_(core), memory_(core.acquire_block()) {}
+  fetched_block(const fetched_block&) = delete;
+  fetched_block& operator=(const fetched_block&) = delete;
+  ~fetched_block() { core_.release_block(std::move(memory_)); }
 
-  /// Reads up to `wanted` bytes. Stops at the end of the file, and at an error, which is kept.
-  void read(stored_file& from, std::uint64_t offset_bytes, std::size_t wanted) {
+  /// Reads up to `size` bytes. Stops at the end of the file, and at an error, which it stores.
+  void read(stored_file& from, std::uint64_t offset_bytes, std::size_t size) {
     try {
-      while (size_ < wanted) {
-        const std::size_t got = from.read_at(offset_bytes + size_, {memory_.get() + size_, wanted - size_});
+      while (size_ < size) {
+        const std::size_t got = from.read_at(offset_bytes + size_, {memory_.get() + size_, size - size_});
         if (got == 0) return;
         size_ += got;
       }
@@ -76,7 +76,7 @@ MILLRACE_INLINE stored_file& cached_file::below() {
   if (below_) return *below_;
   auto opened = core_->below->open(object_.name);
   if (!opened || opened->identity() != object_.identity)
-    throw io_error(opened ? "the file was replaced since it was opened" : "the file is gone since it was opened",
+    throw io_error(opened ? "the file was replaced since it was opened" : "the file was removed since it was opened",
                    "Write new data under a new name, and start again", {.shard = object_.name});
   below_ = std::move(opened);
   return *below_;
@@ -91,7 +91,7 @@ MILLRACE_INLINE std::size_t cached_file::pass(std::uint64_t offset_bytes, std::s
 
 MILLRACE_INLINE bool cached_file::open_block(std::uint64_t number) {
   if (!block_ || block_number_ != number) {
-    block_ = {};   // unlocked before the next one is looked for: this thread may have to make room
+    block_ = {};   // unlock before opening the next one: this thread may have to evict it
     block_ = core_->folder.open(object_, number);
     block_number_ = number;
     if (block_ && number != own_block_ && is_readers_) cache_counts::add(core_->counts.hits);
@@ -119,7 +119,7 @@ MILLRACE_INLINE std::size_t cached_file::read_at(std::uint64_t offset_bytes, std
   passed_block_ = ~std::uint64_t{0};
   if (open_block(number))
     if (const auto got = read_cached(in_block, buffer)) return *got;
-  cache_turn turn = core_->folder.take_turn(object_, number);
+  cache_turn turn = core_->folder.acquire_turn(object_, number);
   if (turn.is_mine()) return fetch(std::move(turn), number, offset_bytes, buffer);
   if (turn.has_appeared() && open_block(number))
     if (const auto got = read_cached(in_block, buffer)) return *got;
@@ -130,12 +130,12 @@ MILLRACE_INLINE std::size_t cached_file::read_at(std::uint64_t offset_bytes, std
 MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) {
   const std::uint64_t bytes = core_->folder.layout().block_bytes;
   std::vector<byte_range> missing;
-  std::uint64_t behind = 0;   // the number behind that of the last block
+  std::uint64_t next = 0;   // the number after that of the last block
   for (const byte_range& r : ranges) {
     if (r.offset_bytes >= object_.identity.size_bytes || r.size_bytes == 0) continue;
     const std::uint64_t end = r.offset_bytes + std::min(r.size_bytes, object_.identity.size_bytes - r.offset_bytes);
-    for (std::uint64_t n = std::max(r.offset_bytes / bytes, behind); n * bytes < end; ++n) {
-      behind = n + 1;
+    for (std::uint64_t n = std::max(r.offset_bytes / bytes, next); n * bytes < end; ++n) {
+      next = n + 1;
       if (core_->folder.has(object_, n)) continue;
       if (!missing.empty() && missing.back().offset_bytes + missing.back().size_bytes == n * bytes)
         missing.back().size_bytes += bytes;
@@ -145,27 +145,27 @@ MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) 
   }
   if (!missing.empty() || below_) try {
       below().will_read(missing);
-    } catch (const error&) {   // reading meets it again
+    } catch (const error&) {   // the read reports it
     }
 }
 
 MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t number, std::uint64_t offset_bytes,
                                                std::span<std::byte> buffer) {
   const std::uint64_t begin = number * core_->folder.layout().block_bytes;
-  const std::size_t wanted = core_->folder.block_bytes(object_, number);
-  fetched block(*core_);
-  block.read(below(), begin, wanted);
+  const std::size_t size = core_->folder.block_bytes(object_, number);
+  fetched_block block(*core_);
+  block.read(below(), begin, size);
   cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
-  if (block.bytes().size() == wanted) {
+  if (block.bytes().size() == size) {
     cache_counts::add(core_->counts.misses);
     own_block_ = number;
-    core_->folder.keep(turn, object_, number, block.bytes());
+    core_->folder.store(turn, object_, number, block.bytes());
   } else {
     passed_block_ = number;
   }
   const std::span<const std::byte> from = block.bytes().subspan(
       std::min<std::size_t>(block.bytes().size(), offset_bytes - begin));
-  // The bytes before an error are as good as without a cache. Those behind it may be readable, too.
+  // The bytes before an error are valid. Those after it may be readable, too.
   if (from.empty()) {
     if (block.failure() && begin + block.bytes().size() == offset_bytes) std::rethrow_exception(block.failure());
     return pass(offset_bytes, buffer);
@@ -176,43 +176,43 @@ MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t nu
   return bytes;
 }
 
-MILLRACE_INLINE bool cached_file::bring(std::uint64_t number) {
+MILLRACE_INLINE bool cached_file::prefetch(std::uint64_t number) {
   if (open_block(number)) return true;
-  cache_turn turn = core_->folder.take_turn(object_, number, false);
+  cache_turn turn = core_->folder.acquire_turn(object_, number, false);
   if (!turn.is_mine()) return turn.has_appeared();
-  fetched block(*core_);
+  fetched_block block(*core_);
   block.read(below(), number * core_->folder.layout().block_bytes, core_->folder.block_bytes(object_, number));
   cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
   if (block.bytes().size() < core_->folder.block_bytes(object_, number)) return false;
   cache_counts::add(core_->counts.ahead_bytes, block.bytes().size());
-  return core_->folder.keep(turn, object_, number, block.bytes());
+  return core_->folder.store(turn, object_, number, block.bytes());
 }
 
 MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o,
                                                const cache_layout& layout)
     : ahead_files_(o.ahead_files) {
   if (!below)
-    throw setup_error("the cache has the local file system below it: expected a storage",
-                      "Give it the storage of the data");
+    throw setup_error("the cache is over the local file system: expected a storage",
+                      "Pass the storage of the data");
   if (o.folder.empty())
     throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
   if (!(o.keep_free_share >= 0 && o.keep_free_share <= 1))
     throw setup_error("keep_free_share is " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
-                      "0.05 keeps the twentieth part of the file system free");
+                      "0.05 keeps 5 % of the file system free");
   if (o.wait_limit.count() < 0)
     throw setup_error("wait_limit is " + std::to_string(o.wait_limit.count()) + " ns, expected at least 0",
-                      "30 s are enough for 8 MiB over most networks");
+                      "30 s suffice for 8 MiB over most networks");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 
 MILLRACE_INLINE std::unique_ptr<stored_file> cached_storage::open(const std::string& name) {
-  auto found = core_->below->find(name);
-  if (!found) return nullptr;
-  if (found->version.empty()) {
-    core_->counts.tell_unversioned(name);
+  auto identity = core_->below->find(name);
+  if (!identity) return nullptr;
+  if (identity->version.empty()) {
+    core_->counts.report_unversioned(name);
     return core_->below->open(name);
   }
-  return std::make_unique<cached_file>(core_, cached_object{.name = name, .identity = std::move(*found)});
+  return std::make_unique<cached_file>(core_, cached_object{.name = name, .identity = std::move(*identity)});
 }
 
 MILLRACE_INLINE cached_storage::~cached_storage() {
@@ -228,27 +228,27 @@ MILLRACE_INLINE void cached_storage::expect(std::span<const std::string> names) 
   try {
     start_threads(fetching_, ahead_files_, [this](std::size_t) { fetch_ahead(); });
   } catch (const io_error& e) {
-    core_->counts.tell_trouble("fetches less ahead into the cache: " + e.message());
+    core_->counts.report_trouble("prefetches less into the cache: " + e.message());
   }
 }
 
 MILLRACE_INLINE void cached_storage::fetch_ahead() {
-  constexpr std::int64_t pause_ns = 100'000'000;   // behind an error, or a disk that takes nothing
+  constexpr std::int64_t pause_ns = 100'000'000;   // after an error, or if the disk is full
   while (const auto name = core_->plan.next()) try {
-      auto found = core_->below->find(*name);
-      if (!found || found->version.empty()) continue;
-      cached_file file(core_, {.name = *name, .identity = std::move(*found)});
-      file.belongs_to_plan();
+      auto identity = core_->below->find(*name);
+      if (!identity || identity->version.empty()) continue;
+      cached_file file(core_, {.name = *name, .identity = std::move(*identity)});
+      file.mark_as_prefetch();
       const byte_range all{};
       file.will_read({&all, 1});
       for (std::uint64_t block = 0; block < file.blocks() && core_->plan.wait_for_room(*name); ++block) {
-        if (!file.bring(block)) {
+        if (!file.prefetch(block)) {
           posix_files::sleep_ns(pause_ns);
           break;
         }
         core_->plan.add(*name, core_->folder.block_bytes({.name = *name, .identity = file.identity()}, block));
       }
-    } catch (...) {   // a reader gets the error when it asks for the same bytes
+    } catch (...) {   // a reader gets the error when it reads the same bytes
       posix_files::sleep_ns(pause_ns);
     }
 }

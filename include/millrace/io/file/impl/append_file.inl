@@ -1,4 +1,4 @@
-// Defines what append_file.hpp declares.
+// Definitions for append_file.hpp.
 #pragma once
 
 #include <millrace/io/file/append_file.hpp>
@@ -16,18 +16,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void throw_file_error(const std::string& what, const std::string& path, int failure) {
-  throw io_error(what + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Make room on the disk; later records are tried again"
+MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
+  throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
+                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; later records are tried again"
                                                         : "Check that the path exists and may be written");
 }
 
 MILLRACE_INLINE void make_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    struct stat found {};
-    if (::mkdir(part.c_str(), 0777) != 0 && (::stat(part.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)))
-      throw_file_error("cannot make the folder", part, errno == 0 ? ENOTDIR : errno);
+    struct stat status {};
+    if (::mkdir(part.c_str(), 0777) != 0 && (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)))
+      throw_file_error("cannot create the folder", part, errno == 0 ? ENOTDIR : errno);
     if (end == std::string::npos) return;
   }
 }
@@ -42,9 +42,9 @@ MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(st
 }
 
 MILLRACE_INLINE std::uint64_t append_file::size_bytes() const {
-  struct stat found {};
-  if (::fstat(file_.get(), &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
-  return static_cast<std::uint64_t>(found.st_size);
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) throw_file_error("cannot get the size of", path_, errno);
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 MILLRACE_INLINE void append_file::append(std::string_view record) {
@@ -99,7 +99,7 @@ MILLRACE_INLINE void append_file::sync_name() const {
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
   const unique_fd opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (opened && ::fsync(opened.get()) != 0 && errno == EIO)
-    throw_file_error("cannot bring to the disk the name of", path_, EIO);
+    throw_file_error("cannot flush to disk the name of", path_, EIO);
 }
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Defines what at_once.hpp declares.
+// Definitions for at_once.hpp.
 #pragma once
 
 #include <millrace/io/file/at_once.hpp>
@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act) {
-  slow_step step(o.what, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
+  slow_step step(o.step, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
   at_once(o.names.size(), o.max_threads, [&](std::size_t i) {
     const slow_step::item here(step, o.names[i]);
     act(i);

@@ -1,4 +1,4 @@
-// Defines what byte_source.hpp declares.
+// Definitions for byte_source.hpp.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>

@@ -1,4 +1,4 @@
-// Defines what file_list.hpp declares.
+// Definitions for file_list.hpp.
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
@@ -12,29 +12,29 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns)
     : file_list(std::move(names), std::move(at), std::make_shared<answers>()) {
-  look_up(report_after_ns);
+  find_files(report_after_ns);
 }
 
-MILLRACE_INLINE file_list file_list::looked_up_later(std::vector<std::string> names, storage at) {
+MILLRACE_INLINE file_list file_list::deferred(std::vector<std::string> names, storage at) {
   return {std::move(names), std::move(at), std::make_shared<answers>()};
 }
 
-MILLRACE_INLINE void file_list::look_up(std::uint64_t report_after_ns) const {
+MILLRACE_INLINE void file_list::find_files(std::uint64_t report_after_ns) const {
   if (at_.is_local()) return;
   std::call_once(answers_->once, [&] {
-    std::vector<std::optional<file_stamp>> found(names_.size());
+    std::vector<std::optional<file_stamp>> entries(names_.size());
     constexpr std::size_t max_threads = 32;
-    at_once({.what = "looks up files in the storage", .names = names_, .max_threads = max_threads,
-             .report_after_ns = report_after_ns}, [&](std::size_t i) { found[i] = find_stamp(at_, names_[i]); });
+    at_once({.step = "looks up files in the storage", .names = names_, .max_threads = max_threads,
+             .report_after_ns = report_after_ns}, [&](std::size_t i) { entries[i] = find_stamp(at_, names_[i]); });
     std::size_t missing = 0;
     std::string first;
     for (std::size_t i = 0; i < names_.size(); ++i)
-      if (!found[i] && ++missing <= 3) first += (first.empty() ? "'" : ", '") + printable(names_[i]) + "'";
+      if (!entries[i] && ++missing <= 3) first += (first.empty() ? "'" : ", '") + printable(names_[i]) + "'";
     if (missing > 0)
       throw setup_error("the storage lacks " + std::to_string(missing) + " of " + std::to_string(names_.size()) +
                             " files: " + first + (missing > 3 ? ", ..." : ""),
                         "Check the names");
-    for (const std::optional<file_stamp>& stamp : found) answers_->stamps.push_back(*stamp);
+    for (const std::optional<file_stamp>& stamp : entries) answers_->stamps.push_back(*stamp);
   });
 }
 
@@ -55,12 +55,12 @@ MILLRACE_INLINE void file_list::expect(std::span<const std::size_t> files) const
 
 MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const {
   if (!at_.is_local()) {
-    look_up();
+    find_files();
     return answers_->stamps[file];
   }
-  if (const auto found = find_stamp(at_, names_[file])) return *found;
-  // Without it, resume points would be those of other data.
-  throw io_error("cannot look up the file's size: " + reason_of(errno), "Look at the file, and at the disk or mount",
+  if (const auto stamp = find_stamp(at_, names_[file])) return *stamp;
+  // Without the stamp, a resume point could match other data.
+  throw io_error("cannot get the size of the file: " + reason_of(errno), "Check the file, and the disk or mount",
                  {.shard = names_[file]});
 }
 

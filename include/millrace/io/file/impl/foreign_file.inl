@@ -1,4 +1,4 @@
-// Defines what foreign_file.hpp declares.
+// Definitions for foreign_file.hpp.
 #pragma once
 
 #include <millrace/io/file/foreign_file.hpp>
@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace foreign_files {
 
-/// A short front is the complete file. Otherwise its size is unknown, so offsets may have any size.
+/// A front shorter than a chunk is the complete file. Otherwise the size is unknown, so offsets may have any size.
 MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
   constexpr std::size_t inspected_bytes = 1'024, chunk_bytes = std::size_t{64} << 10;
   const std::string_view begin = front.substr(0, inspected_bytes);
@@ -19,7 +19,7 @@ MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
   return kind_of_file({.front = std::as_bytes(std::span(begin)), .file_bytes = file_bytes});
 }
 
-/// A list of shards: its first line ends like the name of one.
+/// A list of shards: the first line ends like the name of a shard.
 MILLRACE_INLINE bool lists_shards(std::string_view front) noexcept {
   std::string_view line = front.substr(0, front.find('\n'));
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
@@ -52,15 +52,15 @@ MILLRACE_INLINE std::string advice_on(file_kind kind) {
     case llm_c:
     case megatron_index: return "Read tokens with mr::token_files()";
     case safetensors:
-    case gguf: return "These are weights of a model: name the training data";
+    case gguf: return "It contains model weights: name the training data";
     case jpeg:
     case png:
     case gif:
     case webp:
-    case tiff: return "Read loose pictures with mr::files(), or pack them into tar shards (examples/pack_folder)";
-    case git_lfs_pointer: return "Fetch the file that the pointer stands for: git lfs pull";
+    case tiff: return "Read loose images with mr::files(), or pack them into tar shards (examples/pack_folder)";
+    case git_lfs_pointer: return "Fetch the file that the pointer refers to: git lfs pull";
     case html:
-    case xml: return "The server answered with a page: check the address and the login, and download the file again";
+    case xml: return "The server returned a web page: check the URL and the login, and download the file again";
     case json:
     case text: return "Read lines of text with mr::lines()";
     case lzip:
@@ -92,7 +92,7 @@ MILLRACE_INLINE std::optional<foreign_file> foreign_to_shards(std::string_view f
 
 MILLRACE_INLINE std::optional<foreign_file> foreign_to_lines(std::string_view front) {
   const file_kind kind = foreign_files::kind_of_front(front);
-  // A text may begin with the mark of a format whose mark is text. A pointer has no other text.
+  // A text may begin with the signature of a format whose signature is text. A pointer has no other text.
   const bool pointer = kind == file_kind::git_lfs_pointer && front.find("\noid sha256:") != std::string_view::npos;
   const bool binary =
       kind != file_kind::unknown && !is_textual(kind) && !foreign_files::is_text(front.substr(0, 1'024));

@@ -1,4 +1,4 @@
-// Defines what metered_file.hpp declares.
+// Definitions for metered_file.hpp.
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>

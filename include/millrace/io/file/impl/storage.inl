@@ -1,4 +1,4 @@
-// Defines what storage.hpp declares.
+// Definitions for storage.hpp.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -13,14 +13,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void throw_cannot_list(const std::string& prefix) {
   throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders need",
-                    "Name the files with braces, such as train-{000..146}.tar, or give the storage list(prefix)");
+                    "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
 }
 
 MILLRACE_INLINE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: got its end, expected the " + std::to_string(identity.size_bytes) +
                        " bytes of its identity",
-                   "Look at the storage's read_at(), and whether the file is written meanwhile",
+                   "Check the read_at() of the storage, and whether another program writes the file",
                    {.shard = name, .offset_bytes = offset_bytes});
 }
 
@@ -32,8 +32,8 @@ MILLRACE_INLINE file_stamp stamp_of(const file_identity& identity) noexcept {
 
 MILLRACE_INLINE std::optional<file_stamp> find_stamp(const storage& at, const std::string& name) {
   if (!at.is_local()) {
-    const auto found = at->find(name);
-    return found ? std::optional(stamp_of(*found)) : std::nullopt;
+    const auto identity = at->find(name);
+    return identity ? std::optional(stamp_of(*identity)) : std::nullopt;
   }
   struct ::stat status {};
   if (posix_files::stat_path(name.c_str(), status) == -1) return std::nullopt;

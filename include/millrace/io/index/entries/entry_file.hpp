@@ -77,7 +77,7 @@ class entry_file final : public byte_source {
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
   /// Tells a storage which chunks will be read.
   void will_read(std::span<const byte_range> ranges) override;
-  void watch_in(read_meter& meter) noexcept { file_.watch_in(meter); }
+  void set_meter(read_meter& meter) noexcept { file_.set_meter(meter); }
 
  private:
   entry_cache::chunk chunk_at(std::uint64_t offset_bytes);

@@ -17,7 +17,7 @@
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>
-#include <millrace/io/tar/read/counted_beside.hpp>
+#include <millrace/io/tar/read/declared_samples.hpp>
 
 #include <array>
 #include <cstddef>

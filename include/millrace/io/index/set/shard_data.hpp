@@ -162,9 +162,9 @@ class shard_data {
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
-    void watch_in(read_meter& reads) noexcept {
-      file.watch_in(reads);
-      if (entries) entries->watch_in(reads);
+    void set_meter(read_meter& reads) noexcept {
+      file.set_meter(reads);
+      if (entries) entries->set_meter(reads);
     }
     const std::size_t shard;
     metered_file file;

@@ -1,11 +1,11 @@
-// Reads the headers of a shard one after the other, with few and small reads.
+// Reads the headers of a shard in order, with few and small reads.
 //
 //   mr::detail::header_window window(source, pool);
 //   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
-//   window.payload_follows(size_bytes);             // tells how far away the next header is
+//   window.payload_follows(size_bytes);             // the distance to the next header
 //
-// A read brings either 256 KiB, which pays where headers lie close together, or 2 KiB for each header. The cheaper way
-// depends on the storage and on the sizes of the payloads. The window therefore times both while it uses them.
+// A read fetches either 256 KiB, which is cheaper if headers are close together, or 2 KiB for each header. The cheaper
+// size depends on the storage and on the sizes of the payloads. Therefore the window times both while it uses them.
 // Errors: those of the source. Threads: one. Only tests replace `Clock`.
 #pragma once
 
@@ -44,30 +44,30 @@ class basic_header_window {
         .subspan(from, std::min(count_bytes, filled_ - from));
   }
 
-  /// Reports the size of the payload behind the current header.
+  /// Reports the size of the payload after the current header.
   void payload_follows(std::uint64_t size_bytes) noexcept {
     const auto distance = static_cast<double>(size_bytes + 1024);
     distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;
   }
 
  private:
-  static constexpr unsigned look_again = 512;   // reads between two timings of the slower way
+  static constexpr unsigned retry_interval = 512;   // reads between two timings of the slower way
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
-    const bool large = large_is_cheaper != (++fills_ % look_again == 0) || fills_ == 1;
-    const std::size_t wanted = std::max(large ? large_bytes : small_bytes, count_bytes);
+    const bool large = large_is_cheaper != (++fills_ % retry_interval == 0) || fills_ == 1;
+    const std::size_t size = std::max(large ? large_bytes : small_bytes, count_bytes);
     const std::int64_t start_ns = clock_();
     begin_ = offset_bytes;
     filled_ = 0;   // stays 0 if the source throws
-    filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), wanted});
+    filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), size});
     const auto took_ns = static_cast<double>(clock_() - start_ns);
-    if (filled_ < wanted) return;   // the end of the shard: its time says nothing about other reads
-    if (large) follow(large_ns_per_byte_, took_ns / double(wanted));
+    if (filled_ < size) return;   // the end of the shard: its time does not indicate the cost of other reads
+    if (large) follow(large_ns_per_byte_, took_ns / double(size));
     else follow(small_ns_, took_ns);
   }
 
-  /// Moves the estimate in small steps: a single outlier only means that something else used the processor.
+  /// Moves the estimate in small steps, because a single outlier may only mean that another program used the processor.
   static void follow(double& estimate, double measured) noexcept {
     estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }

@@ -2,9 +2,10 @@
 //
 //   auto name = mr::detail::split_member_name("n01/0007.seg.PNG");   // .key "n01/0007", .field "seg.PNG", .kind sample
 //
-// The key is the folder and the basename up to its first dot. The field is the rest; readers lower its letters A-Z.
-// "foo." has the field "". Names that belong to no sample have kinds of their own, so that they can be counted.
-// This differs from the Python reference on purpose: "dir/.hidden" is a dot file, not a sample with the key "dir/".
+// The key is the folder and the basename up to its first dot. The field is the rest; readers convert its letters A-Z to
+// lower case. "foo." has the field "". Names that do not belong to a sample have separate kinds, so that they can be
+// counted. This intentionally differs from the Python reference: "dir/.hidden" is a dot file, not a sample with the key
+// "dir/".
 // Errors: none. Threads: any.
 #pragma once
 
@@ -19,14 +20,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct member_name {
   enum class kind_of_name {
     sample,        ///< key and field are set
-    metadata,      ///< the first folder is called __something__
+    metadata,      ///< the first folder is named __something__
     dot_file,      ///< the basename begins with a dot
     without_dot    ///< no field
   };
 
   kind_of_name kind = kind_of_name::sample;
   std::string_view key{};
-  std::string_view field{};   ///< as written in the shard, letters not lowered
+  std::string_view field{};   ///< as written in the shard, not converted to lower case
 };
 
 /// Returns the parts of `name`; the views point into `name`.

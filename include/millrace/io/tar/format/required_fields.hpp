@@ -1,9 +1,9 @@
 // The fields that a sample must have to be used: .having of shards().
 //
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
-//   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here a picture and a text
+//   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here an image and a text
 //
-// Samples without them are counted, not read as damage. Names are in lower case, as those of a record.
+// Samples without them are counted, not treated as damage. Names are in lower case, like the fields of a record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
 // Threads: immutable.
 #pragma once
@@ -19,10 +19,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Entries of which a sample must have all. An entry is a field, or alternatives such as "jpg;png".
+/// The entries that a sample must have, all of them. An entry is a field, or alternatives such as "jpg;png".
 class required_fields {
  public:
-  /// Requires nothing.
+  /// No field is required.
   required_fields() = default;
   /// Requires one of the alternatives in `names`.
   required_fields(const char* names) : required_fields(std::vector<std::string>{names}) {}
@@ -31,7 +31,7 @@ class required_fields {
   required_fields(std::initializer_list<std::string> entries) : required_fields(std::vector<std::string>(entries)) {}
   explicit required_fields(std::vector<std::string> entries);
 
-  /// Returns whether nothing is required.
+  /// Returns whether no field is required.
   bool empty() const noexcept { return entries_.empty(); }
   /// Returns the entries.
   const std::vector<std::string>& entries() const noexcept { return entries_; }
@@ -43,7 +43,7 @@ class required_fields {
   }
   /// Returns "'jpg;png' and 'txt'".
   std::string text() const;
-  /// Returns a digest of the entries; 0 if nothing is required.
+  /// Returns a digest of the entries; 0 if no field is required.
   std::uint64_t digest() const noexcept;
 
  private:

@@ -22,9 +22,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-constexpr std::uint64_t tar_most_payload_bytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t tar_max_payload_bytes = std::uint64_t{1} << 40;
 
-/// Returns an octal number. Blanks may stand before its digits, blanks or NULs behind them; nothing else may.
+/// Returns an octal number. Blanks may precede its digits, blanks or NULs may follow them; any other byte is an error.
 std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept;
 
 /// Returns a size in octal or base-256; nothing if it is malformed or too large.
@@ -36,18 +36,18 @@ std::string_view tar_text(std::string_view block, std::size_t at, std::size_t si
 /// Returns whether every byte is 0.
 bool all_zeros(std::string_view bytes) noexcept;
 
-/// Returns whether the block has the mark of a GNU header.
+/// Returns whether the block has the signature of a GNU header.
 bool is_gnu_header(std::string_view block) noexcept;
 
 /// Returns whether the checksum of a header block is right.
-bool tar_checksum_holds(std::string_view block) noexcept;
+bool tar_checksum_is_right(std::string_view block) noexcept;
 
 /// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if it
 /// is malformed.
 bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
-/// The header blocks of a member, as far as they are present: extended ones with their payloads, then its own. It holds
-/// views of the bytes it was made from.
+/// The header blocks of a member, as far as they are present: extended ones with their payloads, then the member's own
+/// header. It stores views of the bytes.
 class tar_header_chain {
  public:
   explicit tar_header_chain(std::string_view bytes);
@@ -56,17 +56,17 @@ class tar_header_chain {
   std::string_view main() const noexcept { return main_; }
 
   /// Returns the damage that libarchive would not report; empty if there is none. A cut or damaged global pax header
-  /// swallows what follows it.
+  /// hides the data after it.
   std::string_view damage() const noexcept { return damage_; }
 
-  /// Returns whether a header tells of holes in the payload, be there any or not; true if a header cannot be followed.
-  bool tells_of_holes() const noexcept;
+  /// Returns whether a header declares a sparse payload, even if it has no holes; true if a header cannot be followed.
+  bool may_have_holes() const noexcept;
 
   /// Returns the member's name if all headers are sound and it is a file; else nothing.
   std::optional<std::string> certain_name() const;
 
  private:
-  void take(char type, std::string_view payload);
+  void apply(char type, std::string_view payload);
 
   std::string_view main_, damage_, long_name_;
   bool sound_ = true, holes_ = false;

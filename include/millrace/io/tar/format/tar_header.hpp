@@ -1,11 +1,11 @@
-// Writes the headers of one tar member: ustar, with a pax header before it only where ustar has no space.
+// Writes the headers of one tar member: ustar, with a pax header before it only if ustar has no space.
 //
 //   std::string out;
 //   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
 //
 // The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
-// as they are. ustar holds a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names go into a pax
-// record, and so does a size of 8 GiB or more.
+// unchanged. ustar has space for a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names are
+// written to a pax record, and so is a size of 8 GiB or more.
 // Errors: none. Threads: any; the functions are pure.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
@@ -31,8 +31,7 @@ constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
 /// Returns the slash that splits `name` into prefix and name; npos if no slash can.
 std::size_t ustar_split(std::string_view name) noexcept;
 
-/// Appends one header block; `type` is '0' for a file and 'x' for a pax header. The caller ensures that name and size
-/// fit.
+/// Appends one header block; `type` is '0' for a file and 'x' for a pax header. Requires that name and size fit.
 void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
                         std::uint64_t size_bytes, char type);
 

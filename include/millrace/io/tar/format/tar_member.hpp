@@ -20,7 +20,7 @@ struct tar_member {
   std::uint64_t offset_bytes = 0;           ///< first header block, in the uncompressed stream
   std::uint64_t payload_offset_bytes = 0;   ///< payload in that stream; meaningless if the member is sparse
   bool regular = false;                     ///< true for a file; false for a link, a folder or a device
-  bool sparse = false;                      ///< true if its headers tell of holes, which the archive does not store
+  bool sparse = false;                      ///< true if its headers declare holes, which the archive does not store
 };
 
 }}}  // namespace millrace::detail

@@ -2,7 +2,7 @@
 //
 //   mr::detail::archive_reader handle = mr::detail::open_archive_reader();
 //   if (archive_read_support_format_tar(handle.get()) != ARCHIVE_OK)
-//     throw std::runtime_error(mr::detail::archive_text(handle.get()));   // empty if libarchive gives no reason
+//     throw std::runtime_error(mr::detail::archive_text(handle.get()));   // empty if libarchive has none
 //
 // Only this file includes libarchive's headers, and no public signature contains its types. Millrace never sets a
 // locale, and never enables a filter that runs an external program.
@@ -31,7 +31,7 @@ struct archive_read_closer {
 /// A handle that frees itself.
 using archive_reader = std::unique_ptr<struct ::archive, archive_read_closer>;
 
-/// Returns a new handle. Throws std::bad_alloc if there is no memory for it.
+/// Returns a new handle. Throws std::bad_alloc if memory is exhausted.
 inline archive_reader open_archive_reader() {
   archive_reader handle(::archive_read_new());
   if (!handle) throw std::bad_alloc();

@@ -1,13 +1,14 @@
 // Decompresses gzip streams (RFC 1952), member by member, and checks their checksums.
 //
 //   mr::detail::gzip_inflater gzip;
-//   auto step = gzip.inflate(input, buffer);   // removes what it read from `input`; buffer has step.made bytes
-//   if (step.what == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
-//   if (step.what == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
+//   auto step = gzip.inflate(input, buffer);   // removes the bytes that it read from `input`; buffer has step.size
+//   bytes
+//   if (step.outcome == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
+//   if (step.outcome == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
 // zlib reads the headers, with the CRC-16 that a header may have, and inflates. This file checks the CRC-32 and the
-// length of the data at the end of each member. It does so because zlib's own CRC-32 takes a seventh of the total time.
-// Here the CRC-32 uses carry-less products where the processor has them, else zlib's function.
+// length of the data at the end of each member, because zlib's own CRC-32 needs a seventh of the total time. Here the
+// CRC-32 uses carry-less products if the processor has them, else zlib's function.
 // Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
 // Errors: std::bad_alloc; damage is a result. Memory: 45 KiB. Threads: one.
@@ -24,19 +25,19 @@
 #if !__has_include(<zlib.h>)
 #error "millrace: zlib is not installed: apt-get install zlib1g-dev"
 #endif
-// zlib defines the macro FAR, which would break other code's enumerators of that name.
+// zlib defines the macro FAR, which would break enumerators of that name in other code.
 #pragma push_macro("FAR")
 #include <zlib.h>
 #pragma pop_macro("FAR")
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The result of one inflate(): the bytes made, and why it stopped.
+/// The result of one inflate(): the number of bytes, and why it stopped.
 struct gzip_step {
-  enum outcome { made_bytes, wants_input, member_end, damaged };
+  enum stop_reason { has_bytes, needs_input, member_end, damaged };
 
-  std::size_t made = 0;
-  outcome what = made_bytes;
+  std::size_t size = 0;
+  stop_reason outcome = has_bytes;
 };
 
 /// Decompresses one stream.
@@ -50,7 +51,8 @@ class gzip_inflater {
   /// Starts the next member after the end of one. The next input byte is the first of its header.
   void begin_member();
 
-  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes from `input` what it has read.
+  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes the bytes that it read from
+  /// `input`.
   gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> buffer);
 
   /// Returns the text for the damage.
@@ -58,17 +60,17 @@ class gzip_inflater {
 
  private:
   static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
-  static constexpr int behind_header = 128;   // a bit of data_type, see inflate() in zlib.h
+  static constexpr int after_header = 128;   // a bit of data_type, see inflate() in zlib.h
   static constexpr std::size_t trailer_bytes = 8;
 
-  /// Keeps the last bytes read: the trailer may be spread over several inputs.
-  void take(std::span<const std::byte>& input, std::size_t count) noexcept;
+  /// Saves the last bytes read: the trailer may be spread over several inputs.
+  void consume(std::span<const std::byte>& input, std::size_t count) noexcept;
   bool trailer_is_right();
 
   ::z_stream state_{};
   bool in_header_ = true;
   std::uint32_t crc_ = 0;
-  std::uint64_t made_bytes_ = 0;   // bytes of this member
+  std::uint64_t member_bytes_ = 0;   // bytes of this member
   std::array<std::byte, trailer_bytes> last_{};
   std::string reason_;
 };

@@ -1,12 +1,12 @@
 // Reads the headers of an ordinary tar archive, without its payloads.
 //
 //   mr::detail::plain_tar tar(source, pool);
-//   while (tar.next() == mr::detail::plain_tar::found::member) use(tar.member());
+//   while (tar.next() == mr::detail::plain_tar::result::member) use(tar.member());
 //
-// Reads ustar and GNU headers, with the long names and sizes of both and of pax. It reports anything damaged, rare or
-// in doubt as `odd`. Examples are sparse members, pax names beyond ASCII, headers without the ustar mark. tar_reader
-// then has to decide. The two therefore agree wherever this class returns `member` or `end`, and no rule about damage
-// exists twice.
+// Reads ustar and GNU headers, with the long names and sizes of both and of pax. Everything damaged, rare or ambiguous
+// is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature. Then
+// tar_reader has to decide. Therefore the two agree whenever this class returns `member` or `end`, and no rule about
+// damage is implemented twice.
 // Errors: those of the source. Threads: one.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
@@ -26,12 +26,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The members of an ordinary archive, in order.
 class plain_tar {
  public:
-  enum class found { member, end, odd };
+  enum class result { member, end, odd };
 
   plain_tar(byte_source& source, block_pool& pool) : window_(source, pool) {}
 
-  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` for whatever tar_reader has to decide.
-  found next();
+  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` if tar_reader has to decide.
+  result next();
 
   /// Returns the current member; its name is valid until the next call of next().
   const tar_member& member() const noexcept { return member_; }
@@ -52,12 +52,12 @@ class plain_tar {
 
   /// libarchive accepts the first header of an archive only if all of its numbers are well-formed.
   static bool numbers_are_plain(std::string_view block) noexcept;
-  bool take_long_name(std::string_view payload, const header& h);
-  bool take_pax(std::string_view records);
-  bool take_record(std::string_view key, std::string_view value);
+  bool apply_long_name(std::string_view payload, const header& h);
+  bool apply_pax(std::string_view records);
+  bool apply_record(std::string_view key, std::string_view value);
 
-  /// Returns `end` if only zeros follow, as tar_reader demands; any other ending is `odd`.
-  found end_of_shard(std::uint64_t marker_at);
+  /// Returns `end` if only zeros follow, as tar_reader requires; any other ending is `odd`.
+  result end_of_shard(std::uint64_t marker_at);
 
   header_window window_;
   tar_member member_{};

@@ -1,14 +1,14 @@
-// Detects keys that come back: members of one sample that are not next to each other in their shard.
+// Detects returning keys: members of one sample that are not next to each other in their shard.
 //
 //   mr::detail::key_memory keys;                       // of one shard
-//   if (keys.comes_back("n01/0017")) ++pieces;         // a sample with this key was there before, and others since
+//   if (keys.is_returning("n01/0017")) ++pieces;       // an earlier sample has this key, and others are in between
 //   keys.returned();                                   // the number of such samples
 //
-// `tar -cf a.tar .` writes names in the order of the folder. All .jpg may then stand before all .cls, and each sample
+// `tar -cf a.tar .` writes names in the order of the folder. All .jpg may then precede all .cls, and each sample
 // becomes two. `tar --sort=name` writes the members of a sample next to each other.
 // Memory: 16 bytes a key, at most 8 MiB. A shard with more than 524,288 keys is sampled by the digest of the key: one
-// key in 2, 4, 8, ... counts for 2, 4, 8, ... Then returned() is an estimate without bias. Its relative standard error
-// is 1 / sqrt(sampled keys that came back).
+// key in 2, 4, 8, ... counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its relative standard error
+// is 1 / sqrt(sampled keys that returned).
 // Errors: std::bad_alloc. Threads: one. Cost: about 20 ns a key.
 #pragma once
 
@@ -30,13 +30,13 @@ namespace detail {
 
 class shard_index;
 
-/// Remembers the keys of one shard.
+/// Stores digests of the keys of one shard.
 class key_memory {
  public:
   explicit key_memory(std::size_t max_keys = std::size_t{1} << 19) : max_keys_(max_keys) {}
 
-  /// Records that a sample with this key begins. Returns whether the key is known to have occurred before.
-  bool comes_back(std::string_view key);
+  /// Records that a sample with this key begins. Returns whether an earlier sample is known to have it.
+  bool is_returning(std::string_view key);
 
   /// Returns how many samples had a key that occurred before.
   std::uint64_t returned() const noexcept { return returned_; }
@@ -51,11 +51,11 @@ class key_memory {
 
   std::size_t max_keys_, keys_ = 0;
   std::vector<std::uint64_t> table_;   // digests, by open addressing
-  std::uint64_t weight_ = 1;           // one key in this number is remembered
+  std::uint64_t weight_ = 1;           // one key in this number is stored
   std::uint64_t returned_ = 0;
 };
 
-/// Counts the samples of a shard whose keys came back, and leaves a notice about the first such shard of a run.
+/// Counts the samples of a shard whose keys returned, and posts a notice about the first such shard of a run.
 void report_returning_keys(event_counts& counts, std::uint64_t samples, const std::string& shard) noexcept;
 
 /// The rest of a sample that is stored in pieces.
@@ -64,12 +64,12 @@ struct other_piece {
   std::string fields{};   ///< "'cls', 'json'"
 };
 
-/// Reads the headers of a shard, up to `max_bytes`, and returns the first piece of the sample `key` that does not begin
-/// at `own_offset_bytes`; nothing if there is none or the shard is damaged.
+/// Reads the headers of a shard, up to `max_bytes`. Returns the first piece of the sample `key` that does not begin at
+/// `own_offset_bytes`; nothing if there is none or the shard is damaged.
 std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 
-/// Returns what to append to the error of a missing field of the sample at `own_offset_bytes`.
+/// Returns the text to append to the error of a missing field of the sample at `own_offset_bytes`.
 std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 
 }}}  // namespace millrace::detail

@@ -5,19 +5,20 @@
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Consecutive members with the same key (member_name.hpp) form one sample. A key that comes back later is a new
-// sample, and counted. Field names are lowered (A-Z only). The reader skips and counts links, folders, devices, dot
-// files, names without a dot and the __metadata__ folders. The same wanted field twice in a sample is an error.
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later is a new
+// sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
+// folders, devices, dot files, names without a dot and the __metadata__ folders. The same selected field twice in a
+// sample is an error.
 // Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A field that occurs
 // twice, and a sample beyond the limits, are errors of that sample alone: the next call returns the next sample. After
 // all others, every further call throws the same error.
 // On damage, the reader first delivers every complete sample before it. A sample is complete when the header of a
 // member with another key follows it. The following member may be damaged, as long as the name in its header is
 // certain. A sample that is still open at the damage is not delivered.
-// A shard without an end marker is whole. Two cases are errors: options.strict is set, or a file beside the shard
-// counts more samples (counted_beside.hpp).
-// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read
-// into the record's block, shorter ones are copied there. Once sizes repeat, only libarchive and zlib allocate.
+// A shard without an end marker counts as complete. Two cases are errors: options.strict is set, or a sidecar file of
+// the shard states more samples (declared_samples.hpp).
+// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read directly
+// into the block of the record, shorter ones are copied to it. After sizes repeat, only libarchive and zlib allocate.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -26,7 +27,7 @@
 #include <millrace/io/tar/format/member_name.hpp>
 #include <millrace/io/tar/format/required_fields.hpp>
 #include <millrace/io/tar/format/tar_member.hpp>
-#include <millrace/io/tar/format/wanted_fields.hpp>
+#include <millrace/io/tar/format/selected_fields.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/measure/values/event_counts.hpp>
@@ -44,17 +45,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of shard_reader.
 struct shard_reader_options {
-  /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
+  /// The selected fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
   /// memory.
   std::vector<std::string> fields{};
-  /// The fields that a sample must have, wanted or not. Other samples are counted and not delivered. Default: none.
+  /// The fields that a sample must have, selected or not. Other samples are counted and not delivered. Default: none.
   required_fields having{};
   shard_limits limits{};   ///< what a shard may contain
-  /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
+  /// Treats a shard without an end marker (two blocks of 512 zeros) as an error. Default: it is complete.
   bool strict = false;
 };
 
-/// Counts of a shard's content. Each member is counted when the reader meets it.
+/// Counts of a shard's content. Each member is counted when the reader reads its header.
 struct shard_counters {
   std::uint64_t samples = 0;               ///< delivered samples
   std::uint64_t payload_bytes = 0;         ///< bytes read into records
@@ -75,7 +76,7 @@ namespace detail {
 
 class tar_reader;
 
-/// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
+/// Counts a shard without an end marker, and posts a notice about the first such shard of a run.
 void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept;
 
 /// The start of a reader inside a plain shard: the offset of the first header of a sample.
@@ -83,8 +84,9 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};             ///< key of the previous sample, for messages
-  /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
-  std::atomic<bool>* missing_marker_told = nullptr;
+  /// For a caller that opens the same shard repeatedly: true after report() has counted its missing marker. May be
+  /// null.
+  std::atomic<bool>* warned_missing_marker = nullptr;
 };
 
 /// Opens a shard at `start`.
@@ -96,7 +98,7 @@ shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> sourc
 /// The samples of one shard.
 class shard_reader {
  public:
-  /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
+  /// Opens the shard. Throws setup_error if a selected field has upper-case letters, data_error if the shard is empty.
   shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {});
   shard_reader(shard_reader&&) noexcept;
   shard_reader& operator=(shard_reader&&) noexcept;
@@ -122,38 +124,39 @@ class shard_reader {
 
   std::optional<record> advance();
 
-  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
+  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream all names are
+  /// uncertain.
   bool ends_open_sample();
-  /// Records the error that is being handled. Returns the open sample if it is delivered, or else throws the error.
-  std::optional<record> fail(error& why, bool delivers);
+  /// Records the current error. Returns the open sample if it is complete, else throws the error.
+  std::optional<record> fail(error& e, bool sample_is_complete);
 
-  /// Throws data_error if a file beside a shard without an end marker counts more samples.
+  /// Throws data_error if a sidecar file of a shard without an end marker states more samples.
   void check_count() const;
   void begin_sample(std::string_view key);
   /// Ends the open sample. Returns nothing if it lacks a required field.
   std::optional<record> deliver();
-  void take_field(std::string_view written);
-  /// Throws data_error if the waiting member exceeds a limit. No memory was taken for it yet.
+  void read_field(std::string_view name);
+  /// Throws data_error if the waiting member exceeds a limit. No memory is allocated for it yet.
   void check_limits() const;
-  void count_passed_over(const detail::member_name& name) noexcept;
+  void count_skipped(const detail::member_name& name) noexcept;
   error_location where() const;
   std::string last_good() const;
   std::unique_ptr<detail::tar_reader> tar_;
   record_builder builder_;
-  detail::wanted_fields wanted_;
+  detail::selected_fields selected_;
   required_fields having_;
   std::uint64_t present_ = 0;   // bits of having_ that the open sample has
-  std::atomic<bool>* missing_marker_told_;
+  std::atomic<bool>* warned_missing_marker_;
   shard_limits limits_;
   std::uint64_t sample_bytes_ = 0;   // of the open sample
   std::uint64_t samples_before_;
   std::string last_key_;
   detail::key_memory keys_;
   shard_counters counters_;
-  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet handled
+  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet processed
   std::string field_;
   bool sample_open_ = false;
-  bool bad_sample_ = false;      // the error that is thrown now is that of the open sample alone
+  bool bad_sample_ = false;      // the current error is one of the open sample alone
   bool sample_failed_ = false;   // the last next() threw such an error
   bool skips_sample_ = false;    // members with the builder's key belong to a sample that failed
   bool ended_ = false;

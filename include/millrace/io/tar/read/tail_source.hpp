@@ -1,11 +1,11 @@
-// Presents a shard from one of its members on, as if it began there.
+// Presents the part of a shard from one of its members, as if the shard began there.
 //
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
-//   // reads: one empty member called ".start", then the shard from sample_offset_bytes on
+//   // reads: one empty member named ".start", then the shard starting at sample_offset_bytes
 //
-// libarchive examines the first header of an archive more closely than the others. The empty member in front takes
-// that place, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512`
-// of the shard. The offset must therefore be that of a header, and not 0.
+// libarchive validates the first header of an archive more strictly than the others. The empty member is that first
+// header, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512` of
+// the shard. Therefore the offset must be that of a header, and not 0.
 // Errors: those of the source. Threads: one at a time. Lifetime: the borrowed source outlives the borrowed_byte_source.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard from an offset on.
+/// A shard starting at an offset.
 class tail_source final : public byte_source {
  public:
   tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)

@@ -1,21 +1,21 @@
-// Reads the members of a tar archive in order, from a plain or compressed shard, and checks that the shard is whole.
+// Reads the members of a tar archive in order, from a plain or compressed shard, and checks that the shard is complete.
 //
 //   mr::detail::tar_reader tar(std::make_unique<mr::file_source>("train-000.tar"), pool);
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
-// Payloads of 32 KiB or more are not copied: a plain shard whose source reads parts is read straight into `buffer`.
-// Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). A shard with a hole of zeros is
-// therefore an error, and so are two joined archives. Other tar programs and libraries accept both silently.
-// A shard may end between two members with no end marker or only a part of it. Such a shard is whole, and
+// Payloads of 32 KiB or more are not copied: if the source reads parts, a plain shard is read directly into `buffer`.
+// Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole of
+// zeros is an error, and so are two joined archives. Other tar programs and libraries accept both silently.
+// A shard may end between two members with no end marker or only a part of it. Such a shard counts as complete, and
 // ended_without_marker() returns true; with options.strict it is an error. A cut inside a member is always an error.
 // The member includes its header and the padding of its last block.
 // Not detected: flipped bits in a payload of a plain shard. In a compressed shard they are an error at the end of the
 // shard at the latest. A cut compressed shard loses up to one block of its format before the cut; gzip loses nothing.
 // Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream.
-// late_data_error for a damaged compressed stream. Errors of the source pass through. The reader is unusable after an
-// error.
+// late_data_error for a damaged compressed stream. Errors of the source propagate. After an error the reader is
+// unusable.
 // Threads: one at a time.
 // Names are the raw bytes of the header, with one exception. If the process's locale is neither "C" nor UTF-8,
 // libarchive converts pax names to the locale's character set.
@@ -43,7 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of tar_reader.
 struct tar_reader_options {
   std::uint64_t start_bytes = 0;   ///< where to begin: a member's first header block in a plain shard
-  bool strict = false;             ///< makes a shard without an end marker an error
+  bool strict = false;             ///< treats a shard without an end marker as an error
   std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< as in shard_stream::content
 };
 
@@ -61,7 +61,8 @@ class tar_reader {
   /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
   std::optional<tar_member> next();
 
-  /// Throws data_error if the shard ends before the last member's payload does. Call it before memory is taken for it.
+  /// Throws data_error if the shard ends before the last member's payload does. Call it before allocating memory for
+  /// it.
   void check_payload();
 
   /// Copies the payload of the last member into `buffer`, which has exactly the payload's size. Call it at most once
@@ -72,15 +73,15 @@ class tar_reader {
   std::string_view shard() const noexcept { return source_->name(); }
   /// Returns whether the shard is compressed.
   bool compressed() const noexcept { return stream_.compressed(); }
-  /// Returns the offset of the end marker, once next() has met it.
+  /// Returns the offset of the end marker, after next() has reached it.
   std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
-  /// Returns how many names (of members, links, users) libarchive left raw: it could not convert them to the locale's
-  /// character set.
+  /// Returns how many names (of members, links, users) libarchive returned raw, because it could not convert them to
+  /// the locale's character set.
   std::uint64_t unconverted_names() const noexcept { return unconverted_names_; }
   /// Returns, after the end, whether the end marker was missing or incomplete.
   bool ended_without_marker() const noexcept { return ended_without_marker_; }
-  /// Returns, after next() has failed, the name of the member that it failed at, if its headers are sound.
+  /// Returns, after next() has failed, the name of the failed member, if its headers are intact.
   const std::optional<std::string>& certain_name() const noexcept { return certain_name_; }
 
  private:
@@ -91,16 +92,16 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. Reads that of a sparse member, since libarchive skips by a damaged map another
-  /// number of bytes than it reads.
-  void pass_payload();
+  /// Skips the rest of the last payload. Reads that of a sparse member, because libarchive skips another number of
+  /// bytes than it reads if the map of holes is damaged.
+  void skip_payload();
 
-  /// Reads a header by libarchive and keeps its bytes: libarchive does not report some kinds of damage.
+  /// Reads a header with libarchive and saves its bytes: libarchive does not report some kinds of damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
-  /// Returns the bytes of the member's headers, from the first on; after a failure also the bytes behind them.
+  /// Returns the bytes of the member's headers, starting with the first; after a failure also the bytes after them.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
-  /// Returns whether the stream ends in less than a block of zeros. They are a part of the end marker, since no header
+  /// Returns whether the stream ends in less than a block of zeros. They are part of the end marker, because no header
   /// begins with zeros.
   bool ends_in_zeros() const noexcept;
   tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
@@ -109,27 +110,26 @@ class tar_reader {
   /// damage.
   void check_warning(std::uint64_t offset_bytes);
 
-  /// Reads the rest of the shard; only zeros may follow from the end marker on. `marker_at` is an offset in the stream.
+  /// Reads the rest of the shard; only zeros may follow the end marker. `marker_at` is an offset in the stream.
   void check_end(std::uint64_t marker_at);
   bool begins_with_header() const noexcept;
 
-  /// give_chunk() and pass_over() are callbacks of libarchive. Exceptions must not pass through its C frames, so
-  /// stream_failure_ keeps them.
-  static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept;
-  static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
+  /// Callbacks of libarchive. Exceptions must not propagate through C frames, so stream_failure_ stores them.
+  static ::la_ssize_t read_chunk(struct ::archive*, void* self, const void** data) noexcept;
+  static ::la_int64_t skip_bytes(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
   /// Throws data_error if the archive begins like a file of another kind.
   void check_kind(std::string_view front);
 
-  [[noreturn]] void fail(std::string_view found, std::uint64_t offset_bytes);
-  /// Throws `found`, unless the compressed stream is damaged: that makes the archive look damaged too, and is the error
-  /// to report. Throws late_data_error if the end of the stream is too far away to know.
-  [[noreturn]] void give_up(data_error found);
-  data_error damage(const std::string& found, std::uint64_t offset_bytes,
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset_bytes);
+  /// Throws `failure`, unless the compressed stream is damaged: then the archive also appears damaged, and that is the
+  /// error to report. Throws late_data_error if the end of the stream is too far away to check.
+  [[noreturn]] void throw_damage(data_error failure);
+  data_error damage(const std::string& problem, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
-  bool has_stand_in_;          // tail_source's, before the first member
+  bool has_start_member_;          // tail_source's, before the first member
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;
@@ -140,12 +140,12 @@ class tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
-  // chunk_ is the chunk that libarchive has. kept_ holds the part of the current headers from earlier chunks. chunk_at_
+  // chunk_ is the chunk that libarchive has. header_ is the part of the current headers from earlier chunks. chunk_at_
   // and header_at_ are offsets in the stream.
   std::span<const std::byte> chunk_;
-  std::span<std::byte> place_;   // what read() fills next: libarchive is given the bytes there
+  std::span<std::byte> place_;   // destination of read(): libarchive receives the bytes there
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
-  std::string kept_;
+  std::string header_;
   bool in_header_ = false;
 };
 

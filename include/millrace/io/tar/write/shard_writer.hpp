@@ -1,16 +1,16 @@
 // Writes samples into tar shards that WebDataset and every tar program can read.
 //
 //   mr::shard_writer shards({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
-//   shards.write("n01/0001", {{"jpg", picture}, {"cls", "7"}});
-//   auto written = shards.close();       // shards, samples, bytes
+//   shards.write("n01/0001", {{"jpg", image}, {"cls", "7"}});
+//   auto totals = shards.close();        // shards, samples, bytes
 //
-// The same samples give the same bytes on every machine and at any time. Fields are sorted by name; no time, owner or
-// locale is written. A new shard begins before a sample would exceed a limit. A sample larger than max_bytes gets its
-// own shard. A shard appears under its name when it is complete and on the disk; it replaces a file of that name.
-// Without close() the last, unfinished shard is dropped. The first sample removes files that a killed writer of the
-// same pattern left half written. abandoned_files.hpp says when it is certain that the writer is gone.
+// The same samples produce the same bytes on every machine and at any time. Fields are sorted by name; no time, owner
+// or locale is written. A new shard begins before a sample would exceed a limit. A sample larger than max_bytes gets
+// its own shard. A shard appears under its name when it is complete and on the disk; it replaces a file of that name.
+// Without close() the last, unfinished shard is discarded. The first sample removes temporary files that a killed
+// writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
 // Errors: setup_error for a pattern without its %d. setup_error for keys and fields that a reader would not return
-// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is unusable after that.
+// unchanged; the writer stays usable. io_error for a full disk and similar failures; then the writer is unusable.
 // Threads: one at a time.
 #pragma once
 
@@ -67,7 +67,7 @@ struct written_shards {
 template <class Files = posix_files>
 class basic_shard_writer {
  public:
-  /// Checks the options. Throws setup_error if a limit is 0 or the pattern does not hold exactly one number.
+  /// Checks the options. Throws setup_error if a limit is 0 or the pattern does not contain exactly one number.
   explicit basic_shard_writer(shard_writer_options options, Files files = {})
       : options_(std::move(options)), files_(std::move(files)) {
     if (options_.max_samples == 0 || options_.max_bytes == 0)
@@ -78,7 +78,7 @@ class basic_shard_writer {
   /// Writes one sample. Throws setup_error for a refused key or field and for a closed or failed writer. Throws
   /// io_error if the file fails.
   void write(std::string_view key, std::span<const named_bytes> fields) {
-    if (broken_) throw setup_error("the shard writer is closed or has failed before", "Make a new one");
+    if (broken_) throw setup_error("the shard writer is closed or has failed before", "Create a new one");
     check_key(key);
     sort_fields(key, fields);
     headers_.clear();
@@ -165,23 +165,23 @@ class basic_shard_writer {
   }
 
   void check_key(std::string_view key) const {
-    const auto refuse = [key](const char* why) {
-      throw setup_error("the key '" + printable(key) + "' " + why, "A reader would give back something else");
+    const auto refuse = [key](const char* problem) {
+      throw setup_error("the key '" + printable(key) + "' " + problem, "A reader would return another key");
     };
     if (key.empty() || key.ends_with('/')) refuse("has no basename");
     if (has_control_character(key)) refuse("has a control character");
     if (key.find('.', key.rfind('/') + 1) != std::string_view::npos) refuse("has a dot in its basename");
     if (split_member_name(key).kind == member_name::kind_of_name::metadata)
-      refuse("lies in a __folder__, which is for metadata");
-    if (key == last_key_) refuse("is that of the sample before it");
+      refuse("is in a __folder__, which is for metadata");
+    if (key == last_key_) refuse("is that of the previous sample");
   }
 
   void sort_fields(std::string_view key, std::span<const named_bytes> fields) {
-    const auto refuse = [key](std::string_view field, const char* why) {
-      throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + why,
-                        "A reader would give back something else");
+    const auto refuse = [key](std::string_view field, const char* problem) {
+      throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + problem,
+                        "A reader would return another field");
     };
-    if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Give it at least one");
+    if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one");
     sorted_.assign(fields.begin(), fields.end());
     std::sort(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
@@ -191,7 +191,7 @@ class basic_shard_writer {
         refuse(name, "has a slash or a control character");
       if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
         refuse(name, "is not in lower case");
-      if (i > 0 && name == sorted_[i - 1].name) refuse(name, "is there twice");
+      if (i > 0 && name == sorted_[i - 1].name) refuse(name, "occurs twice");
     }
   }
 
@@ -222,7 +222,7 @@ class basic_shard_writer {
     if (part == &before_number_) refuse_pattern();
   }
   [[noreturn]] void refuse_pattern() const {
-    throw setup_error("the pattern '" + printable(options_.pattern) + "' does not hold exactly one number",
+    throw setup_error("the pattern '" + printable(options_.pattern) + "' does not contain exactly one number",
                       "Write the number as %d or %06d, and a percent sign as %%");
   }
 
@@ -234,7 +234,7 @@ class basic_shard_writer {
   std::vector<named_bytes> sorted_;
   std::vector<std::size_t> header_ends_;
   std::string headers_, name_, last_key_;
-  std::optional<std::string> cleaned_;   // the folder that was cleaned last
+  std::optional<std::string> cleaned_;   // the folder that was cleaned most recently
   std::uint64_t samples_in_shard_ = 0;
   written_shards written_;
   bool broken_ = false;

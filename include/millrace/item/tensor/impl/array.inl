@@ -1,4 +1,4 @@
-// Defines what array.hpp declares.
+// Definitions for array.hpp.
 #pragma once
 
 #include <millrace/item/tensor/array.hpp>

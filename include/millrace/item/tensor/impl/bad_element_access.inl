@@ -1,4 +1,4 @@
-// Defines what bad_element_access.hpp declares.
+// Definitions for bad_element_access.hpp.
 #pragma once
 
 #include <millrace/item/tensor/bad_element_access.hpp>

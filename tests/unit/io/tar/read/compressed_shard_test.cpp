@@ -125,7 +125,7 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
   CHECK(wrong_crc.samples.size() < 40);
   CHECK(contents_of(packed + packed.substr(0, 5)).error.find("cut short") != std::string::npos);
   CHECK(contents_of(packed + "\x1f").error.find("cut short") != std::string::npos);
-  CHECK(contents_of(packed + std::string(3, '\0') + packed).error.find("something else than zeros") !=
+  CHECK(contents_of(packed + std::string(3, '\0') + packed).error.find("bytes other than zeros") !=
         std::string::npos);
   // Of a cut stream everything in front of the cut is there: here, all but the last sample.
   const contents cut = contents_of(packed.substr(0, packed.size() - 9));

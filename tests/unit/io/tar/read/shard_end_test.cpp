@@ -124,7 +124,7 @@ TEST_CASE("what would lose a member in silence is an error: a long name of zeros
     CHECK(o.samples.size() <= 1);
   }
   const outcome nothing_behind = read_tar(a + global(comment.size()) + padded(comment));
-  CHECK(nothing_behind.message.find("no member behind it") != std::string::npos);
+  CHECK(nothing_behind.message.find("no member after it") != std::string::npos);
   CHECK(read_tar(a + global(comment.size()) + padded(comment) + c).samples == samples{"a: txt=1", "c: txt=3"});
   CHECK(read_tar(a + global(0) + c).samples == samples{"a: txt=1", "c: txt=3"});
   // The same where a header lies across the border of two chunks.

@@ -1,4 +1,4 @@
-// Defines what key_list.hpp declares.
+// Definitions for key_list.hpp.
 #pragma once
 
 #include <millrace/io/index/choice/key_list.hpp>

@@ -1,4 +1,4 @@
-// Defines what sample_choice.hpp declares.
+// Definitions for sample_choice.hpp.
 #pragma once
 
 #include <millrace/io/index/choice/sample_choice.hpp>

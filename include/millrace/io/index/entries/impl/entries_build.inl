@@ -1,4 +1,4 @@
-// Defines what entries_build.hpp declares.
+// Definitions for entries_build.hpp.
 #pragma once
 
 #include <millrace/io/index/entries/entries_build.hpp>

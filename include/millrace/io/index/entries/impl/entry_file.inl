@@ -1,4 +1,4 @@
-// Defines what entry_file.hpp declares.
+// Definitions for entry_file.hpp.
 #pragma once
 
 #include <millrace/io/index/entries/entry_file.hpp>

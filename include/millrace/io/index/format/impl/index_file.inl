@@ -1,4 +1,4 @@
-// Defines what index_file.hpp declares.
+// Definitions for index_file.hpp.
 #pragma once
 
 #include <millrace/io/index/format/index_file.hpp>

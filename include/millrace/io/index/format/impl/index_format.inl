@@ -1,4 +1,4 @@
-// Defines what index_format.hpp declares.
+// Definitions for index_format.hpp.
 #pragma once
 
 #include <millrace/io/index/format/index_format.hpp>

@@ -1,4 +1,4 @@
-// Defines what set_index.hpp declares.
+// Definitions for set_index.hpp.
 #pragma once
 
 #include <millrace/io/index/format/set_index.hpp>

@@ -1,4 +1,4 @@
-// Defines what shard_index.hpp declares.
+// Definitions for shard_index.hpp.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>

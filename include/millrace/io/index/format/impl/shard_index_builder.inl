@@ -1,4 +1,4 @@
-// Defines what shard_index_builder.hpp declares.
+// Definitions for shard_index_builder.hpp.
 #pragma once
 
 #include <millrace/io/index/format/shard_index_builder.hpp>

@@ -1,4 +1,4 @@
-// Defines what tar_index_scan.hpp declares.
+// Definitions for tar_index_scan.hpp.
 #pragma once
 
 #include <millrace/io/index/format/tar_index_scan.hpp>
@@ -16,9 +16,9 @@ MILLRACE_INLINE std::optional<shard_index> scan_plain_shard(byte_source& source,
   plain_tar tar(source, pool);
   for (;;) {
     switch (tar.next()) {
-      case plain_tar::found::member: build.take(tar.member()); break;
-      case plain_tar::found::end: return build.finish();
-      case plain_tar::found::odd: return std::nullopt;
+      case plain_tar::result::member: build.take(tar.member()); break;
+      case plain_tar::result::end: return build.finish();
+      case plain_tar::result::odd: return std::nullopt;
     }
   }
 }

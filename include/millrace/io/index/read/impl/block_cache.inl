@@ -1,4 +1,4 @@
-// Defines what block_cache.hpp declares.
+// Definitions for block_cache.hpp.
 #pragma once
 
 #include <millrace/io/index/read/block_cache.hpp>

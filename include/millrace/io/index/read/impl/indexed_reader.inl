@@ -1,4 +1,4 @@
-// Defines what indexed_reader.hpp declares.
+// Definitions for indexed_reader.hpp.
 #pragma once
 
 #include <millrace/io/index/read/indexed_reader.hpp>
@@ -21,7 +21,7 @@ MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index&
                                                indexed_reader_options options, byte_source* entries)
     : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
       options_(std::move(options)), gap_(source.reads_parts() ? gap_bytes : 0) {
-  const wanted_fields wanted(options_.fields);
+  const selected_fields wanted(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
     fields_.push_back({.wanted = wanted.contains(index.field_name(field)), .name = index.field_name(field)});
 }

@@ -1,4 +1,4 @@
-// Defines what index_build.hpp declares.
+// Definitions for index_build.hpp.
 #pragma once
 
 #include <millrace/io/index/set/index_build.hpp>
@@ -310,8 +310,8 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
                    {.stage = "index", .shard = path});
   index.identify(identity);
   if (index.facts().counters.missing_end_markers > 0)
-    if (const auto told = counted_beside(path, at); told.samples > index.samples())
-      throw fewer_than_counted(told, index.samples(), {.stage = "index", .shard = path});
+    if (const auto told = declared_samples(path, at); told.samples > index.samples())
+      throw fewer_than_declared(told, index.samples(), {.stage = "index", .shard = path});
   return index;
 }
 

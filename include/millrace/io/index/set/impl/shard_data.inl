@@ -1,4 +1,4 @@
-// Defines what shard_data.hpp declares.
+// Definitions for shard_data.hpp.
 #pragma once
 
 #include <millrace/io/index/set/shard_data.hpp>
@@ -363,7 +363,7 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::si
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) {
       --open_;
-      idle_[shard]->watch_in(reads);
+      idle_[shard]->set_meter(reads);
       return std::move(idle_[shard]);
     }
   }

@@ -1,4 +1,4 @@
-// Defines what shard_heads.hpp declares.
+// Definitions for shard_heads.hpp.
 #pragma once
 
 #include <millrace/io/index/set/shard_heads.hpp>

@@ -1,4 +1,4 @@
-// Defines what required_fields.hpp declares.
+// Definitions for required_fields.hpp.
 #pragma once
 
 #include <millrace/io/tar/format/required_fields.hpp>
@@ -13,15 +13,15 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entries) : entries_(std::move(entries)) {
-  constexpr std::size_t most = 64;
-  if (entries_.size() > most)
+  constexpr std::size_t max_entries = 64;
+  if (entries_.size() > max_entries)
     throw setup_error(".having has " + std::to_string(entries_.size()) + " entries (expected: at most 64)",
                       "Choose by .where, or write shards of complete samples");
   for (const std::string& names : entries_) {
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, and no field of a "
                         "record has any",
-                        "Write it in lower case; it stands for all spellings");
+                        "Write it in lower case; it matches all spellings");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",
                         "Write a field, or alternatives as \"jpg;png\"");

@@ -1,4 +1,4 @@
-// Defines what tar_fields.hpp declares.
+// Definitions for tar_fields.hpp.
 #pragma once
 
 #include <millrace/io/tar/format/tar_fields.hpp>
@@ -26,15 +26,15 @@ MILLRACE_INLINE std::optional<std::uint64_t> tar_size(std::string_view number) n
   if (static_cast<unsigned char>(number[0]) != 0x80) return tar_octal(number);
   std::uint64_t value = 0;
   for (const char c : number.substr(1)) {
-    if (value > tar_most_payload_bytes) return std::nullopt;
+    if (value > tar_max_payload_bytes) return std::nullopt;
     value = value << 8 | static_cast<unsigned char>(c);
   }
   return value;
 }
 
 MILLRACE_INLINE std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept {
-  const std::string_view whole = block.substr(at, size);
-  return whole.substr(0, std::min(whole.find('\0'), size));
+  const std::string_view field = block.substr(at, size);
+  return field.substr(0, std::min(field.find('\0'), size));
 }
 
 MILLRACE_INLINE bool all_zeros(std::string_view bytes) noexcept {
@@ -46,7 +46,7 @@ MILLRACE_INLINE bool is_gnu_header(std::string_view block) noexcept {
   return block.substr(257, 8) == "ustar  \0"sv;
 }
 
-MILLRACE_INLINE bool tar_checksum_holds(std::string_view block) noexcept {
+MILLRACE_INLINE bool tar_checksum_is_right(std::string_view block) noexcept {
   constexpr std::uint64_t every_other_byte = 0x00ff00ff00ff00ff;
   // Adds eight bytes at a time in four sums of 16 bits. Each sum has 128 bytes and stays far below 65,536.
   std::uint64_t sums = 0;
@@ -88,30 +88,30 @@ MILLRACE_INLINE tar_header_chain::tar_header_chain(std::string_view bytes) {
     }
     // A volume label has no payload, whatever size its header states.
     const auto size = type == 'V' ? std::optional<std::uint64_t>(0) : tar_size(block.substr(124, 12));
-    sound_ = sound_ && tar_checksum_holds(block);
+    sound_ = sound_ && tar_checksum_is_right(block);
     if (!size || *size > bytes.size() - tar_block_bytes) break;
-    take(type, bytes.substr(tar_block_bytes, static_cast<std::size_t>(*size)));
+    apply(type, bytes.substr(tar_block_bytes, static_cast<std::size_t>(*size)));
     const auto payload_bytes = static_cast<std::size_t>(*size) + tar_padding(*size);
     bytes.remove_prefix(std::min(bytes.size(), tar_block_bytes + payload_bytes));
   }
   sound_ = false;
 }
 
-MILLRACE_INLINE bool tar_header_chain::tells_of_holes() const noexcept {
-  // libarchive looks for a map of holes in every GNU header, whatever its type.
+MILLRACE_INLINE bool tar_header_chain::may_have_holes() const noexcept {
+  // libarchive searches every GNU header for a map of holes, whatever its type.
   return holes_ || main_.empty() || main_[156] == 'S' ||
          (is_gnu_header(main_) && main_[386] != '\0');
 }
 
 MILLRACE_INLINE std::optional<std::string> tar_header_chain::certain_name() const {
-  if (!sound_ || main_.empty() || !tar_checksum_holds(main_)) return std::nullopt;
+  if (!sound_ || main_.empty() || !tar_checksum_is_right(main_)) return std::nullopt;
   if (const char type = main_[156]; type != '0' && type != '\0' && type != '7') return std::nullopt;
   if (!long_name_.empty()) return std::string(long_name_);
   const std::string_view prefix = is_gnu_header(main_) ? std::string_view() : tar_text(main_, 345, 155);
   return std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(tar_text(main_, 0, 100));
 }
 
-MILLRACE_INLINE void tar_header_chain::take(char type, std::string_view payload) {
+MILLRACE_INLINE void tar_header_chain::apply(char type, std::string_view payload) {
   if (type == 'L') long_name_ = tar_text(payload, 0, payload.size());
   if (type == 'L' && long_name_.empty()) sound_ = false;
   const bool extended = type == 'x' || type == 'X';   // 'X' is Solaris's

@@ -1,4 +1,4 @@
-// Defines what tar_header.hpp declares.
+// Definitions for tar_header.hpp.
 #pragma once
 
 #include <millrace/io/tar/format/tar_header.hpp>

@@ -1,4 +1,4 @@
-// Defines what gzip_inflater.hpp declares.
+// Definitions for gzip_inflater.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/gzip_inflater.hpp>
@@ -21,7 +21,7 @@ MILLRACE_INLINE void gzip_inflater::begin_member() {
   ::inflateValidate(&state_, 1);
   in_header_ = true;
   crc_ = 0;
-  made_bytes_ = 0;
+  member_bytes_ = 0;
 }
 
 MILLRACE_INLINE gzip_step gzip_inflater::inflate(std::span<const std::byte>& input, std::span<std::byte> buffer) {
@@ -29,32 +29,32 @@ MILLRACE_INLINE gzip_step gzip_inflater::inflate(std::span<const std::byte>& inp
   state_.avail_out = static_cast<unsigned>(buffer.size());
   int result = Z_OK;
   do {
-    const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), max_bytes_per_call));
+    const unsigned offered = static_cast<unsigned>(std::min<std::size_t>(input.size(), max_bytes_per_call));
     state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
-    state_.avail_in = given;
-    // Z_BLOCK stops between header and data; zlib's own checks are switched off from there on.
+    state_.avail_in = offered;
+    // Z_BLOCK stops between header and data; after that, zlib's own checks are switched off.
     result = ::inflate(&state_, in_header_ ? Z_BLOCK : Z_NO_FLUSH);
-    take(input, given - state_.avail_in);
-    if (in_header_ && (state_.data_type & behind_header) != 0) {
+    consume(input, offered - state_.avail_in);
+    if (in_header_ && (state_.data_type & after_header) != 0) {
       in_header_ = false;
       ::inflateValidate(&state_, 0);
     }
   } while (result == Z_OK && !input.empty() && state_.avail_out > 0);
-  gzip_step step{.made = buffer.size() - state_.avail_out};
+  gzip_step step{.size = buffer.size() - state_.avail_out};
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   if (result != Z_OK && result != Z_BUF_ERROR && result != Z_STREAM_END) {
-    reason_ = state_.msg ? state_.msg : "it asks for a dictionary";
-    step.what = gzip_step::damaged;
+    reason_ = state_.msg ? state_.msg : "it needs a dictionary";
+    step.outcome = gzip_step::damaged;
     return step;
   }
-  crc_ = crc32(buffer.first(step.made), crc_);
-  made_bytes_ += step.made;
-  if (result == Z_STREAM_END) step.what = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
-  else if (input.empty() && state_.avail_out > 0) step.what = gzip_step::wants_input;
+  crc_ = crc32(buffer.first(step.size), crc_);
+  member_bytes_ += step.size;
+  if (result == Z_STREAM_END) step.outcome = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
+  else if (input.empty() && state_.avail_out > 0) step.outcome = gzip_step::needs_input;
   return step;
 }
 
-MILLRACE_INLINE void gzip_inflater::take(std::span<const std::byte>& input, std::size_t count) noexcept {
+MILLRACE_INLINE void gzip_inflater::consume(std::span<const std::byte>& input, std::size_t count) noexcept {
   const auto used = input.first(count);
   input = input.subspan(count);
   const std::size_t fresh = std::min(count, trailer_bytes);
@@ -72,8 +72,8 @@ MILLRACE_INLINE bool gzip_inflater::trailer_is_right() {
     reason_ = "got data with the CRC-32 " + std::to_string(crc_) + ", expected " + std::to_string(number(0));
     return false;
   }
-  if (number(4) == static_cast<std::uint32_t>(made_bytes_)) return true;
-  reason_ = "got " + std::to_string(made_bytes_) + " bytes of data, expected " + std::to_string(number(4)) +
+  if (number(4) == static_cast<std::uint32_t>(member_bytes_)) return true;
+  reason_ = "got " + std::to_string(member_bytes_) + " bytes of data, expected " + std::to_string(number(4)) +
             " (modulo 2^32)";
   return false;
 }

@@ -1,4 +1,4 @@
-// Defines what plain_tar.hpp declares.
+// Definitions for plain_tar.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/plain_tar.hpp>
@@ -11,35 +11,35 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE plain_tar::found plain_tar::next() {
+MILLRACE_INLINE plain_tar::result plain_tar::next() {
   const std::uint64_t begin = next_bytes_;
   long_name_.clear();
   pax_size_.reset();
   std::uint64_t at = begin;
   header h{};
-  if (!read_header(at, h)) return ended_ ? end_of_shard(at) : found::odd;
+  if (!read_header(at, h)) return ended_ ? end_of_shard(at) : result::odd;
   const bool extended = h.type == 'x' || h.type == 'L';
   if (extended) {
-    if (h.size_bytes == 0 || h.size_bytes > max_extension_bytes) return found::odd;
+    if (h.size_bytes == 0 || h.size_bytes > max_extension_bytes) return result::odd;
     const auto payload = text(window_.at(at + tar_block_bytes, static_cast<std::size_t>(h.size_bytes)));
-    if (payload.size() < h.size_bytes || !(h.type == 'x' ? take_pax(payload) : take_long_name(payload, h)))
-      return found::odd;
+    if (payload.size() < h.size_bytes || !(h.type == 'x' ? apply_pax(payload) : apply_long_name(payload, h)))
+      return result::odd;
     const bool gnu = h.gnu;
     const char kind = h.type;
     at += tar_block_bytes + h.size_bytes + tar_padding(h.size_bytes);
-    if (!read_header(at, h) || (kind == 'L' && h.gnu != gnu)) return found::odd;
+    if (!read_header(at, h) || (kind == 'L' && h.gnu != gnu)) return result::odd;
   }
   const bool file = h.type == '0' || h.type == '\0' || h.type == '7';
-  if (!file && (h.type < '1' || h.type > '6' || h.size_bytes > 0 || pax_size_)) return found::odd;
+  if (!file && (h.type < '1' || h.type > '6' || h.size_bytes > 0 || pax_size_)) return result::odd;
   if (!long_name_.empty()) name_.swap(long_name_);
-  if (name_.empty() || (file && name_.back() == '/')) return found::odd;
+  if (name_.empty() || (file && name_.back() == '/')) return result::odd;
   const std::uint64_t size_bytes = pax_size_.value_or(h.size_bytes);
-  if (size_bytes > tar_most_payload_bytes) return found::odd;
+  if (size_bytes > tar_max_payload_bytes) return result::odd;
   member_ = tar_member{.name = name_, .size_bytes = size_bytes, .offset_bytes = begin,
                        .payload_offset_bytes = at + tar_block_bytes, .regular = file};
   next_bytes_ = at + tar_block_bytes + size_bytes + tar_padding(size_bytes);
   window_.payload_follows(size_bytes);
-  return found::member;
+  return result::member;
 }
 
 MILLRACE_INLINE std::string_view plain_tar::text(std::span<const std::byte> bytes) noexcept {
@@ -57,11 +57,11 @@ MILLRACE_INLINE bool plain_tar::read_header(std::uint64_t at, header& h) {
   }
   const std::string_view magic = block.substr(257, 8);
   h.gnu = is_gnu_header(block);
-  if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_holds(block)) return false;
+  if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_is_right(block)) return false;
   const auto size_bytes = tar_size(block.substr(124, 12));
   if (!size_bytes || (at == 0 && !numbers_are_plain(block))) return false;
   if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // a sparse member, or a part of one
-  if (block[156] == '1' && block[157] == '\0') return false;   // a link to nothing may be a file
+  if (block[156] == '1' && block[157] == '\0') return false;   // a link without a target may be a file
   h.size_bytes = *size_bytes;
   h.type = block[156];
   const std::string_view prefix = h.gnu ? std::string_view() : tar_text(block, 345, 155);
@@ -79,21 +79,21 @@ MILLRACE_INLINE bool plain_tar::numbers_are_plain(std::string_view block) noexce
   return plain(100, 8) && plain(108, 8) && plain(116, 8) && plain(136, 12) && plain(329, 8) && plain(337, 8);
 }
 
-MILLRACE_INLINE bool plain_tar::take_long_name(std::string_view payload, const header& h) {
+MILLRACE_INLINE bool plain_tar::apply_long_name(std::string_view payload, const header& h) {
   const std::size_t end = payload.find('\0');
   if (!h.gnu || end == 0 || end + 1 != payload.size()) return false;
   long_name_ = payload.substr(0, end);
   return true;
 }
 
-MILLRACE_INLINE bool plain_tar::take_pax(std::string_view records) {
+MILLRACE_INLINE bool plain_tar::apply_pax(std::string_view records) {
   std::string_view key, value;
   while (!records.empty())
-    if (!next_pax_record(records, key, value) || !take_record(key, value)) return false;
+    if (!next_pax_record(records, key, value) || !apply_record(key, value)) return false;
   return true;
 }
 
-MILLRACE_INLINE bool plain_tar::take_record(std::string_view key, std::string_view value) {
+MILLRACE_INLINE bool plain_tar::apply_record(std::string_view key, std::string_view value) {
   const auto only = [value](auto allowed) {
     return !value.empty() && std::all_of(value.begin(), value.end(), allowed);
   };
@@ -115,14 +115,14 @@ MILLRACE_INLINE bool plain_tar::take_record(std::string_view key, std::string_vi
   return false;
 }
 
-MILLRACE_INLINE plain_tar::found plain_tar::end_of_shard(std::uint64_t marker_at) {
+MILLRACE_INLINE plain_tar::result plain_tar::end_of_shard(std::uint64_t marker_at) {
   for (std::uint64_t at = marker_at;;) {
     const auto rest = window_.at(at, header_window::large_bytes);
     if (!all_zeros(text(rest)) || at + rest.size() > marker_at + tar_end_marker_bytes + max_padding_bytes)
-      return found::odd;
+      return result::odd;
     at += rest.size();
     if (rest.size() < header_window::large_bytes)
-      return at >= marker_at + tar_end_marker_bytes ? found::end : found::odd;
+      return at >= marker_at + tar_end_marker_bytes ? result::end : result::odd;
   }
 }
 

@@ -1,4 +1,4 @@
-// Defines what returning_keys.hpp declares.
+// Definitions for returning_keys.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/returning_keys.hpp>
@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE bool key_memory::comes_back(std::string_view key) {
+MILLRACE_INLINE bool key_memory::is_returning(std::string_view key) {
   std::uint64_t digest = digest_bytes(bytes_of(key));
   if (digest == empty) digest = 1;
   if (digest % weight_ != 0) return false;
@@ -52,8 +52,8 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
   try {
     counts.post({.kind = notice_kind::returning_keys, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " has " + std::to_string(samples) +
-                         (samples == 1 ? " sample whose key came" : " samples whose keys came") +
-                         " back later in it: the members of a sample are not next to each other, so each piece is a "
+                         (samples == 1 ? " sample whose key occurs" : " samples whose keys occur") +
+                         " again later in it: the members of a sample are not next to each other, so each piece is a "
                          "sample with some of the fields. Write the shard again with `tar --sort=name`. Others like it "
                          "are only counted",
                  .where = {.stage = "tar", .shard = shard}});
@@ -88,14 +88,14 @@ MILLRACE_INLINE std::optional<other_piece> find_other_piece(std::unique_ptr<byte
         piece->fields += (piece->fields.empty() ? "'" : ", '") + printable(name.field, 60) + "'";
     }
   } catch (const error&) {
-    // The headers before the damage are right all the same.
+    // The headers before the damage are still right.
   }
   return piece;
 }
 
 MILLRACE_INLINE std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes) {
   return std::string("; its key ") +
-         (piece.offset_bytes > own_offset_bytes ? "came back later" : "came once before") +
+         (piece.offset_bytes > own_offset_bytes ? "occurs again later" : "occurred before") +
          " in the shard, at offset " + std::to_string(piece.offset_bytes) + " with " + piece.fields;
 }
 

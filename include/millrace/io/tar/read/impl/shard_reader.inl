@@ -1,9 +1,9 @@
-// Defines what shard_reader.hpp declares.
+// Definitions for shard_reader.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/shard_reader.hpp>
 
-#include <millrace/io/tar/read/counted_beside.hpp>
+#include <millrace/io/tar/read/declared_samples.hpp>
 #include <millrace/io/tar/read/tar_reader.hpp>
 
 #include <utility>
@@ -17,8 +17,8 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::
   try {
     counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
-                         "all of its samples are delivered. Others like it are only counted; `.strict = true` makes "
-                         "it an error",
+                         "all of its samples are delivered. Others like it are only counted; `.strict = true` turns "
+                         "it into an error",
                  .where = {.stage = "tar", .shard = shard}});
   } catch (const std::bad_alloc&) {
     // The event was counted.
@@ -43,9 +43,9 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
           detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict,
                                      .max_expansion = options.limits.max_expansion})),
       builder_(pool),
-      wanted_(options.fields),
+      selected_(options.fields),
       having_(std::move(options.having)),
-      missing_marker_told_(start.missing_marker_told),
+      warned_missing_marker_(start.warned_missing_marker),
       limits_(options.limits),
       samples_before_(start.samples_before),
       last_key_(std::move(start.last_key)) {}
@@ -62,19 +62,19 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
   if (ended_) return std::nullopt;
   try {
     return advance();
-  } catch (late_data_error& why) {   // not by dynamic_cast, which -fno-rtti disables
-    return fail(why, false);
-  } catch (error& why) {
+  } catch (late_data_error& e) {   // not by dynamic_cast, which -fno-rtti disables
+    return fail(e, false);
+  } catch (error& e) {
     if (std::exchange(bad_sample_, false)) {
-      why.add(last_good());
-      why.locate({.stage = {}, .shard = {}, .key = std::string(builder_.key())});
+      e.add(last_good());
+      e.locate({.stage = {}, .shard = {}, .key = std::string(builder_.key())});
       waiting_.reset();
       sample_open_ = false;
-      ++counters_.samples;   // files beside the shard count it
+      ++counters_.samples;   // sidecar files count it
       sample_failed_ = skips_sample_ = true;
       throw;
     }
-    return fail(why, ends_open_sample());
+    return fail(e, ends_open_sample());
   } catch (...) {
     failure_ = std::current_exception();
   }
@@ -91,8 +91,8 @@ MILLRACE_INLINE shard_counters shard_reader::counters() const noexcept {
 
 MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   const shard_counters now = counters();
-  const auto add = [&counts](const char* what, std::uint64_t times) {
-    if (times > 0) counts.count(what, times);
+  const auto add = [&counts](const char* event, std::uint64_t times) {
+    if (times > 0) counts.count(event, times);
   };
   add("samples without the fields of .having", now.lacking_samples);
   add("metadata members passed over", now.metadata_members);
@@ -101,7 +101,7 @@ MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   add("links, folders and devices passed over", now.not_regular);
   add("member names that are no UTF-8", now.unconverted_names);
   if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, std::string(shard()));
-  if (now.missing_end_markers == 0 || (missing_marker_told_ && missing_marker_told_->exchange(true))) return;
+  if (now.missing_end_markers == 0 || (warned_missing_marker_ && warned_missing_marker_->exchange(true))) return;
   detail::report_missing_end_marker(counts, std::string(shard()));
 }
 
@@ -112,11 +112,11 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
       if (tar_->ended_without_marker()) check_count();
       ended_ = true;
       if (!std::exchange(sample_open_, false)) return std::nullopt;
-      return deliver();   // nothing is the end, too
+      return deliver();   // nothing also means the end
     }
     const detail::member_name name = detail::split_member_name(waiting_->name);
     if (!waiting_->regular || name.kind != detail::member_name::kind_of_name::sample) {
-      count_passed_over(name);
+      count_skipped(name);
     } else {
       if (sample_open_ && name.key != builder_.key()) {
         // The member stays in waiting_: even if its payload is damaged, this sample is delivered.
@@ -126,7 +126,7 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
       skips_sample_ = skips_sample_ && name.key == builder_.key();
       if (!skips_sample_) {
         if (!sample_open_) begin_sample(name.key);
-        take_field(name.field);
+        read_field(name.field);
       }
     }
     waiting_.reset();
@@ -138,26 +138,26 @@ MILLRACE_INLINE bool shard_reader::ends_open_sample() {
          detail::begins_other_sample(*tar_->certain_name(), builder_.key()) && std::exchange(sample_open_, false);
 }
 
-MILLRACE_INLINE std::optional<record> shard_reader::fail(error& why, bool delivers) {
+MILLRACE_INLINE std::optional<record> shard_reader::fail(error& e, bool sample_is_complete) {
   std::optional<record> last;
-  if (delivers) last = deliver();
-  why.add(last_good());
+  if (sample_is_complete) last = deliver();
+  e.add(last_good());
   failure_ = std::current_exception();
   if (!last) std::rethrow_exception(failure_);
   return last;
 }
 
 MILLRACE_INLINE void shard_reader::check_count() const {
-  const auto told = detail::counted_beside(std::string(shard()));
-  const std::uint64_t found = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
-  if (told.samples > found)
-    throw detail::fewer_than_counted(told, found, {.stage = "tar", .shard = std::string(shard()), .key = {},
+  const auto declared = detail::declared_samples(std::string(shard()));
+  const std::uint64_t count = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
+  if (declared.samples > count)
+    throw detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = std::string(shard()), .key = {},
                                                    .offset_bytes = tar_->end_marker_at()});
 }
 
 MILLRACE_INLINE void shard_reader::begin_sample(std::string_view key) {
   builder_.begin(tar_->shard(), key, waiting_->offset_bytes);
-  keys_.comes_back(key);
+  keys_.is_returning(key);
   sample_bytes_ = 0;
   present_ = 0;
   sample_open_ = true;
@@ -173,12 +173,12 @@ MILLRACE_INLINE std::optional<record> shard_reader::deliver() {
   return builder_.finish();
 }
 
-MILLRACE_INLINE void shard_reader::take_field(std::string_view written) {
-  field_.assign(written);
+MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
+  field_.assign(name);
   for (char& c : field_)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   if (!having_.empty()) present_ |= having_.bits_of(field_);
-  if (!wanted_.contains(field_)) {
+  if (!selected_.contains(field_)) {
     ++counters_.unwanted_fields;
     return;
   }
@@ -186,7 +186,7 @@ MILLRACE_INLINE void shard_reader::take_field(std::string_view written) {
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
                          "' twice (expected: every field once; upper and lower case are the same)",
-                     "Give each sample a key of its own, and write the shard again", where());
+                     "Give each sample its own key, and write the shard again", where());
   check_limits();
   bad_sample_ = false;
   tar_->check_payload();
@@ -196,9 +196,9 @@ MILLRACE_INLINE void shard_reader::take_field(std::string_view written) {
 }
 
 MILLRACE_INLINE void shard_reader::check_limits() const {
-  const auto refuse = [this](const std::string& what, std::uint64_t most, const char* option) {
-    throw data_error(what + " (expected: at most " + std::to_string(most) + ")",
-                     std::string("Raise ") + option + " if that is right; else the shard is damaged", where());
+  const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
+    throw data_error(problem + " (expected: at most " + std::to_string(limit) + ")",
+                     std::string("Raise ") + option + " if that size is right; else the shard is damaged", where());
   };
   const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' has "; };
   const std::uint64_t size_bytes = waiting_->size_bytes;
@@ -212,7 +212,7 @@ MILLRACE_INLINE void shard_reader::check_limits() const {
   if (builder_.field_count() >= limits_.max_fields) refuse(sample() + "more fields", limits_.max_fields, "max_fields");
 }
 
-MILLRACE_INLINE void shard_reader::count_passed_over(const detail::member_name& name) noexcept {
+MILLRACE_INLINE void shard_reader::count_skipped(const detail::member_name& name) noexcept {
   using enum detail::member_name::kind_of_name;
   if (!waiting_->regular) ++counters_.not_regular;
   else if (name.kind == metadata) ++counters_.metadata_members;

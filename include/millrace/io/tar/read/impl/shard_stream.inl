@@ -1,4 +1,4 @@
-// Defines what shard_stream.hpp declares.
+// Definitions for shard_stream.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/shard_stream.hpp>
@@ -9,24 +9,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool, content what)
-    : source_(&source), pool_(&pool), content_(what), block_(pool.take(chunk_bytes)) {
-  if (what.max_expansion == 0)
+MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool, content c)
+    : source_(&source), pool_(&pool), content_(c), block_(pool.take(chunk_bytes)) {
+  if (c.max_expansion == 0)
     throw setup_error("max_expansion is 0 (expected: at least 1)", "Leave it out for the default");
   auto start = read_source();
-  if (start.empty() && !what.may_be_empty)
+  if (start.empty() && !c.may_be_empty)
     throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
                      "Copy or download it again", where(0));
   const compression* method = compression_of(start);
-  if (!method) method = compression_behind_skippable_frames(start);
+  if (!method) method = compression_after_skippable_frames(start);
   if (method) open_decompressor(*method);
   peeked_ = start;
 }
 
 MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk(std::span<std::byte> place) {
-  const bool straight = !compressed() && peeked_.empty() && place.size() >= worth_a_read_bytes &&
+  const bool direct = !compressed() && peeked_.empty() && place.size() >= worth_a_read_bytes &&
                         source_->reads_parts();
-  const auto chunk = straight ? read_into(place) : gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
+  const auto chunk = direct ? read_into(place) : gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
   std::size_t used = chunk.size();
   while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
   if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
@@ -49,7 +49,7 @@ MILLRACE_INLINE data_error shard_stream::too_expanded(std::uint64_t end_bytes) c
   return {"the " + std::string(method_name_) + " stream grows to more than " + std::to_string(content_.max_expansion) +
               " times its size (max_expansion): got " + std::to_string(end_bytes) + " bytes out of " +
               std::to_string(source_proven_bytes_),
-          "Raise max_expansion if that is right; else it was made to fill a disk or a memory: leave it out",
+          "Raise max_expansion if that size is right; else the file is a decompression bomb: leave it out",
           where(end_bytes_)};
 }
 
@@ -57,8 +57,8 @@ MILLRACE_INLINE bool shard_stream::source_has(std::uint64_t count_bytes) {
   source_proven_bytes_ = std::max(source_proven_bytes_, source_read_bytes_);
   if (count_bytes <= source_proven_bytes_) return true;
   if (count_bytes > largest_offset || source_size_proven_) return false;
-  // Each question may be a request to a server. Therefore one question covers the expansion of a chunk, and a denied
-  // one is followed by a search for the size.
+  // Each query may be a request to a server. Therefore one query covers the expansion of a chunk, and a search for the
+  // size follows a negative answer.
   const std::uint64_t ahead_bytes = std::min(count_bytes + chunk_bytes, largest_offset);
   if (source_has_byte(ahead_bytes - 1)) {
     source_proven_bytes_ = ahead_bytes;
@@ -91,7 +91,7 @@ MILLRACE_INLINE bool shard_stream::is_sound_to_its_end() {
 MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
     std::span<const std::byte> start) noexcept {
   using namespace std::string_view_literals;
-  static constexpr std::array<compression, 6> known{{
+  static constexpr std::array<compression, 6> compressions{{
       {"gzip", "\x1f\x8b"sv, nullptr},
       {"bzip2", "BZh"sv, ::archive_read_support_filter_bzip2},
       {"xz", "\xfd" "7zXZ\0"sv, ::archive_read_support_filter_xz},
@@ -100,19 +100,19 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
       {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
   }};
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  // A tar member's name or a text may also begin with "BZh". The mark of a tar header shows that it is a tar archive.
-  // A bzip2 stream has the mark of its first block, or of its end, behind the digit.
+  // A tar member's name or a text may also begin with "BZh". The signature of a tar header shows that it is a tar
+  // archive. A bzip2 stream has the signature of its first block, or of its end, after the digit.
   if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
-  const auto found = std::find_if(known.begin(), known.end(),
+  const auto match = std::find_if(compressions.begin(), compressions.end(),
                                   [text](const compression& c) { return text.starts_with(c.magic); });
-  if (found == known.end()) return nullptr;
-  if (found->name == "bzip2" && text.size() >= 10 && text.substr(4, 6) != "1AY&SY" &&
+  if (match == compressions.end()) return nullptr;
+  if (match->name == "bzip2" && text.size() >= 10 && text.substr(4, 6) != "1AY&SY" &&
       text.substr(4, 6) != "\x17\x72\x45\x38\x50\x90"sv)
     return nullptr;
-  return &*found;
+  return &*match;
 }
 
-MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_behind_skippable_frames(
+MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after_skippable_frames(
     std::span<const std::byte>& start) {
   constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
   constexpr std::uint64_t head_bytes = 8;
@@ -157,11 +157,12 @@ MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) 
   struct ::archive* const handle = decompressor_.get();
   // Any other result than ARCHIVE_OK means that libarchive would run an external program.
   if (method.enable(handle) != ARCHIVE_OK)
-    throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
+    throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " without an external "
+                      "program",
                       "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
   ::archive_read_support_format_raw(handle);
   ::archive_read_support_format_empty(handle);
-  ::archive_read_set_read_callback(handle, &shard_stream::give_compressed);
+  ::archive_read_set_read_callback(handle, &shard_stream::read_compressed);
   ::archive_read_set_callback_data(handle, this);
 }
 
@@ -175,17 +176,17 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::read_source() {
 }
 
 MILLRACE_INLINE std::span<const std::byte> shard_stream::read_into(std::span<std::byte> place) {
-  const std::span<std::byte> behind(block_.get()->data(), behind_bytes);
-  std::array parts{place, behind};
+  const std::span<std::byte> lookahead(block_.get()->data(), lookahead_bytes);
+  std::array parts{place, lookahead};
   const std::size_t filled = read_fully(*source_, source_read_bytes_, std::span<std::span<std::byte>>(parts));
   const std::size_t in_place = std::min(filled, place.size());
   source_read_bytes_ += filled;
-  peeked_ = behind.first(filled - in_place);
+  peeked_ = lookahead.first(filled - in_place);
   read_bytes_ = worth_a_read_bytes;
   return place.first(in_place);
 }
 
-MILLRACE_INLINE ::la_ssize_t shard_stream::give_compressed(struct ::archive*, void* self, const void** data) noexcept {
+MILLRACE_INLINE ::la_ssize_t shard_stream::read_compressed(struct ::archive*, void* self, const void** data) noexcept {
   auto& stream = *static_cast<shard_stream*>(self);
   try {
     const auto chunk = stream.read_source();
@@ -200,20 +201,20 @@ MILLRACE_INLINE ::la_ssize_t shard_stream::give_compressed(struct ::archive*, vo
 MILLRACE_INLINE std::span<const std::byte> shard_stream::inflate() {
   if (gzip_failure_) std::rethrow_exception(gzip_failure_);
   const std::span<std::byte> buffer(inflated_.get()->data(), inflated_bytes);
-  std::size_t made = 0, sound = 0;
-  while (!gzip_ended_ && !gzip_failure_ && made < buffer.size()) {
+  std::size_t size = 0, sound = 0;
+  while (!gzip_ended_ && !gzip_failure_ && size < buffer.size()) {
     if (compressed_.empty()) compressed_ = read_source();
     const bool cut = compressed_.empty();
-    const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, buffer.subspan(made));
-    made += step.made;
-    if (cut || step.what == gzip_step::member_end) sound = made;
-    if (step.what == gzip_step::member_end) end_gzip_member();
-    else if (cut) gzip_failure_ = std::make_exception_ptr(cut_short(end_bytes_ + made));
-    else if (step.what == gzip_step::damaged) gzip_failure_ = std::make_exception_ptr(damage(gzip_->reason()));
+    const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, buffer.subspan(size));
+    size += step.size;
+    if (cut || step.outcome == gzip_step::member_end) sound = size;
+    if (step.outcome == gzip_step::member_end) end_gzip_member();
+    else if (cut) gzip_failure_ = std::make_exception_ptr(cut_short(end_bytes_ + size));
+    else if (step.outcome == gzip_step::damaged) gzip_failure_ = std::make_exception_ptr(damage(gzip_->reason()));
   }
   if (gzip_failure_ && sound == 0) std::rethrow_exception(gzip_failure_);
-  if (made == 0) check_tail(gzip_end_bytes_);
-  return buffer.first(gzip_failure_ ? sound : made);
+  if (size == 0) check_tail(gzip_end_bytes_);
+  return buffer.first(gzip_failure_ ? sound : size);
 }
 
 MILLRACE_INLINE void shard_stream::end_gzip_member() {
@@ -253,7 +254,7 @@ MILLRACE_INLINE void shard_stream::check_tail(std::uint64_t at) {
     if (tail.empty()) return;
     if (std::any_of(tail.begin(), tail.end(), [](std::byte b) { return b != std::byte{0}; }))
       throw data_error("the " + std::string(method_name_) + " stream ends at byte " + std::to_string(at) +
-                           " of the file, and something else than zeros follows it",
+                           " of the file, and bytes other than zeros follow it",
                        "Compress the shard again", where(end_bytes_));
   }
 }
@@ -268,8 +269,9 @@ MILLRACE_INLINE late_data_error shard_stream::cut_short(std::uint64_t at) const 
   return {"the gzip stream is cut short: its end is not in the file", where(at)};
 }
 
-MILLRACE_INLINE late_data_error shard_stream::damage(const std::string& what) const {
-  return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + what, where(end_bytes_)};
+MILLRACE_INLINE late_data_error shard_stream::damage(const std::string& problem) const {
+  return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + problem,
+          where(end_bytes_)};
 }
 
 MILLRACE_INLINE error_location shard_stream::where(std::uint64_t offset_bytes) const {

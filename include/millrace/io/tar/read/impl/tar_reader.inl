@@ -1,4 +1,4 @@
-// Defines what tar_reader.hpp declares.
+// Definitions for tar_reader.hpp.
 #pragma once
 
 #include <millrace/io/tar/read/tar_reader.hpp>
@@ -17,23 +17,23 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
     : source_(o.start_bytes == 0 ? std::move(source)
                                  : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
-      has_stand_in_(o.start_bytes > 0),
+      has_start_member_(o.start_bytes > 0),
       strict_(o.strict),
       stream_(*source_, pool, {.max_expansion = o.max_expansion}),
       handle_(open_archive_reader()) {
   ::archive_read_support_format_tar(handle_.get());
   ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
-  ::archive_read_set_read_callback(handle_.get(), &tar_reader::give_chunk);
-  ::archive_read_set_skip_callback(handle_.get(), &tar_reader::pass_over);
+  ::archive_read_set_read_callback(handle_.get(), &tar_reader::read_chunk);
+  ::archive_read_set_skip_callback(handle_.get(), &tar_reader::skip_bytes);
   ::archive_read_set_callback_data(handle_.get(), this);
 }
 
 MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (!opened_) open();
-  else pass_payload();
+  else skip_payload();
   // libarchive does not report that the payload of a sparse member is cut, nor that its map does not fit.
   if (stream_offset() % tar_block_bytes != 0)
-    give_up(damage("has a payload that ends inside of a block", member_.offset_bytes));
+    throw_damage(damage("has a payload that ends inside of a block", member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
   struct ::archive_entry* entry = nullptr;
   const int result = read_header(offset_bytes - base_bytes_, entry);
@@ -48,7 +48,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
   if (result == ARCHIVE_WARN) check_warning(offset_bytes);
   else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is not a tar archive", offset_bytes);
-  if (!headers.damage().empty()) give_up(damage(std::string(headers.damage()), offset_bytes));
+  if (!headers.damage().empty()) throw_damage(damage(std::string(headers.damage()), offset_bytes));
   member_ = describe(entry, headers, offset_bytes);
   certain_name_.reset();
   return member_;
@@ -57,11 +57,11 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
 MILLRACE_INLINE void tar_reader::check_kind(std::string_view front) {
   if (stream_failure_) return;
   if (const auto other = foreign_to_shards(front))
-    give_up(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
+    throw_damage(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
                        "it looks like " + other->name, 0, other->advice));
 }
 
-MILLRACE_INLINE void tar_reader::pass_payload() {
+MILLRACE_INLINE void tar_reader::skip_payload() {
   if (member_.sparse) {
     const void* data = nullptr;
     std::size_t size_bytes = 0;
@@ -78,7 +78,7 @@ MILLRACE_INLINE void tar_reader::check_payload() {
   if (member_.size_bytes <= small_bytes || member_.sparse) return;
   const std::uint64_t begin = member_.payload_offset_bytes - base_bytes_;
   if (member_.size_bytes <= ~begin && stream_.may_reach(begin + member_.size_bytes)) return;
-  // A stream that ends soon shows that the size is wrong. Else the limit on its expansion is the reason.
+  // A stream that ends soon shows that the size is wrong. Otherwise the limit on its expansion is the reason.
   const data_error limit = stream_.too_expanded(begin + member_.size_bytes);
   if (!stream_.is_sound_to_its_end()) throw late_data_error(limit.message(), limit.where());
   throw damage("has a damaged or cut payload: its " + std::to_string(member_.size_bytes) +
@@ -99,14 +99,14 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     if (result != ARCHIVE_OK) fail("has a damaged or cut payload", member_.offset_bytes);
     const auto at = static_cast<std::uint64_t>(offset_bytes);
     if (at < filled || at > buffer.size() || size_bytes > buffer.size() - at)
-      give_up(damage("has a payload that does not fit its own size of " + std::to_string(buffer.size()) + " bytes",
+      throw_damage(damage("has a payload that does not fit its own size of " + std::to_string(buffer.size()) + " bytes",
                      member_.offset_bytes));
     std::memset(buffer.data() + filled, 0, at - filled);
     if (size_bytes > 0 && data != buffer.data() + at) std::memcpy(buffer.data() + at, data, size_bytes);
     filled = static_cast<std::size_t>(at) + size_bytes;
   }
   if (filled < buffer.size() && !member_has_holes_)
-    give_up(damage("has a payload of " + std::to_string(filled) + " bytes where the header says " +
+    throw_damage(damage("has a payload of " + std::to_string(filled) + " bytes, but the header states " +
                        std::to_string(buffer.size()),
                    member_.offset_bytes));
   std::memset(buffer.data() + filled, 0, buffer.size() - filled);
@@ -114,15 +114,15 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
 
 MILLRACE_INLINE void tar_reader::open() {
   opened_ = true;
-  in_header_ = true;   // keeps a file that is shorter than a header
+  in_header_ = true;   // saves a file that is shorter than a header
   const int result = ::archive_read_open1(handle_.get());
   in_header_ = false;
   if (result != ARCHIVE_OK) {
-    if (!has_stand_in_) check_kind(kept_ += rest_of_chunk());
+    if (!has_start_member_) check_kind(header_ += rest_of_chunk());
     fail("is not a tar archive", 0);
   }
-  struct ::archive_entry* stand_in = nullptr;
-  if (has_stand_in_ && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
+  struct ::archive_entry* start_member = nullptr;
+  if (has_start_member_ && ::archive_read_next_header(handle_.get(), &start_member) != ARCHIVE_OK)
     fail("cannot be read from here", base_bytes_ + tar_block_bytes);
 }
 
@@ -132,7 +132,7 @@ MILLRACE_INLINE std::uint64_t tar_reader::stream_offset() const noexcept {
 
 MILLRACE_INLINE int tar_reader::read_header(std::uint64_t at, struct ::archive_entry*& entry) {
   header_at_ = at;
-  kept_.clear();
+  header_.clear();
   in_header_ = true;
   const int result = ::archive_read_next_header(handle_.get(), &entry);
   in_header_ = false;
@@ -141,16 +141,16 @@ MILLRACE_INLINE int tar_reader::read_header(std::uint64_t at, struct ::archive_e
 
 MILLRACE_INLINE std::string_view tar_reader::header_bytes(int result) {
   std::string_view all = rest_of_chunk();
-  if (!kept_.empty()) all = kept_ += all;
+  if (!header_.empty()) all = header_ += all;
   const std::uint64_t size_bytes = stream_offset() - base_bytes_ - header_at_;
   return result == ARCHIVE_OK || result == ARCHIVE_WARN
              ? all.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(size_bytes, all.size()))) : all;
 }
 
 MILLRACE_INLINE std::string_view tar_reader::rest_of_chunk() const noexcept {
-  const std::uint64_t passed = header_at_ > chunk_at_ ? header_at_ - chunk_at_ : 0;
-  if (passed >= chunk_.size()) return {};
-  return {reinterpret_cast<const char*>(chunk_.data()) + passed, chunk_.size() - static_cast<std::size_t>(passed)};
+  const std::uint64_t skipped = header_at_ > chunk_at_ ? header_at_ - chunk_at_ : 0;
+  if (skipped >= chunk_.size()) return {};
+  return {reinterpret_cast<const char*>(chunk_.data()) + skipped, chunk_.size() - static_cast<std::size_t>(skipped)};
 }
 
 MILLRACE_INLINE bool tar_reader::ends_in_zeros() const noexcept {
@@ -161,20 +161,20 @@ MILLRACE_INLINE bool tar_reader::ends_in_zeros() const noexcept {
 MILLRACE_INLINE tar_member tar_reader::describe(struct ::archive_entry* entry, const tar_header_chain& headers,
                                                 std::uint64_t offset_bytes) {
   const char* name = ::archive_entry_pathname(entry);
-  if (!name) give_up(damage("has a member without a readable name", offset_bytes));
+  if (!name) throw_damage(damage("has a member without a readable name", offset_bytes));
   tar_member member{.name = name, .offset_bytes = offset_bytes, .payload_offset_bytes = stream_offset()};
   member.regular = ::archive_entry_filetype(entry) == AE_IFREG && !::archive_entry_hardlink(entry);
   member_has_holes_ = ::archive_entry_sparse_count(entry) > 0;
-  member.sparse = member_has_holes_ || headers.tells_of_holes();
+  member.sparse = member_has_holes_ || headers.may_have_holes();
   const auto size_bytes = ::archive_entry_size(entry);
   if (size_bytes < 0) {
     certain_name_ = headers.certain_name();
-    give_up(damage("has a member of negative size", offset_bytes));
+    throw_damage(damage("has a member of negative size", offset_bytes));
   }
   member.size_bytes = static_cast<std::uint64_t>(size_bytes);
-  if (member.regular && *name == '\0') give_up(damage("has a file without a name", offset_bytes));
-  // GNU headers of sparse files store the real size in a field where star stores times. libarchive reads that field
-  // in all files. This line restores the size of the files that are not sparse.
+  if (member.regular && *name == '\0') throw_damage(damage("has a file without a name", offset_bytes));
+  // GNU headers of sparse files store the real size in a field where star stores times. libarchive reads that field in
+  // all files. This line restores the size of non-sparse files.
   const std::string_view header = headers.main();
   if (!header.empty() && is_gnu_header(header) && header[156] != 'S' && header[483] != '\0')
     member.size_bytes = tar_size(header.substr(124, 12)).value_or(member.size_bytes);
@@ -190,13 +190,13 @@ MILLRACE_INLINE void tar_reader::check_warning(std::uint64_t offset_bytes) {
 MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
   do {
     if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
-      give_up(damage("has the extended header of a member here, and no member behind it", end_marker_at_));
+      throw_damage(damage("has the extended header of a member here, and no member after it", end_marker_at_));
     if (stream_.zeros_from_bytes() > marker_at)
-      give_up(damage("goes on after an end marker (expected: zeros up to its end)", end_marker_at_,
-                     "If archives were joined, keep them as shards of their own; else the shard is damaged: copy, "
+      throw_damage(damage("has data after an end marker (expected: zeros up to its end)", end_marker_at_,
+                     "If archives were joined, store them as separate shards; else the shard is damaged: copy, "
                      "download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
-      give_up(damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
+      throw_damage(damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
                      end_marker_at_));
   } while (!stream_.next_chunk().empty());
   ended_without_marker_ = stream_.end_bytes() < marker_at + end_marker_bytes;
@@ -207,16 +207,16 @@ MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
 }
 
 MILLRACE_INLINE bool tar_reader::begins_with_header() const noexcept {
-  const std::string_view begin = kept_.empty() ? rest_of_chunk() : std::string_view(kept_);
+  const std::string_view begin = header_.empty() ? rest_of_chunk() : std::string_view(header_);
   return !begin.empty() && begin[0] != '\0';
 }
 
-MILLRACE_INLINE ::la_ssize_t tar_reader::give_chunk(struct ::archive*, void* self, const void** data) noexcept {
+MILLRACE_INLINE ::la_ssize_t tar_reader::read_chunk(struct ::archive*, void* self, const void** data) noexcept {
   auto& reader = *static_cast<tar_reader*>(self);
   try {
-    if (reader.in_header_) reader.kept_ += reader.rest_of_chunk();
-    // libarchive keeps what headers say, and ends neither a chain of them nor the map of a sparse file everywhere.
-    if (reader.kept_.size() > max_header_bytes)
+    if (reader.in_header_) reader.header_ += reader.rest_of_chunk();
+    // libarchive stores the contents of headers, and does not always limit a chain of them or the map of a sparse file.
+    if (reader.header_.size() > max_header_bytes)
       throw reader.damage("has a member with more than 8 MiB of headers", reader.base_bytes_ + reader.header_at_);
     reader.chunk_at_ = reader.stream_.end_bytes();
     reader.chunk_ = {};
@@ -229,7 +229,7 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::give_chunk(struct ::archive*, void* sel
   }
 }
 
-MILLRACE_INLINE ::la_int64_t tar_reader::pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
+MILLRACE_INLINE ::la_int64_t tar_reader::skip_bytes(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
   auto& reader = *static_cast<tar_reader*>(self);
   if (reader.in_header_) return 0;   // header bytes are examined, so none are skipped
   try {
@@ -239,21 +239,21 @@ MILLRACE_INLINE ::la_int64_t tar_reader::pass_over(struct ::archive*, void* self
   }
 }
 
-MILLRACE_INLINE void tar_reader::fail(std::string_view found, std::uint64_t offset_bytes) {
+MILLRACE_INLINE void tar_reader::fail(std::string_view problem, std::uint64_t offset_bytes) {
     if (stream_failure_) std::rethrow_exception(stream_failure_);
     const std::string reason = archive_text(handle_.get());
-    give_up(damage(std::string(found) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
+    throw_damage(damage(std::string(problem) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
                    offset_bytes));
   }
 
-MILLRACE_INLINE void tar_reader::give_up(data_error found) {
-    if (!stream_.is_sound_to_its_end()) throw late_data_error(found.message(), found.where());
-    throw found;
+MILLRACE_INLINE void tar_reader::throw_damage(data_error failure) {
+    if (!stream_.is_sound_to_its_end()) throw late_data_error(failure.message(), failure.where());
+    throw failure;
   }
 
-MILLRACE_INLINE data_error tar_reader::damage(const std::string& found, std::uint64_t offset_bytes,
+MILLRACE_INLINE data_error tar_reader::damage(const std::string& problem, std::uint64_t offset_bytes,
                                               std::string hint) const {
-  return {"the shard " + found, std::move(hint),
+  return {"the shard " + problem, std::move(hint),
           {.stage = "tar", .shard = std::string(shard()), .key = {}, .offset_bytes = offset_bytes}};
 }
 

@@ -1,7 +1,8 @@
-// The set of fields that the user wants of each sample.
+// The set of fields that the user selects from each sample.
 //
-//   mr::detail::wanted_fields wanted({"jpg;png", "cls"});   // names or alternatives; an empty list means all fields
-//   wanted.contains("png");                                 // true
+//   mr::detail::selected_fields selected({"jpg;png", "cls"});   // names or alternatives; an empty list means all
+//   fields
+//   selected.contains("png");                                   // true
 //
 // Errors: setup_error for a name with upper-case letters, which no field has. Threads: any number of readers.
 #pragma once
@@ -14,12 +15,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The wanted fields by name.
-class wanted_fields {
+/// The selected fields by name.
+class selected_fields {
  public:
-  explicit wanted_fields(const std::vector<std::string>& fields);
+  explicit selected_fields(const std::vector<std::string>& fields);
 
-  /// Returns whether `field` is wanted.
+  /// Returns whether `field` is selected.
   bool contains(std::string_view field) const noexcept;
 
  private:
@@ -31,5 +32,5 @@ class wanted_fields {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/tar/format/impl/wanted_fields.inl>
+#include <millrace/io/tar/format/impl/selected_fields.inl>
 #endif

@@ -1,7 +1,7 @@
-// Defines what counted_beside.hpp declares.
+// Definitions for declared_samples.hpp.
 #pragma once
 
-#include <millrace/io/tar/read/counted_beside.hpp>
+#include <millrace/io/tar/read/declared_samples.hpp>
 
 #include <millrace/io/file/byte_source.hpp>
 
@@ -36,33 +36,34 @@ MILLRACE_INLINE std::uint64_t number_at(std::string_view text, std::size_t at) n
   return number;
 }
 
-MILLRACE_INLINE samples_told counted_beside(const std::string& shard, const storage& at) {
-  samples_told most;
-  const auto look = [&most](const std::string& file, std::uint64_t samples) {
-    if (samples > most.samples) most = {samples, file};
+MILLRACE_INLINE sample_declaration declared_samples(const std::string& shard, const storage& at) {
+  sample_declaration largest;
+  const auto consider = [&largest](const std::string& file, std::uint64_t samples) {
+    if (samples > largest.samples) largest = {samples, file};
   };
   const std::size_t name_at = shard.rfind('/') + 1;
   const std::string folder = shard.substr(0, name_at), name = shard.substr(name_at);
 
-  const std::string own = shard + ".millrace-index", head = front_of_file(at, own, index_samples_at + 4);
+  const std::string index = shard + ".millrace-index", head = front_of_file(at, index, index_samples_at + 4);
   if (head.starts_with("MR-INDEX") && head.size() == index_samples_at + 4) {
     std::uint32_t samples = 0;
     std::memcpy(&samples, head.data() + index_samples_at, sizeof samples);
-    look(own, samples);
+    consider(index, samples);
   }
   const std::string dali = folder + name.substr(0, name.find('.')) + ".idx", line = front_of_file(at, dali, 64);
-  if (line.starts_with("v1.")) look(dali, number_at(line, line.find(' ')));
+  if (line.starts_with("v1.")) consider(dali, number_at(line, line.find(' ')));
 
   const std::string sizes = folder + "sizes.json", all = front_of_file(at, sizes, std::size_t{64} << 20);
   const std::string quoted = '"' + name + '"';
   const std::size_t entry = all.find(quoted);
-  if (entry != std::string::npos) look(sizes, number_at(all, entry + quoted.size()));
-  return most;
+  if (entry != std::string::npos) consider(sizes, number_at(all, entry + quoted.size()));
+  return largest;
 }
 
-MILLRACE_INLINE data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
-  return {"the shard ends without an end marker, and with fewer samples than " + printable(told.file) +
-              " counts: got " + std::to_string(found) + ", expected " + std::to_string(told.samples),
+MILLRACE_INLINE data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count,
+                                               error_location where) {
+  return {"the shard ends without an end marker, and with fewer samples than " + printable(declared.file) +
+              " counts: got " + std::to_string(count) + ", expected " + std::to_string(declared.samples),
           "It was cut: write, copy or download it again. If it is right, remove that file", std::move(where)};
 }
 

@@ -1,7 +1,7 @@
-// Defines what wanted_fields.hpp declares.
+// Definitions for selected_fields.hpp.
 #pragma once
 
-#include <millrace/io/tar/format/wanted_fields.hpp>
+#include <millrace/io/tar/format/selected_fields.hpp>
 
 #include <millrace/base/error.hpp>
 
@@ -9,18 +9,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE wanted_fields::wanted_fields(const std::vector<std::string>& fields) {
+MILLRACE_INLINE selected_fields::selected_fields(const std::vector<std::string>& fields) {
   for (const std::string& names : fields) add(names);
 }
 
-MILLRACE_INLINE bool wanted_fields::contains(std::string_view field) const noexcept {
+MILLRACE_INLINE bool selected_fields::contains(std::string_view field) const noexcept {
   return names_.empty() || std::find(names_.begin(), names_.end(), field) != names_.end();
 }
 
-MILLRACE_INLINE void wanted_fields::add(std::string_view names) {
+MILLRACE_INLINE void selected_fields::add(std::string_view names) {
   if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
-    throw setup_error("the field '" + printable(names) + "' has upper-case letters, and no field of a record has",
-                      "Write it in lower case; it stands for all spellings");
+    throw setup_error("the field '" + printable(names) + "' has upper-case letters, and no field of a record has any",
+                      "Write it in lower case; it matches all spellings");
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find(';', at), names.size());
     names_.emplace_back(names.substr(at, end - at));

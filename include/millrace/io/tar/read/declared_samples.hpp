@@ -1,0 +1,45 @@
+// The number of samples according to a sidecar file of a shard: a Millrace index, a DALI index or "sizes.json".
+//
+//   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
+//     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
+//
+// A shard without an end marker may be cut, which its own bytes do not show. These files do. Only the numbers are read,
+// without any checks: sidecar_counts.hpp and index_file.hpp validate the same files. The largest number is used.
+// Errors: none; an unreadable file is ignored. Threads: any; no shared state.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/storage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The largest number of samples, and the file that states it.
+struct sample_declaration {
+  std::uint64_t samples = 0;   ///< 0: no file states a number
+  std::string file{};
+};
+
+constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
+
+/// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
+std::string front_of_file(const storage& at, const std::string& name, std::size_t max_bytes);
+
+/// Returns the number at `at`, after blanks and a colon; 0 if there is none.
+std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
+
+/// Reads the sidecar files of `shard`. Returns the largest number of samples that one of them states.
+sample_declaration declared_samples(const std::string& shard, const storage& at = {});
+
+/// Returns the error for a shard without an end marker that has fewer samples than `declared` states.
+data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count, error_location where);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/read/impl/declared_samples.inl>
+#endif
