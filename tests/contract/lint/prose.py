@@ -4,8 +4,7 @@
 #   python3 tests/contract/lint/prose.py openings    # where a rule is broken
 #
 # Sentences are those of comments in include/millrace, of README.md files and of examples/guide. Retired words are
-# searched in all code, comments and messages but CHANGELOG.md, tests/system/frozen, bench/README.md's history and
-# names inside formats.
+# searched in all code, comments and messages except CHANGELOG.md, tests/system/frozen and names inside formats.
 import pathlib
 import re
 import sys
@@ -97,7 +96,7 @@ class Prose:
     def retired_words(self):
         found = []
         for path, text in self.tree.sources.items():
-            if path in ("CHANGELOG.md", "bench/README.md") or path.startswith("tests/contract/lint/"):
+            if path == "CHANGELOG.md" or path.startswith("tests/contract/lint/"):
                 continue
             for line, content in enumerate(text.splitlines(), 1):
                 found += [(path, line, word[0]) for word in RETIRED.finditer(content)]
