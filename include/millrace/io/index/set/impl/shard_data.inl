@@ -49,7 +49,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
   if (!options_.files.storage.is_local())
-    at_once({.what = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices},
+    at_once({.step = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices},
             [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
