@@ -2,16 +2,16 @@
 //
 //   mr::detail::file_data data(names, {.root_bytes = 7});
 //   data.counts();                                              // 1 for each file
-//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i] for i < good
+//   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of keys and sizes: for resuming
 //
 // indexed_run and indexed_source read it as they read shard_data. Each file counts as a shard with one sample, because
 // any file costs the same to read. Therefore an order that permutes shards permutes the files completely.
-// A record has one field, whose name is the ending of the file in lower case ("file" without an ending), and its
-// checksum. With classes it has a field "cls" too, which is the number of its class as text.
+// A record has one field, whose name is the lower-case extension of the file ("file" without an extension), and its
+// checksum. With classes it also has a field "cls", which is the number of its class as text.
 // Errors of the constructor: setup_error if files are missing or unreadable, naming the first three, and for a file
-// without a class. Errors of read(): data_error for a local file that cannot be read or has another size than at the
-// start, because one file is one sample; io_error of a storage.
+// without a class. Errors of read(): data_error for a local file that cannot be read or whose size has changed since
+// the start, because one file is one sample; io_error from a storage.
 // Threads: the constructor starts up to 32 and waits for them. Any number may call read() at the same time.
 #pragma once
 
@@ -33,8 +33,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the front of each name that is not in its key
-  std::vector<std::string> classes{};      ///< first folders of keys, in the order of their numbers; empty: no classes
+  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not in its key
+  std::vector<std::string> classes{};      ///< first folders of keys, in numeric order; empty: no classes
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
   std::size_t unreadable_at_most = 0;      ///< files that may be missing or unreadable at the start
   millrace::storage storage{};
@@ -45,14 +45,14 @@ class file_data {
  public:
   using item = record;
 
-  /// Looks up the sizes of all files. Throws the errors described at the top of the file.
+  /// Reads the sizes of all files. Throws the errors described at the top of the file.
   file_data(std::vector<std::string> names, file_data_options o);
 
   /// Returns 1 for each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: a choice of files is another data set.
+  /// Returns 0: a selection of files is a different data set.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.
@@ -60,21 +60,21 @@ class file_data {
     const auto file = static_cast<std::size_t>(s.shard);
     return {.shard = names_[file], .key = std::string(key(file))};
   }
-  /// Returns the size of all files together.
+  /// Returns the total size of all files.
   std::uint64_t size_bytes() const noexcept { return all_bytes_; }
   /// Returns a digest of the keys, sizes and classes. Folders above the keys, times and contents are not in it.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
-  /// Returns a line to show at the start; empty if all is well.
+  /// Returns a line to print at the start; empty if there is no problem.
   const std::string& notice() const noexcept { return notice_; }
-  /// Counts nothing: an explicit instantiation of indexed_source needs it.
+  /// Counts nothing; an explicit instantiation of indexed_source requires it.
   void report_reads(event_counts&) const noexcept {}
   /// Returns the meter of the reads.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
+  /// Reads `samples` into `records`. Returns the number of good records at the front; `failure` is the error of the
   /// next one. Records after it are good or empty.
-  std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage gave up; repeating the call would take as long.
+  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
+  /// Returns whether read() failed because a storage gave up; repeating the call would last as long.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }

@@ -4,23 +4,24 @@
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
-// The items are records, so the function that serves shards serves files too. r.key() is the path after the fixed part
-// ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field that is named by its ending in
-// lower case: r["jpg"]. `root` sets another fixed part.
-// Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(). Or a folder, which stands for
-// all files in and below it. Or a list of names, which is taken literally. Globs match files only, and leave out names
-// that begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
+// The items are records, so the function that serves shards also serves files. r.key() is the path after the fixed part
+// ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field named by its lower-case
+// extension: r["jpg"]. `root` sets another fixed part.
+// Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(); or a folder, which selects
+// all files in and below it; or a list of names, which is used literally. Globs match files only, and skip names that
+// begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
 // Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
-// r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns
-// these names. `classes` sets the names and their order instead, for example those of the training set.
+// r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns these
+// names. `classes` sets the names and their order instead, for example those of the training set.
 // Order: exact, as that of shards() with an index, but without index files. A shuffle of any window is a permutation of
 // all files, because any file costs the same to read. A run can resume after any batch. Its resume point fits only the
 // same keys and sizes.
-// Every sample has to become exactly one row: no expand, filter or later shuffle.
+// Every sample must become exactly one row: no expand, filter or later shuffle.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read. io_error for an
-// unreadable folder. At its batch, a data_error for a file that vanished, became unreadable or changed its size. With
-// on_damage that is one damaged sample.
+// unreadable folder. At its batch, a data_error for a file that vanished, became unreadable or changed its size; with
+// on_damage, that is one damaged sample.
 // Threads: I/O threads read the files. Cost of the start: three system calls for each file. Write millions of small
+// files into shards instead.
 // files into shards instead.
 #pragma once
 
@@ -44,10 +45,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
-  std::vector<std::string> classes{};    ///< the names of these folders in order; not empty: folders_are_classes
-  /// The front of each path that is not in its key. Not set: the folders before the first glob, and nothing for a list.
+  std::vector<std::string> classes{};    ///< names of these folders in order; implies folders_are_classes if not empty
+  /// The prefix of each path that is not in its key. Not set: the folders before the first glob; nothing for a list.
   std::string root{};
-  /// Whether to use the file with this key. Not set: all.
+  /// Whether to use the file with this key. Not set: all files are used.
   std::function<bool(std::string_view key)> where{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
   /// Files that may be missing or unreadable at the start; for a session with on_damage.
@@ -57,10 +58,10 @@ struct files_options {
 
 namespace detail {
 
-/// The files that a user named, before they are looked up.
+/// The files that a user named, before they are checked.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the front of each path that is not in its key
+  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not in its key
 };
 
 /// Returns the files of a pattern, and its fixed part.
@@ -71,7 +72,7 @@ named_files find_files(std::vector<std::string> names, const files_options& o);
 /// Returns the sorted first folders of the keys.
 std::vector<std::string> classes_of(const named_files& files);
 
-/// The source that files() makes.
+/// The source that files() returns.
 class files_source {
  public:
   using item = record;
@@ -92,12 +93,12 @@ class files_source {
 }  // namespace detail
 
 /// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of names.
-/// Throws setup_error if there is no file or one cannot be read, io_error if a folder cannot be read.
+/// Throws setup_error if no file exists or one cannot be read, io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 auto files(const Names& names, const files_options& options = {}) {
   using source = detail::files_source;
-  auto found = detail::find_files(detail::names_of(names), options);
-  return detail::flow<record, source>{{}, source(std::move(found), options), options.seed};
+  auto matches = detail::find_files(detail::names_of(names), options);
+  return detail::flow<record, source>{{}, source(std::move(matches), options), options.seed};
 }
 
 /// Exists for its message: the compiler shows it for a second argument that is not options.
@@ -107,7 +108,7 @@ __attribute__((unavailable("millrace: the second argument of files() is its opti
                            "files(names, {.seed = 7}); several names are one list.")))
 detail::broken_flow files(const Names&, const Other&);
 
-/// Returns the names of the classes of files(names, {.folders_are_classes = true}), in the order of their numbers.
+/// Returns the names of the classes of files(names, {.folders_are_classes = true}), in numeric order.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> folder_classes(const Names& names, const files_options& options = {}) {
   if (!options.classes.empty()) return options.classes;

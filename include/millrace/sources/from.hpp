@@ -1,20 +1,20 @@
-// from: makes a flow from the user's own source: a range, a generator, or a source type.
+// from: creates a flow from the user's own source: a range, a generator, or a source type.
 //
-//   auto a = mr::from(clips);                           // any range; an lvalue is referred to, so keep it alive
-//   auto b = mr::from([&] { return next_clip(); });     // it returns std::optional<clip>, and is called by one thread
+//   auto a = mr::from(clips);                           // any range; an lvalue is referenced, so keep it alive
+//   auto b = mr::from([&] { return next_clip(); });     // returns std::optional<clip>; called by one thread
 //                                                       // at a time; nullopt ends the epoch, and the next call begins
 //                                                       // the next epoch
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // The elements of a range are copied; the items of a generator are moved.
-// Where a range has random access and elements in memory (or integers), the order is exact, as that of
-// shards() with an index: each element once a pass over all ranks, any world size that divides the global batch,
-// instant resume. Such a range must not change while a session runs. Other ranges are walked once per epoch, and their
-// flows are streams. So are flows with expand, filter, pack, take, bucket or a later shuffle.
-// Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error stays as it
-// is. A planned range without elements is a setup_error of the session.
+// If a range has random access and elements in memory (or integers), the order is exact, as that of shards() with an
+// index: each element once per pass over all ranks, any world size that divides the global batch, instant resume. Such
+// a range must not change while a session runs. Other ranges are iterated once per epoch, and their flows are streams.
+// Flows with expand, filter, pack, take, bucket or a later shuffle are streams, too.
+// Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error is passed on
+// unchanged. A planned range without elements is a setup_error of the session.
 // Threads: I/O threads read the source.
-// Lifetime: an lvalue range has to outlive the flow and its session; everything else is owned by the flow.
+// Lifetime: an lvalue range must outlive the flow and its session; everything else is owned by the flow.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,17 +44,17 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
-/// The type in which a flow keeps the argument of from(): a pointer to a plain function, anything else as it is.
+/// The type in which a flow stores the argument of from(): a pointer to a plain function, anything else unchanged.
 template <class Source>
-using kept_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
+using stored_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
                                        std::remove_cvref_t<Source>>;
 
-/// Everything that from() accepts. A generator that cannot be copied has to be an rvalue.
-template <class Source, class Plain = kept_source<Source>>
+/// Everything that from() accepts. A generator that cannot be copied must be an rvalue.
+template <class Source, class Plain = stored_source<Source>>
 concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
                         (generator<Plain> && std::constructible_from<Plain, Source>);
 
-/// A source over a range, which it refers to or owns.
+/// A source over a range, which it references or owns.
 template <class Range>
 struct range_source {
   using item = std::remove_cvref_t<element_of<Range>>;
@@ -96,12 +96,12 @@ namespace diagnose {
 
 struct no_source {
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && !detail::generator<detail::kept_source<Source>>)
+    requires(!detail::begins_a_flow<Source> && !detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
                              "std::optional<item>, or a type with item, shards() and open(shard, epoch). Pass one.")))
   no_source(Source&&) {}
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && detail::generator<detail::kept_source<Source>>)
+    requires(!detail::begins_a_flow<Source> && detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: the generator in from() cannot be copied. Move it: from(std::move(it)).")))
   no_source(Source&&) {}
 };
@@ -113,14 +113,14 @@ struct no_source {
 /// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
 template <detail::begins_a_flow Source>
 constexpr auto from(Source&& source, source_options options = {}) {
-  using plain = detail::kept_source<Source>;
-  const auto start = [&options]<class S>(S made) {
-    return detail::flow<typename S::item, S>{{}, std::move(made), options.seed};
+  using plain = detail::stored_source<Source>;
+  const auto start = [&options]<class S>(S s) {
+    return detail::flow<typename S::item, S>{{}, std::move(s), options.seed};
   };
   if constexpr (detail::source_like<plain>) {
     return start(plain(std::forward<Source>(source)));
   } else if constexpr (detail::walkable<plain> && std::is_lvalue_reference_v<Source>) {
-    // An aliasing pointer that owns nothing: the caller keeps the range.
+    // An aliasing pointer that owns nothing: the caller owns the range.
     return start(detail::range_source<plain>{std::shared_ptr<const plain>(std::shared_ptr<void>(), &source)});
   } else if constexpr (detail::walkable<plain>) {
     return start(detail::range_source<plain>{std::make_shared<const plain>(std::move(source))});
@@ -128,7 +128,7 @@ constexpr auto from(Source&& source, source_options options = {}) {
     return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
   }
 }
-/// Reports at compile time why an argument is no source.
+/// Reports at compile time why an argument is not a source.
 detail::broken_flow from(detail::diagnose::no_source, source_options = {});
 
 }}  // namespace millrace

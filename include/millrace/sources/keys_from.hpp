@@ -3,12 +3,12 @@
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
 //   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
 //
-// Text: one key in each line; empty lines are left out. JSON lines, by the ending .jsonl or .ndjson: an object in each
-// line with the string "key", and perhaps with the string "shard", whose file name binds the key to that shard.
-// Quarantine lists have this form. A key that is not UTF-8 stands there as "key_hex", such a shard as "shard_hex". A
-// line whose key is null, and that has a shard, is a note about the shard; it is left out. So is the last line of a
-// quarantine list that was cut off when its writer was killed; opening the list removes it. Files may be compressed as
-// for lines(), and are named as for list_shards(). In folders the names count that lines() would take.
+// Text: one key in each line; empty lines are skipped. JSON lines, by the extension .jsonl or .ndjson: an object in
+// each line with the string "key", and optionally with the string "shard", whose file name restricts the key to that
+// shard. Quarantine lists have this form. A key that is not UTF-8 is stored as "key_hex", such a shard as "shard_hex".
+// A line with a shard and a null key is a note about the shard; it is skipped. The last line of a quarantine list is
+// also skipped if it was truncated when its writer was killed; opening the list removes it. Files may be compressed as
+// for lines(), and are named as for list_shards(). In folders, the files are those that lines() would read.
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
 // without a key. Threads: no shared state.
 #pragma once
@@ -25,20 +25,20 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of keys_from().
 struct keys_from_options {
-  bool allow_missing = false;   ///< leaves out files of a pattern that are not there: a first run has no quarantine
+  bool allow_missing = false;   ///< skips missing files of a pattern: a first run has no quarantine list
   millrace::storage storage{};  ///< where the files are
 };
 
 namespace detail {
 
-/// Returns which files of a folder are lists of keys.
+/// Returns the rule that selects lists of keys in a folder.
 inline folder_rule key_lists(bool allow_missing) noexcept {
   folder_rule rule = texts_of_a_folder;
-  rule.leaves_out_missing = allow_missing;
+  rule.ignore_missing = allow_missing;
   return rule;
 }
 
-/// Returns true for a last line that a killed quarantine_list left half written: its add() has not returned.
+/// Returns true for a last line that a killed quarantine_list wrote only in part: its add() has not returned.
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.

@@ -4,15 +4,15 @@
 //                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped.
-// The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that holds only a byte
+// A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped. The
+// compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains only a byte
 // order mark, has no lines.
-// Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. It is the error of
-// that line alone: the next call returns the next line. The column counts characters, from 1.
-// A compressed stream that is damaged or cut off is a late_data_error: earlier lines of that file may be wrong. This
-// error, one of the source, and that of max_expansion end the file: every further call throws it again.
-// A file of another kind (an archive, a database, a picture, a Git LFS pointer) is a data_error that names the kind.
-// The complete lines before an error are delivered first.
+// Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. Only that line fails:
+// the next call returns the next line. The column counts characters, from 1.
+// A compressed stream that is damaged or truncated is a late_data_error: earlier lines of that file may be wrong. This
+// error, an error of the source, and that of max_expansion end the file: every further call throws it again. A file of
+// another kind (an archive, a database, an image, a Git LFS pointer) is a data_error that names the kind. The complete
+// lines before an error are delivered first.
 // Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
 // Threads: one at a time. Lifetime: the pool outlives the reader.
 #pragma once
@@ -33,9 +33,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of line_reader.
 struct line_reader_options {
-  line_limits limits{};                                 ///< what a file may contain
+  line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
+  bool check_utf8 = true;                               ///< reports text that is not UTF-8 as an error
 };
 
 /// Reads the lines of one file.
@@ -47,8 +47,8 @@ class line_reader {
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
   bool goes_on() const noexcept { return line_failed_; }
-  /// Throws the error of the compressed stream, if it is damaged within the next 64 MiB. Damage of the stream makes
-  /// lines look wrong, so a caller checks this before it reports the error of a line. Nothing can be read afterwards.
+  /// Throws the error of the compressed stream, if it is damaged within the next 64 MiB. Damage of the stream causes
+  /// wrong lines, so a caller checks this before it reports the error of a line. Nothing can be read afterwards.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
@@ -75,25 +75,25 @@ class line_reader {
   /// Throws data_error if the first chunk is that of an archive or of another file without lines of text.
   void check_kind(std::string_view front) const;
 
-  /// Reads on until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if
-  /// it skipped a line that is too long.
+  /// Reads until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if it
+  /// skipped a line that is too long.
   bool find_line_end();
 
-  /// Skips the line that `pending_` and `rest_` begin, without storing it.
+  /// Skips the line that begins in `pending_` and `rest_`, without storing it.
   void skip_line();
 
-  /// Finds the lines in `pending_` followed by `rest_`. Sets how many bytes of `rest_` the block takes: `taken_bytes_`.
+  /// Finds the lines in `pending_` followed by `rest_`. Sets `consumed_bytes_`.
   void find_lines();
   void add_line(std::size_t begin, std::size_t end);
 
   /// Lays out the block: the text, the names, then the number, the field and the head of each line.
-  void make_block();
+  void build_block();
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
 
   /// Records an error for each line that is not UTF-8.
   void check_text(std::string_view text);
 
-  data_error no_utf8(const span_of_line& bad, std::string_view text, std::size_t good) const;
+  data_error not_utf8(const span_of_line& bad, std::string_view text, std::size_t good) const;
   data_error too_long(std::uint64_t number, std::uint64_t size, std::uint64_t offset_bytes) const;
   std::string subject(std::uint64_t number) const;
   error_location where(std::uint64_t number, std::uint64_t offset_bytes) const;
@@ -107,7 +107,7 @@ class line_reader {
   std::unique_ptr<detail::shard_stream> stream_;
   std::string pending_;            // start of a line, from earlier chunks
   std::string_view rest_;          // unread rest of the current chunk
-  std::size_t taken_bytes_ = 0;    // bytes of `rest_` that the next block takes
+  std::size_t consumed_bytes_ = 0;    // bytes of `rest_` in the next block
   std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the file
   std::uint64_t number_ = 0;       // number of the last line found
   std::uint64_t empty_lines_ = 0;
@@ -115,7 +115,7 @@ class line_reader {
   std::vector<bad_line> bad_;      // in the order of their lines
   detail::block_ref block_;
   std::vector<std::size_t> heads_;   // of each line: the offset of its head in the block, or no_head
-  std::size_t at_ = 0, bad_at_ = 0;  // indices in `heads_` and `bad_` of the next ones
+  std::size_t at_ = 0, bad_at_ = 0;  // indices in `heads_` and `bad_` of the next entries
   bool ended_ = false, line_failed_ = false;
   std::exception_ptr failure_;
 };

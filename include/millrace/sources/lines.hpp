@@ -3,12 +3,11 @@
 //   std::vector<std::uint32_t> tokenize(std::string_view);
 //   auto all = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
 //            | mr::map(tokenize);
-//   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is taken literally
+//   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is used literally
 //
-// Makes lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have
-// the role of shards: a shuffle permutes them, lanes share them, and a resume counts them or reads them again.
-// In a folder, lines() takes the names that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv,
-// compressed or not.
+// Delivers lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have the
+// role of shards: a shuffle permutes them, lanes share them, and a resume counts them or reads them again. In a folder,
+// lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
 // Errors: those of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each file,
 // several files at a time.
 #pragma once
@@ -24,9 +23,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of lines().
 struct lines_options {
   std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
-  line_limits limits{};                                 ///< what a file may contain
+  line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
+  bool check_utf8 = true;                               ///< reports text that is not UTF-8 as an error
   millrace::storage storage{};   ///< where the files are
 };
 
@@ -34,10 +33,10 @@ namespace detail {
 
 bool names_a_text(std::string_view name) noexcept;
 inline constexpr folder_rule texts_of_a_folder{
-    names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, then perhaps in .gz, .zst, .bz2, "
-                  ".xz or .lz4; name others with a pattern"};
+    names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
+                  ".zst, .bz2, .xz or .lz4; name others with a pattern"};
 
-/// The source that lines() makes: text files, read line by line.
+/// The source that lines() returns: text files, read line by line.
 class lines_source {
  public:
   using item = line;
@@ -50,7 +49,7 @@ class lines_source {
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   line_reader open(std::size_t shard, std::uint64_t) const;
-  /// Returns the meter of all reads, as shards_source::reads().
+  /// Returns the meter of all reads, like shards_source::reads().
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`.
   lines_source watched_in(std::shared_ptr<read_meter> meter) const;

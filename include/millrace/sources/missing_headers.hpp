@@ -1,10 +1,10 @@
-// Names that the umbrella does not bring, so that the compiler says which header has them.
+// Names that the umbrella header does not contain, declared so that the compiler names the header to include.
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
-// Each function is declared once more here, with a parameter that any argument converts to until the right header is
-// included. Types are only declared, and calls with options in braces fit nothing; both show a line of this file, whose
-// comment has the header. No declaration here conflicts with the right one or is chosen in its place.
+// Each function is declared here a second time, with a parameter that any argument converts to until the right header
+// is included. Types are only declared, and calls with options in braces match nothing; both show a line of this file,
+// whose comment names the header. No declaration here conflicts with the right one or is chosen in its place.
 // Cost: declarations only.
 #pragma once
 
@@ -115,7 +115,7 @@ picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include
 picture webp(detail::diagnose::needs_webp);                // millrace: #include <millrace/adapt/webp.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
-/// Exists for its message: storages behind a network have a header of their own.
+/// Exists for its message: remote storages have their own header.
 template <class Marker = remote_options>
   requires(!detail::is_complete<Marker>)
 __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))

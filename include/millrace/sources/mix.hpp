@@ -6,15 +6,15 @@
 //                       mr::weighted{mr::shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
-// Each source may have one shuffle, directly after it, and then maps of its own. All sources have to end in the same
-// item type. Without any maps that type is mixed_record: the record, plus the number of its source.
-// Weights are turned into whole shares (mix_pattern::shares_of). Every interval of positions keeps these shares; with
-// two sources the deviation is at most one sample. See order/mix_plan.hpp for what happens when a source runs out, and
-// how long an epoch is then. Ranks and resume: as shards() with an index. stats().sources counts the samples delivered
-// from each source; explain() names the source.
+// Each source may have one shuffle, directly after it, and then its own maps. All sources must end in the same item
+// type. Without any maps that type is mixed_record: the record, plus the number of its source.
+// Weights are converted to integer shares (mix_pattern::shares_of). Every interval of positions has these shares; with
+// two sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out,
+// and the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
+// samples delivered from each source; explain() names the source.
 // If a source is not shards(), or its shards have no index, all are streamed, in one process
-// (read/mix/mix_streams.hpp). They have no stats().sources and no explain(), and the end of an epoch is known only when
-// it is reached.
+// (read/mix/mix_streams.hpp). They then have no stats().sources and no explain(), and the end of an epoch is unknown
+// until it is reached.
 // Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
 // setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
@@ -37,14 +37,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-// Holds the maps after each source of a mix as one callable: each item goes through the maps of its own source.
+// Combines the maps after each source of a mix into one callable: each item passes through the maps of its source.
 //
 //   using maps_of_a = stage_list<map_stage<F>>;  using maps_of_b = stage_list<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
 //   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
-// A mixed item (mixed_record, mixed_item) gives the number of its source with number(), and the plain item of that
-// source with alone<Source>(). All maps of a source take their random numbers from the same rng, one after the other.
+// A mixed item (mixed_record, mixed_item) returns the number of its source with number(), and the plain item of that
+// source with alone<Source>(). All maps of a source use the same rng, one after the other.
 // Errors: exceptions of the maps pass through. Threads: any number.
 
 /// Applies the maps of an item's source.
@@ -79,7 +79,7 @@ struct mix_prepare {
 /// Options of mix().
 struct mix_options {
   std::uint64_t seed = 0;     ///< seed of all random numbers; combined with each source's seed, also of its order
-  exhausted on_exhausted = exhausted::stop;   ///< rule for a source that runs out: stop, repeat or reweight
+  exhausted on_exhausted = exhausted::stop;   ///< behavior when a source runs out: stop, repeat or reweight
 };
 
 /// One source of a mix, and its weight.
@@ -94,7 +94,7 @@ weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
-/// Throws setup_error for a source that needs an index in a mix that has none.
+/// Throws setup_error for a source that requires an index, in a mix without indexes.
 template <class Source>
 void check_streams(const Source& source) {
   if constexpr (requires { source.needs_index(); })
@@ -105,7 +105,7 @@ void check_streams(const Source& source) {
           "Mix plain tar shards alone, or leave out that option");
 }
 
-/// The source that mix() makes of shards() alone: by their indexes if all have one, else a stream.
+/// The source of a mix of shards() alone: indexed if all shards have an index, else a stream.
 template <class... Sources>
 class mixed_shards : public mix_streams<Sources...> {
  public:
@@ -122,7 +122,7 @@ class mixed_shards : public mix_streams<Sources...> {
     for (const shards_source& source : sources_) check_streams(source);
     return false;
   }
-  /// Returns why the sources are streamed; empty if there is no reason to report.
+  /// Returns why the sources are streamed; empty if there is nothing to report.
   std::string why_streamed() const {
     for (const shards_source& source : sources_)
       if (std::string why = source.why_streamed(); !why.empty()) return why;
@@ -130,7 +130,7 @@ class mixed_shards : public mix_streams<Sources...> {
   }
   std::unique_ptr<planned> plan(const indexed_run_options& o) const {
     if (o.window > 0)
-      throw setup_error("a shuffle after mix() would move samples out of their sources' turns",
+      throw setup_error("a shuffle after mix() would change the shares of the sources",
                         "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
     std::vector<std::shared_ptr<shard_data>> sets;
     for (const shards_source& source : sources_) sets.push_back(source.data(o.tolerates_damage));
@@ -142,7 +142,8 @@ class mixed_shards : public mix_streams<Sources...> {
   std::array<shards_source, sizeof...(Sources)> sources_;
 };
 
-/// Recognizes flows that may be mixed: a source that is not itself a mix, then perhaps a shuffle, then perhaps maps.
+/// Recognizes flows that can be mixed: a source that is not itself a mix, then optionally a shuffle, then optionally
+/// maps.
 template <class Flow>
 struct mixable {
   static constexpr bool good = false;
@@ -157,12 +158,12 @@ template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
-enum class mix_mistake { none, told, not_mixable, items_differ };
+enum class mix_mistake { none, reported, not_mixable, items_differ };
 
 template <class First, class... Rest>
 constexpr mix_mistake mistake_of_mix() {
   if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>))
-    return mix_mistake::told;
+    return mix_mistake::reported;
   else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
   else if constexpr (!(std::is_same_v<typename First::item, typename Rest::item> && ...))
     return mix_mistake::items_differ;
@@ -188,7 +189,8 @@ stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Merges the thread options. Maps that block need their own threads; all maps run in one stage, so all get them.
+/// Merges the thread options. Maps that block need their own threads; all maps run in one stage, so all of them run
+/// there.
 template <class... Maps>
 void add_options(const stage_list<Maps...>& maps, map_options& o) {
   for_each(maps, [&](const auto& map) {
@@ -198,7 +200,7 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
   });
 }
 
-/// Returns a flow of the source and one map stage, which holds the maps of all sources.
+/// Returns a flow of the source and one map stage, which contains the maps of all sources.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
@@ -213,8 +215,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 
 }  // namespace detail
 
-/// Returns a flow that mixes the sources by weight. Their order matters: it gives the source numbers, also in resume
-/// points. Throws setup_error if a weight is not above 0 or a source has no samples.
+/// Returns a flow that mixes the sources by weight. Their order determines the source numbers, also in resume points.
+/// Throws setup_error if a weight is not above 0 or a source has no samples.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -239,7 +241,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 
 /// Accepts flows whose mistake was already reported.
 template <class... Flows>
-  requires detail::mixed_with<detail::mix_mistake::told, Flows...>
+  requires detail::mixed_with<detail::mix_mistake::reported, Flows...>
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
@@ -248,7 +250,7 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
 __attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
-                           "behind mix().")))
+                           "after mix().")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
@@ -256,7 +258,7 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
 /// Reports sources that end in items of different types.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
-__attribute__((unavailable("millrace: the sources of mix() end in items of different types. Give each a map() to "
+__attribute__((unavailable("millrace: the sources of mix() end in items of different types. End each in a map() to "
                            "the same one.")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};

@@ -1,11 +1,11 @@
-// The elements of a range as the data set of a planned run: the number of samples is known, and any one can be read.
+// The elements of a range as the data set of a planned run: the number of samples is known, and each can be read alone.
 //
 //   auto data = std::make_shared<mr::detail::range_data<std::vector<clip>>>(range);
-//   mr::detail::range_data<std::vector<clip>>::access reader(*data, wanted);
+//   mr::detail::range_data<std::vector<clip>>::access reader(*data, samples);
 //   clip c = reader.read({0, 17});                      // a copy of element 17
 //
 // Errors: setup_error for a range without elements. data_error if the range changes its size while a session runs.
-// Threads: any number may read at once; elements that are computed are computed by one thread at a time.
+// Threads: any number may read at the same time; computed elements are computed by one thread at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,7 +28,7 @@ template <class Range>
 using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
 /// A range whose elements are in memory, or are integers as those of std::views::iota, and can be read in any order.
-/// Other computed elements may depend on the order in which they are asked for.
+/// Other computed elements may depend on the order in which they are read.
 template <class Range>
 concept indexable_range = requires(const Range& range) {
   requires std::random_access_iterator<decltype(std::begin(range))>;
@@ -56,7 +56,7 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns an estimate, which makes blocks of 256 elements.
+  /// Returns an estimate, which results in blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }
@@ -89,7 +89,7 @@ class range_data {
   const std::shared_ptr<const Range> range_;
   const std::vector<std::uint64_t> counts_;
   const std::string no_choice_{};
-  mutable std::mutex mutex_;   // held while an element is computed
+  mutable std::mutex mutex_;   // locked while an element is computed
 };
 
 }}}  // namespace millrace::detail

@@ -2,28 +2,29 @@
 //
 //   auto train = mr::shards("train-{000..146}.tar", {.seed = 7});          // braces, "a.tar::b.tar", globs, folders
 //   auto val = mr::shards("val/", {.fields = {"jpg;png", "cls"}});         // other fields are not read into memory
-//   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names: each is taken literally
-//   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error if that is not possible
+//   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names, used literally
+//   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error if that is impossible
 //
-// Makes records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz, zst,
-// bz2, xz and lz4, recognized by content. The call checks at once that all shards exist.
+// Delivers records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz,
+// zst, bz2, xz and lz4, recognized by content. The call checks immediately that all shards exist.
 //
-// Order, with an index: exact. It does not depend on the number of workers. It does not depend on the world size
-// either, which has to divide the global batch. A run resumes after any batch, and reads nothing again. Each shard has
-// an index of its samples. The first session reads the headers of the shards, builds the indexes and saves them in
-// files (io/index/format/index_file.hpp). Where a file cannot be written, its index stays in memory: the order is the
-// same. Only .index and the data decide whether there is an index.
-// Order, without an index: the stream of the shards. Several ranks read shards of their own, and a resumed run reads
-// samples again (read/run/replayed_run.hpp). Compressed shards have no index, and neither have shards with `.index =
-// mr::index::off`. Flows with expand, filter, take, pack, bucket or a later shuffle use none: these change the rows.
+// Order, with an index: exact. It depends neither on the number of workers nor on the world size, which must divide the
+// global batch. A run resumes after any batch, and reads nothing again. Each shard has an index of its samples. The
+// first session reads the headers of the shards, builds the indexes and saves them in files
+// (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory: the order is the same. Only
+// .index and the data decide whether there is an index.
+// Order, without an index: the stream of the shards. Each of several ranks reads its own shards, and a resumed run
+// reads samples again (read/run/replayed_run.hpp). Compressed shards have no index, nor have shards with `.index =
+// mr::index::off`. Flows with expand, filter, take, pack, bucket or a later shuffle do not use one, because these
+// change the rows.
 //
-// The options only, without, where and repeats choose samples by their keys before any is read, and need an index. A
-// run over a choice is as exact as one over all samples. A key that no shard has is reported once, at the start.
-// Errors: setup_error for missing shards, which names the first ones; for an index that is required and not possible.
-// With an index, a damaged shard is an error of the session's constructor, unless the session has on_damage. Without
-// one, the samples before the damage are delivered, never half a sample. Both errors name shard, offset and last good
+// The options only, without, where and repeats select samples by their keys before any is read, and need an index. A
+// run over a selection is as exact as one over all samples. A key that no shard has is reported once, at the start.
+// Errors: setup_error for missing shards, which names the first ones, and for a required index that is impossible. With
+// an index, a damaged shard is an error of the session's constructor, unless the session has on_damage. Without an
+// index, the samples before the damage are delivered, never half a sample. Both errors name shard, offset and last good
 // key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between two members
-// without an end marker counts as complete, unless a file beside it states more samples. Such shards are counted, and
+// without an end marker counts as complete, unless a file next to it states more samples. Such shards are counted, and
 // the first one is reported once.
 // Threads: one I/O thread reads each shard, several shards at a time. Copies of a flow share the indexes.
 #pragma once
@@ -51,9 +52,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Whether shards() uses an index of the samples, which makes the order exact.
+/// Whether shards() uses an index of the samples, which gives an exact order.
 enum class index : std::uint8_t {
-  automatic,   ///< if the shards are plain tars and each sample becomes one row
+  automatic,   ///< if the shards are plain tar files and each sample becomes one row
   required,    ///< always; a session that cannot have one throws setup_error
   off          ///< never: the shards are streamed
 };
@@ -65,17 +66,17 @@ struct shards_options {
   std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
   /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
   required_fields having{};
-  shard_limits limits{};   ///< what a shard may contain
-  bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
-  /// The place of the shards, of their indexes and of their counts. Indexes there are read. Others are built by reading
-  /// all shards, and are saved only in index_folder.
+  shard_limits limits{};   ///< limits on the content of a shard
+  bool strict = false;   ///< a shard without an end marker is an error; otherwise the first one is reported once
+  /// The location of the shards, their indexes and their counts. Existing indexes are read there. Others are built by
+  /// reading all shards, and are saved only in index_folder.
   millrace::storage storage{};
   std::string index_folder{};   ///< folder of the index files; empty: that of each shard
-  /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be
-  /// opened at the start; empty: set.millrace-index beside shards of a storage, if it exists.
+  /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be opened at
+  /// the start; empty: set.millrace-index next to the shards of a storage, if it exists.
   std::string set_index{};
-  /// Receives progress if listing takes long, and a warning if indexes cannot be saved. Empty: stderr, and the notices
-  /// of building indexes go to the session.
+  /// Receives progress of a long listing, and a warning if indexes cannot be saved. Empty: stderr, and the notices of
+  /// building indexes are sent to the session.
   notice_function notice{};
   /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage. Not set:
   /// any number may be damaged for such a session, none for others, and none may be missing.
@@ -84,11 +85,11 @@ struct shards_options {
   key_list without{};               ///< samples to leave out, by key
   /// Whether to use the sample with this key in this shard.
   std::function<bool(std::string_view key, std::string_view shard)> where{};
-  /// How often a pass has the sample; 0: never. Not set: once.
+  /// How often a pass contains the sample; 0: never. Not set: once.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
-  /// Makes the entry points of a field, places where its decoder may start; nothing for a field that has none. It is
-  /// called, by many threads at once, for all payloads of shards whose indexes were saved without entry points, once.
-  /// Not set: those that the indexes have are used.
+  /// Returns the entry points of a field, offsets where its decoder may start; nothing for a field that has none. It is
+  /// called once, by many threads at the same time, for all payloads of shards whose indexes were saved without entry
+  /// points. Not set: the entry points in the indexes are used.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
@@ -96,7 +97,7 @@ namespace detail {
 
 class shard_data;
 
-/// The source that shards() makes: tar shards, read by their indexes or from start to end.
+/// The source that shards() returns: tar shards, read by their indexes or from start to end.
 class shards_source {
  public:
   using item = record;
@@ -111,7 +112,7 @@ class shards_source {
   bool uses_index(const index_use& use) const;
   /// Returns whether an option requires the indexes.
   bool needs_index() const noexcept;
-  /// Returns why the shards are streamed though `automatic` would use an index; empty if there is no reason to report.
+  /// Returns why the shards are streamed though `automatic` would use an index; empty if there is nothing to report.
   std::string why_streamed() const;
   /// Returns a run by the indexes. Requires that uses_index() returned true for a session of this kind.
   std::unique_ptr<planned_run> plan(const indexed_run_options& o) const;
@@ -126,24 +127,24 @@ class shards_source {
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
-  /// Returns a digest of the choice of samples; 0 if all are used.
+  /// Returns a digest of the selection of samples; 0 if all are used.
   std::uint64_t choice() const noexcept { return having().digest(); }
   /// Returns the fields that a sample must have.
   const required_fields& having() const noexcept { return reader_options_.having; }
   shard_reader open(std::size_t shard, std::uint64_t) const;
-  /// Tells the storage that these shards will be opened in this order.
+  /// Informs the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
-  /// Returns how many samples a file beside the shard says that it has; 0 if there is no such file.
-  std::uint64_t samples_told(std::size_t shard) const;
-  /// Reads the headers of a shard again. Returns where the rest of a sample is that is stored in pieces.
+  /// Returns the number of samples that a file next to the shard states; 0 if the file does not exist.
+  std::uint64_t stated_samples(std::size_t shard) const;
+  /// Reads the headers of a shard again. Returns the position of the rest of a sample that is stored in several pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.
+  /// Returns the meter of all reads of this source. The remaining time of the I/O threads counts as decompression.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
-  static constexpr std::uint64_t max_samples_told = std::uint64_t{1} << 24;   // a greater number is no count
+  static constexpr std::uint64_t max_stated_samples = std::uint64_t{1} << 24;   // a greater number is ignored
 
   struct indexes;
 

@@ -1,12 +1,12 @@
-// Keeps blocks of files in memory while their windows are read in a shuffled order, so that each block is read once.
+// Caches blocks of files while their windows are read in a shuffled order, so that each block is read once.
 //
 //   mr::detail::token_blocks blocks({.block_bytes = 262'144, .limit_bytes = 64 << 20});
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });
 //   blocks.has({file, number});                        // whether it is in memory
 //
 // Beyond the limit the least recently requested block is dropped; it is read again when it is needed.
-// Errors: those of the reading function; the block is then not kept. Threads: any number. Threads that ask for the same
-// block wait for one read of it. Lifetime: a block lives as long as somebody holds it.
+// Errors: those of the reading function; the block is then not cached. Threads: any number. Threads that request the
+// same block wait for one read of it. Lifetime: a block lives as long as it is referenced.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -53,11 +53,11 @@ class token_blocks {
       try {
         read(b->data);
       } catch (...) {
-        forget(n, *b);
+        drop(n, *b);
         throw;
       }
       b->is_read = true;
-      kept(*b);
+      retain(*b);
     }
     return {b, &b->data};
   }
@@ -67,9 +67,9 @@ class token_blocks {
     std::mutex mutex{};   // guards data and is_read
     bytes data{};
     bool is_read = false;
-    bool forgotten = false;          // this and the members below are guarded by the mutex of all
+    bool is_dropped = false;          // this and the members below are guarded by the cache's mutex
     std::size_t counted_bytes = 0;
-    std::uint64_t asked_for_at = 0;
+    std::uint64_t last_request = 0;
   };
   struct hash {
     std::size_t operator()(const name& n) const noexcept {
@@ -78,15 +78,15 @@ class token_blocks {
   };
 
   std::shared_ptr<block> find_or_add(const name& n);
-  void forget(const name& n, block& b);
+  void drop(const name& n, block& b);
   /// Counts a block that was read, and drops older ones beyond the limit.
-  void kept(block& b);
+  void retain(block& b);
 
   const options options_;
   mutable std::mutex mutex_;   // locked after the mutex of a block
   std::unordered_map<name, std::shared_ptr<block>, hash> blocks_;
-  std::size_t kept_bytes_ = 0;
-  std::uint64_t asked_ = 0;
+  std::size_t retained_bytes_ = 0;
+  std::uint64_t requests_ = 0;
 };
 
 }}}  // namespace millrace::detail

@@ -2,17 +2,17 @@
 //
 //   auto data = std::make_shared<mr::detail::token_data>(files, options);
 //   data->counts();                                               // windows of each file
-//   mr::detail::token_data::access reader(*data, wanted);          // belongs to one thread
-//   for (const auto& w : wanted) use(reader.read(w.sample));
+//   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
+//   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file (up to 32 at once), which gives the number of its windows; there is no
-// index file. How bytes are read depends on expect():
+// The constructor reads the front of each file (up to 32 at once), which determines the number of its windows; no index
+// file is needed. How bytes are read depends on expect():
 // - Windows in the order of the files: in pieces of 256 KiB.
-// - A shuffle window that fits in the memory allowed: in blocks, which are kept until neighbors have their turn.
-// - Any other order: each window alone. A storage is told of all windows of a reader at once, so that requests overlap.
+// - A shuffle window that fits in the allowed memory: in blocks, which are cached until neighboring windows are read.
+// - Any other order: each window alone. A storage receives all windows of a reader at once, so that requests overlap.
 // At most 128 files stay open between reads.
-// Errors: setup_error if no file has a window. Those of read_token_layout(). io_error for a file that has another size
-// than at the start. Threads: any number of `access` objects, each on one thread.
+// Errors: setup_error if no file has a window. Those of read_token_layout(). io_error for a file whose size has changed
+// since the start. Threads: any number of `access` objects, each on one thread.
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
@@ -68,9 +68,9 @@ class token_data {
   void report(event_counts& counts) const noexcept {
     if (left_over_ > 0) counts.count("tokens behind the last whole window of a file", left_over_);
   }
-  /// Decides how windows are read. Called before the first read. Returns the bytes that may be kept for neighbors.
+  /// Decides how windows are read. Called before the first read. Returns the bytes that may be cached for neighbors.
   std::size_t expect(const expected_order& order);
-  /// Tells the storage which files are opened in this order.
+  /// Informs the storage of the order in which files are opened.
   void expect_shards(std::span<const std::size_t> files) const { files_.expect(files); }
 
  private:
@@ -82,8 +82,8 @@ class token_data {
   };
 
   /// Returns an open file, which is idle or new.
-  std::unique_ptr<open_file> take(std::size_t file);
-  void give_back(std::unique_ptr<open_file> opened) noexcept;
+  std::unique_ptr<open_file> acquire(std::size_t file);
+  void release(std::unique_ptr<open_file> opened) noexcept;
 
   file_list files_;
   const token_data_options options_;
@@ -91,7 +91,7 @@ class token_data {
   std::vector<std::uint64_t> counts_, sizes_;   // of each file: windows, bytes
   std::uint64_t window_bytes_ = 0, left_over_ = 0, fingerprint_ = 0;
   std::string no_choice_{};
-  bool in_order_ = true;                 // windows are asked for in the order of the files
+  bool in_order_ = true;                 // windows are read in the order of the files
   std::optional<token_blocks> blocks_;
   mutable read_meter reads_;
   std::mutex mutex_;   // guards idle_
@@ -101,8 +101,8 @@ class token_data {
 /// Reads windows for one thread.
 class token_data::access {
  public:
-  /// `wanted` are the windows that will be asked for, in this order.
-  access(token_data& data, std::span<const ordered_sample> wanted);
+  /// `samples` are the windows that will be read, in this order.
+  access(token_data& data, std::span<const ordered_sample> samples);
   access(const access&) = delete;
   access& operator=(const access&) = delete;
   ~access();
@@ -117,20 +117,20 @@ class token_data::access {
   std::span<const std::byte> from_piece(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_blocks(std::size_t file, const byte_range& place);
   std::shared_ptr<const token_blocks::bytes> block(const token_blocks::name& name);
-  /// Tells the storage what will be read.
-  void announce(std::span<const ordered_sample> wanted);
+  /// Informs the storage of the coming reads.
+  void announce(std::span<const ordered_sample> samples);
   byte_source& source_of(std::size_t file);
 
   token_data* data_;
-  std::vector<std::unique_ptr<open_file>> open_;   // one, or all that were announced
-  std::size_t last_file_ = 0;                      // file and offset at which the wanted windows end
+  std::vector<std::unique_ptr<open_file>> open_;   // one, or all announced files
+  std::size_t last_file_ = 0;                      // file and offset at which the windows end
   std::uint64_t end_bytes_ = 0;
-  bool apart_ = false;                             // wanted windows are far from each other
+  bool is_sparse_ = false;                         // the windows are far apart
   token_blocks::name block_name_{};
   std::shared_ptr<const token_blocks::bytes> block_{};
-  std::vector<std::byte> held_{};
-  std::size_t held_file_ = 0;
-  std::uint64_t held_at_ = 0;   // offset of the first byte in held_
+  std::vector<std::byte> buffer_{};
+  std::size_t buffer_file_ = 0;
+  std::uint64_t buffer_at_ = 0;   // file offset of buffer_
   std::uint32_t checksum_ = 0;
 };
 

@@ -1,16 +1,16 @@
-// token_files: files that hold nothing but tokens as the source of a flow, cut into windows.
+// token_files: files of tokens as the source of a flow, cut into windows.
 //
 //   auto flow = mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})
 //             | mr::shuffle({.window = 65536})                    // of items mr::packed, which have only ids
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
 // A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. Names that end in .u8,
-// .u16, .u32, .u64 or .i8 to .i64 hold that type, other flat files u16, unless token_bytes is set. header_bytes skips
-// the header of any other format. Window i of a file begins at token i * stride. The tokens after the last complete
-// window of a file are counted and left out; with keep_short they become a shorter item, for pack().
-// All files are counted at the start, from their sizes and headers. So the order is exact, as that of shards():
-// each window once a pass over all ranks, any world size that divides the global batch, instant resume. A flow with
-// pack, expand, filter, take, bucket or a later shuffle is a stream instead, as lines() is.
+// .u16, .u32, .u64 or .i8 to .i64 contain that type, other flat files u16, unless token_bytes is set. header_bytes
+// skips the header of any other format. Window i of a file begins at token i * stride. The tokens after the last
+// complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
+// All files are counted at the start, from their sizes and headers. Therefore the order is exact, as that of shards():
+// each window once per pass over all ranks, any world size that divides the global batch, instant resume. A flow with
+// pack, expand, filter, take, bucket or a later shuffle is a stream instead, like lines().
 // Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file of another
 // kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size that is not a
 // multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated while it is
@@ -62,14 +62,14 @@ class token_reader {
 
   std::unique_ptr<byte_source> file_;
   token_windows windows_;
-  std::size_t piece_bytes_;   // of one read, at least
+  std::size_t piece_bytes_;   // minimum size of one read
   std::uint32_t max_id_;
-  std::vector<std::byte> held_;
-  std::uint64_t held_at_ = 0;   // offset of its first byte
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_at_ = 0;   // file offset of buffer_
   std::uint64_t next_ = 0;      // number of the next window
 };
 
-/// The source that token_files() makes: files of tokens, cut into windows.
+/// The source that token_files() returns: files of tokens, cut into windows.
 class token_files_source {
  public:
   using item = packed;
@@ -98,7 +98,7 @@ inline constexpr folder_rule tokens_of_a_folder{
 
 }  // namespace detail
 
-/// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it takes names that end
+/// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it selects names that end
 /// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
 template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {

@@ -1,4 +1,4 @@
-// Finds out where the tokens of a file are and how they are stored: flat numbers, .npy files, and files of llm.c.
+// Determines where the tokens of a file are and how they are stored: flat numbers, .npy files, and files of llm.c.
 //
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
 //   layout.tokens;   layout.first_byte;   layout.type.bytes;
@@ -6,9 +6,9 @@
 // A .npy file has one dimension, or two whose rows are concatenated, of u8, u16, u32, u64 or the signed types.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers after `header_bytes`, if that is set.
-// Errors: data_error with the file for wider tokens than its name says: every other number is then (almost) zero.
-// data_error for another container (compressed, an archive, a table, a text). data_error for
-// a .npy file of another kind, and for a size that does not fit. Files with `header_bytes` are not inspected.
+// Errors: data_error with the file for wider tokens than its name indicates: every other number is then (almost) zero.
+// data_error for another container (compressed, an archive, a table, a text), for a .npy file of another kind, and for
+// a size that does not fit. Files with `header_bytes` are not inspected.
 // Threads: pure functions.
 #pragma once
 
@@ -27,10 +27,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The user's options for the tokens of a file.
 struct token_layout_options {
   std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0: by the file's header, else by its name
-  std::optional<std::size_t> header_bytes{};   ///< set: the file is flat after these bytes, whatever they hold
+  std::optional<std::size_t> header_bytes{};   ///< set: the file is flat after these bytes, whatever their content
 };
 
-/// A file, as far as its layout depends on it.
+/// The properties of a file that determine its layout.
 struct token_file_head {
   static constexpr std::size_t front_bytes = 1024;   ///< enough for every header but a long one of a .npy file
 
@@ -54,7 +54,7 @@ struct token_layout {
 /// Returns the layout of a file.
 token_layout layout_of_tokens(const token_file_head& file, const token_layout_options& options);
 
-/// Returns the type that a name stands for: .u8 to .u64 and .i8 to .i64; u16 for all others.
+/// Returns the type that a name indicates: .u8 to .u64 and .i8 to .i64; u16 for all others.
 token_type token_type_by_name(std::string_view name) noexcept;
 
 /// Writes the ids of stored tokens, as many as `ids` has. Returns `ids.size()`, or the index of the first token that is

@@ -1,4 +1,4 @@
-// The windows of a file of tokens: how many there are, and which bytes each one has.
+// The windows of a file of tokens: their number, and the bytes of each one.
 //
 //   const mr::detail::token_windows windows(layout, {.length = 2049, .stride = 2048});
 //   windows.count();   windows.place(7);            // a byte_range
@@ -43,7 +43,7 @@ class token_windows {
   std::uint64_t count_ = 0, end_ = 0;   // end_: of the last window, in tokens
 };
 
-/// A window that is decoded.
+/// A window to decode.
 struct stored_window {
   const token_windows& of;
   std::uint64_t number;
@@ -53,20 +53,20 @@ struct stored_window {
 /// Returns the ids in the bytes of a window.
 packed window_of(std::span<const std::byte> stored, const stored_window& window);
 
-/// Returns the greatest id of a vocabulary; 0 stands for every id.
+/// Returns the greatest id of a vocabulary; 0 means that every id is valid.
 constexpr std::uint32_t max_id_of(std::size_t vocabulary) noexcept {
   constexpr std::size_t all = ~std::uint32_t{0};
   return static_cast<std::uint32_t>(vocabulary == 0 ? all : std::min(vocabulary - 1, all));
 }
 
-/// An open file of tokens, and its place.
+/// An open file of tokens, and its storage.
 struct opened_tokens {
   const storage& at;
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file and returns its layout. A .bin file next to an .idx file of Megatron has the type that the
-/// latter names. Throws data_error as layout_of_tokens().
+/// Reads the front of a file and returns its layout. The .idx file of Megatron next to a .bin file sets the token type.
+/// Throws data_error as layout_of_tokens().
 token_layout read_token_layout(const opened_tokens& opened, const token_layout_options& options);
 
 }}}  // namespace millrace::detail

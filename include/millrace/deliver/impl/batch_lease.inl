@@ -1,4 +1,4 @@
-// Defines what batch_lease.hpp declares.
+// Definitions for batch_lease.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>

@@ -1,4 +1,4 @@
-// Defines what batch_output.hpp declares.
+// Definitions for batch_output.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>

@@ -1,4 +1,4 @@
-// Defines what device_batch_output.hpp declares.
+// Definitions for device_batch_output.hpp.
 #pragma once
 
 #include <millrace/deliver/device_batch_output.hpp>

@@ -1,4 +1,4 @@
-// Defines what new_batch_output.hpp declares.
+// Definitions for new_batch_output.hpp.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>

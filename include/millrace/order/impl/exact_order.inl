@@ -1,4 +1,4 @@
-// Defines what exact_order.hpp declares.
+// Definitions for exact_order.hpp.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>

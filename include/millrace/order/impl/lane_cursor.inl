@@ -1,4 +1,4 @@
-// Defines what lane_cursor.hpp declares.
+// Definitions for lane_cursor.hpp.
 #pragma once
 
 #include <millrace/order/lane_cursor.hpp>

@@ -1,4 +1,4 @@
-// Defines what lane_jitter.hpp declares.
+// Definitions for lane_jitter.hpp.
 #pragma once
 
 #include <millrace/order/lane_jitter.hpp>

@@ -1,4 +1,4 @@
-// Defines what mix_pattern.hpp declares.
+// Definitions for mix_pattern.hpp.
 #pragma once
 
 #include <millrace/order/mix_pattern.hpp>

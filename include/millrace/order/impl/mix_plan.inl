@@ -1,4 +1,4 @@
-// Defines what mix_plan.hpp declares.
+// Definitions for mix_plan.hpp.
 #pragma once
 
 #include <millrace/order/mix_plan.hpp>

@@ -1,4 +1,4 @@
-// Defines what pass_permutation.hpp declares.
+// Definitions for pass_permutation.hpp.
 #pragma once
 
 #include <millrace/order/pass_permutation.hpp>

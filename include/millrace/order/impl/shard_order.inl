@@ -1,4 +1,4 @@
-// Defines what shard_order.hpp declares.
+// Definitions for shard_order.hpp.
 #pragma once
 
 #include <millrace/order/shard_order.hpp>

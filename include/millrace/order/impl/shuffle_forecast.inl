@@ -1,4 +1,4 @@
-// Defines what shuffle_forecast.hpp declares.
+// Definitions for shuffle_forecast.hpp.
 #pragma once
 
 #include <millrace/order/shuffle_forecast.hpp>

@@ -1,4 +1,4 @@
-// Defines what shuffle_quality.hpp declares.
+// Definitions for shuffle_quality.hpp.
 #pragma once
 
 #include <millrace/order/shuffle_quality.hpp>

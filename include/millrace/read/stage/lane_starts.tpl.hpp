@@ -42,8 +42,8 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t sha
     return samples;
   } catch (...) {
     if (behind_damage_ && is_damage_of_source(std::current_exception())) {
-      if constexpr (requires { source_->samples_told(shard); })
-        return std::max(samples, source_->samples_told(shard));
+      if constexpr (requires { source_->stated_samples(shard); })
+        return std::max(samples, source_->stated_samples(shard));
       return samples;
     }
     std::rethrow_exception(located_by([&] {

@@ -323,14 +323,14 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
 
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::exception_ptr& why) const {
-  if constexpr (requires { source_->samples_told(from.ordinal); }) {
+  if constexpr (requires { source_->stated_samples(from.ordinal); }) {
     if (!goes_on_ || from.lost || !is_damage_of_source(why)) return false;
     try {
-      from.samples_told = source_->samples_told(from.ordinal);
+      from.stated_samples = source_->stated_samples(from.ordinal);
     } catch (...) {
       return false;   // out of memory
     }
-    if (from.samples_told <= from.next_index) return false;
+    if (from.stated_samples <= from.next_index) return false;
     from.lost = why;
     return true;
   } else {
@@ -340,7 +340,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::make_lost_sample(shard& from, sample<item>& s) const {
-  if (from.next_index >= from.samples_told) return false;
+  if (from.next_index >= from.stated_samples) return false;
   s.item = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);

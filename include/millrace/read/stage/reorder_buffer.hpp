@@ -52,7 +52,7 @@ struct open_shard {
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
-  std::uint64_t samples_told = 0;      // after `lost` is set: samples up to its end; only the reading thread uses both
+  std::uint64_t stated_samples = 0;   // after `lost` is set: samples up to its end; only the reading thread uses both
   std::exception_ptr lost{};           // why its remaining samples cannot be read
   fifo<sample<item>> samples{};
   std::exception_ptr error{};

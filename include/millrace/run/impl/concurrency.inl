@@ -1,4 +1,4 @@
-// Defines what concurrency.hpp declares.
+// Definitions for concurrency.hpp.
 #pragma once
 
 #include <millrace/run/concurrency.hpp>

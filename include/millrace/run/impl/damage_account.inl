@@ -1,4 +1,4 @@
-// Defines what damage_account.hpp declares.
+// Definitions for damage_account.hpp.
 #pragma once
 
 #include <millrace/run/damage_account.hpp>

@@ -1,4 +1,4 @@
-// Defines what engine.hpp declares.
+// Definitions for engine.hpp.
 #pragma once
 
 #include <millrace/run/engine.hpp>

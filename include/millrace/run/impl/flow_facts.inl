@@ -1,4 +1,4 @@
-// Defines what flow_facts.hpp declares.
+// Definitions for flow_facts.hpp.
 #pragma once
 
 #include <millrace/run/flow_facts.hpp>

@@ -1,4 +1,4 @@
-// Defines what memory_budget.hpp declares.
+// Definitions for memory_budget.hpp.
 #pragma once
 
 #include <millrace/run/memory_budget.hpp>

@@ -1,4 +1,4 @@
-// Defines what pipeline_builder.hpp declares.
+// Definitions for pipeline_builder.hpp.
 #pragma once
 
 #include <millrace/run/pipeline_builder.hpp>

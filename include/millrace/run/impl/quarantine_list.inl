@@ -1,4 +1,4 @@
-// Defines what quarantine_list.hpp declares.
+// Definitions for quarantine_list.hpp.
 #pragma once
 
 #include <millrace/run/quarantine_list.hpp>

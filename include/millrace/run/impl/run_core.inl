@@ -1,4 +1,4 @@
-// Defines what run_core.hpp declares.
+// Definitions for run_core.hpp.
 #pragma once
 
 #include <millrace/run/run_core.hpp>

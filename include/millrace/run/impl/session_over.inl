@@ -1,4 +1,4 @@
-// Defines what session_over.hpp declares.
+// Definitions for session_over.hpp.
 #pragma once
 
 #include <millrace/run/session_over.hpp>

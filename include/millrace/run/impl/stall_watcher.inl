@@ -1,4 +1,4 @@
-// Defines what stall_watcher.hpp declares.
+// Definitions for stall_watcher.hpp.
 #pragma once
 
 #include <millrace/run/stall_watcher.hpp>

@@ -1,4 +1,4 @@
-// Defines what start_steps.hpp declares.
+// Definitions for start_steps.hpp.
 #pragma once
 
 #include <millrace/run/start_steps.hpp>

@@ -1,4 +1,4 @@
-// Defines what user_executor.hpp declares.
+// Definitions for user_executor.hpp.
 #pragma once
 
 #include <millrace/run/user_executor.hpp>

@@ -1,4 +1,4 @@
-// Defines what file_data.hpp declares.
+// Definitions for file_data.hpp.
 #pragma once
 
 #include <millrace/sources/file_data.hpp>
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr std::size_t files_at_once = 32;   // requests to a storage, or look-ups of local files
+inline constexpr std::size_t files_at_once = 32;   // requests to a storage, or queries of local files
 
 MILLRACE_INLINE file_data::file_data(std::vector<std::string> names, file_data_options o)
     : names_(std::move(names)), options_(std::move(o)), counts_(names_.size(), 1), sizes_(names_.size()) {
@@ -40,9 +40,9 @@ MILLRACE_INLINE void file_data::find_sizes() {
   std::vector<std::string> reasons(names_.size());
   at_once(names_.size(), files_at_once, [&](std::size_t i) {
     if (options_.storage.is_local()) reasons[i] = unreadable_because(names_[i]);
-    const auto found = reasons[i].empty() ? find_stamp(options_.storage, names_[i]) : std::nullopt;
-    if (!found && reasons[i].empty()) reasons[i] = "it does not exist";
-    sizes_[i] = found ? found->size_bytes : unknown_size;
+    const auto stamp = reasons[i].empty() ? find_stamp(options_.storage, names_[i]) : std::nullopt;
+    if (!stamp && reasons[i].empty()) reasons[i] = "it does not exist";
+    sizes_[i] = stamp ? stamp->size_bytes : unknown_size;
   });
   std::string named;
   std::size_t bad = 0;
@@ -65,32 +65,32 @@ MILLRACE_INLINE void file_data::find_classes() {
   for (std::size_t i = 0; i < names_.size() && !numbers.empty(); ++i) {
     const std::string_view folder = key(i).substr(0, key(i).find('/'));
     const bool has_folder = folder.size() < key(i).size();
-    const auto found = has_folder ? numbers.find(folder) : numbers.end();
-    if (found == numbers.end())
+    const auto it = has_folder ? numbers.find(folder) : numbers.end();
+    if (it == numbers.end())
       throw setup_error("the file '" + printable(names_[i]) + "' has no class: got " +
                             (has_folder ? "the folder '" + printable(folder) + "'" : "no folder") +
                             " at the front of its key '" + printable(key(i)) + "', expected one of " +
                             std::to_string(numbers.size()) + " class names",
                         "Move it into a folder, or choose files_options::root so that keys begin with the class");
-    classes_.push_back(found->second);
+    classes_.push_back(it->second);
   }
 }
 
-MILLRACE_INLINE std::size_t file_data::read(std::span<const located_sample> wanted, std::span<record> records,
+MILLRACE_INLINE std::size_t file_data::read(std::span<const located_sample> samples, std::span<record> records,
                                             std::exception_ptr& failure) {
-  const auto file_of = [&](std::size_t i) { return static_cast<std::size_t>(wanted[i].shard); };
+  const auto file_of = [&](std::size_t i) { return static_cast<std::size_t>(samples[i].shard); };
   if (options_.storage.is_local()) {
     record_builder build(pool_);
-    for (std::size_t i = 0; i < wanted.size(); ++i) try {
+    for (std::size_t i = 0; i < samples.size(); ++i) try {
         records[i] = read_local(file_of(i), build);
       } catch (...) {
         failure = std::current_exception();
         return i;
       }
-    return wanted.size();
+    return samples.size();
   }
-  std::vector<std::exception_ptr> failures(wanted.size());
-  at_once(wanted.size(), files_at_once, [&](std::size_t i) {
+  std::vector<std::exception_ptr> failures(samples.size());
+  at_once(samples.size(), files_at_once, [&](std::size_t i) {
     try {
       record_builder build(pool_);
       records[i] = read_file(file_of(i), build);
@@ -98,15 +98,15 @@ MILLRACE_INLINE std::size_t file_data::read(std::span<const located_sample> want
       failures[i] = std::current_exception();
     }
   });
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!failures[i]) continue;
     failure = failures[i];
     return i;
   }
-  return wanted.size();
+  return samples.size();
 }
 
-/// One file is one sample: an error of the file is an error of the sample, and not of a shard with many.
+/// One file is one sample: an error of the file is an error of one sample, not of a shard with many samples.
 MILLRACE_INLINE record file_data::read_local(std::size_t file, record_builder& build) const {
   try {
     return read_file(file, build);
@@ -134,7 +134,7 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   if (const std::size_t got = read_fully(opened, 0, buffer); got != buffer.size())
     throw data_error("the file ends too early: got " + std::to_string(got) + " bytes, expected " +
                          std::to_string(buffer.size()),
-                     "Look whether it is being written; write new data under a new name", where);
+                     "Check whether it is being written; write new data under a new name", where);
   std::uint64_t checksum = combine_keys(0, crc32c(buffer));
   if (!classes_.empty() && !build.has("cls")) {
     const std::string text = std::to_string(classes_[file]);
@@ -142,9 +142,9 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
     std::memcpy(field.data(), text.data(), text.size());
     checksum = combine_keys(checksum, crc32c(field));
   }
-  record made = build.finish();
-  made.set_checksums(std::max<std::uint64_t>(checksum, 1));   // 0 means that there is none
-  return made;
+  record result = build.finish();
+  result.set_checksums(std::max<std::uint64_t>(checksum, 1));   // 0 means that there is none
+  return result;
 }
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Defines what files.hpp declares.
+// Definitions for files.hpp.
 #pragma once
 
 #include <millrace/sources/files.hpp>
@@ -23,7 +23,7 @@ MILLRACE_INLINE void keep_common(std::string& folder, std::string_view other) {
   folder.erase(folder.rfind('/') + 1);   // without a slash, npos + 1 is 0
 }
 
-/// Returns the folders that all paths of a pattern begin with, before any of its globs.
+/// Returns the folders with which all paths of a pattern begin, before any of its globs.
 MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& at) {
   std::string common;
   bool first = true;
@@ -43,22 +43,22 @@ MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& 
   return common;
 }
 
-/// Sets the root, and leaves out the files that `where` refuses.
+/// Sets the root, and removes the files that `where` rejects.
 MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::string root, const files_options& o) {
   if (!o.root.empty()) root = o.root.ends_with('/') ? o.root : o.root + "/";
   for (const std::string& path : paths)
     if (!path.starts_with(root))
       throw setup_error("the file '" + printable(path) + "' is outside files_options::root: expected a path that "
                             "begins with '" + printable(root) + "'",
-                        "Write the root as the names have it");
+                        "Write the root as it appears in the names");
   return {.paths = std::move(paths), .root_bytes = root.size()};
 }
 
 MILLRACE_INLINE named_files find_files(std::string_view pattern, const files_options& o) {
-  const folder_rule rule{.takes = is_shown_file,
-                         .sentence = "Check the folder; names that begin with a dot are left out",
+  const folder_rule rule{.accepts = is_shown_file,
+                         .hint = "Check the folder; names that begin with a dot are skipped",
                          .unreadable_at_most = std::numeric_limits<std::size_t>::max(),
-                         .with_subfolders = true};
+                         .recursive = true};
   std::vector<std::string> paths = list_files(pattern, {.rule = rule, .at = o.storage});
   return with_root(std::move(paths), fixed_part(pattern, o.storage), o);
 }
@@ -102,8 +102,8 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
       return !o.where(std::string_view(path).substr(files.root_bytes));
     });
     if (files.paths.empty())
-      throw setup_error("no file is chosen: files_options::where leaves out all " + std::to_string(before),
-                        "Compare it with the keys, which are paths behind the fixed part");
+      throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
+                        "Compare it with the keys, which are paths after the fixed part");
   }
   data_ = std::make_shared<file_data>(std::move(files.paths), std::move(data));
 }

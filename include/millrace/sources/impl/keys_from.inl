@@ -1,4 +1,4 @@
-// Defines what keys_from.hpp declares.
+// Definitions for keys_from.hpp.
 #pragma once
 
 #include <millrace/sources/keys_from.hpp>
@@ -14,8 +14,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace key_files {
 
-/// Returns whether a file of that name holds JSON lines.
-MILLRACE_INLINE bool holds_json(std::string_view name) noexcept {
+/// Returns whether a file of that name contains JSON lines.
+MILLRACE_INLINE bool has_json(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
   for (const std::string_view end : compressions)
     if (name.ends_with(end)) {
@@ -43,7 +43,7 @@ MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files, const 
   block_pool pool;
   auto keys = std::make_shared<key_table>();
   for (const std::string& file : files) {
-    const bool json = key_files::holds_json(file);
+    const bool json = key_files::has_json(file);
     auto source = open_file(at, file);
     const std::uint64_t file_bytes = size_of_open(at, *source);
     line_reader lines(std::move(source), pool, {.skip_empty = true, .check_utf8 = false});

@@ -1,4 +1,4 @@
-// Defines what line_reader.hpp declares.
+// Definitions for line_reader.hpp.
 #pragma once
 
 #include <millrace/sources/line_reader.hpp>
@@ -44,8 +44,8 @@ MILLRACE_INLINE void line_reader::check_rest() {
   ended_ = true;
   try {
     static_cast<void>(stream_->is_sound_to_its_end());
-  } catch (error& known) {
-    known.add(last_line());
+  } catch (error& e) {
+    e.add(last_line());
     failure_ = std::current_exception();
     throw;
   }
@@ -59,17 +59,17 @@ MILLRACE_INLINE void line_reader::read_block() {
   heads_.clear();
   lines_.clear();
   bad_.clear();
-  at_ = bad_at_ = taken_bytes_ = 0;
-  block_ = {};   // its last lines may have been bad ones
+  at_ = bad_at_ = consumed_bytes_ = 0;
+  block_ = {};   // its last lines may have been bad
   try {
     if (find_line_end()) find_lines();
     if (bad_.size() == lines_.size()) heads_.assign(lines_.size(), no_head);
-    else make_block();
-    offset_bytes_ += pending_.size() + taken_bytes_;
-    rest_.remove_prefix(taken_bytes_);
+    else build_block();
+    offset_bytes_ += pending_.size() + consumed_bytes_;
+    rest_.remove_prefix(consumed_bytes_);
     pending_.clear();
-  } catch (error& known) {
-    known.add(last_line());
+  } catch (error& e) {
+    e.add(last_line());
     failure_ = std::current_exception();
   } catch (...) {
     failure_ = std::current_exception();
@@ -120,8 +120,8 @@ MILLRACE_INLINE void line_reader::skip_line() {
   } while (!ended_ && end == std::string_view::npos);
   lines_.push_back({0, 0, ++number_});
   fail_last(too_long(number_, size - (!ended_ && last == '\r' ? 1 : 0), offset_bytes_));
-  taken_bytes_ = ended_ ? 0 : end + 1;
-  offset_bytes_ += size - (ended_ ? 0 : end);   // read_block() adds taken_bytes_
+  consumed_bytes_ = ended_ ? 0 : end + 1;
+  offset_bytes_ += size - (ended_ ? 0 : end);   // read_block() adds consumed_bytes_
 }
 
 MILLRACE_INLINE void line_reader::find_lines() {
@@ -130,13 +130,13 @@ MILLRACE_INLINE void line_reader::find_lines() {
     if (!pending_.empty() && !only_a_mark) add_line(0, pending_.size());
     return;
   }
-  for (std::size_t begin = 0; lines_.size() < block_lines && taken_bytes_ < block_bytes;) {
-    const std::size_t end = rest_.find('\n', taken_bytes_);
+  for (std::size_t begin = 0; lines_.size() < block_lines && consumed_bytes_ < block_bytes;) {
+    const std::size_t end = rest_.find('\n', consumed_bytes_);
     if (end == std::string_view::npos) break;
     const char before = end > 0 ? rest_[end - 1] : pending_.empty() ? '\0' : pending_.back();
     const std::size_t at_end = pending_.size() + end;
     add_line(begin, at_end - (before == '\r' && at_end > begin ? 1 : 0));
-    taken_bytes_ = end + 1;
+    consumed_bytes_ = end + 1;
     begin = at_end + 1;
   }
 }
@@ -153,16 +153,16 @@ MILLRACE_INLINE void line_reader::add_line(std::size_t begin, std::size_t end) {
   if (end - begin > options_.limits.max_line_bytes) fail_last(too_long(number_, end - begin, offset_bytes_ + begin));
 }
 
-MILLRACE_INLINE void line_reader::make_block() {
+MILLRACE_INLINE void line_reader::build_block() {
   constexpr std::size_t bytes_of_line = line::key_before.size() + 20 + sizeof(detail::field_entry) +
                                         sizeof(detail::record_head) + alignof(detail::record_head);
   const std::string_view file = source_->name();
-  const std::size_t text_bytes = pending_.size() + taken_bytes_;
+  const std::size_t text_bytes = pending_.size() + consumed_bytes_;
   block_ = pool_->take(text_bytes + field_name.size() + file.size() + lines_.size() * bytes_of_line);
   std::byte* const base = block_.get()->data();
   std::size_t at = 0;
   static_cast<void>(put(base, at, pending_));
-  static_cast<void>(put(base, at, rest_.substr(0, taken_bytes_)));
+  static_cast<void>(put(base, at, rest_.substr(0, consumed_bytes_)));
   if (options_.check_utf8) check_text({reinterpret_cast<const char*>(base), lines_.back().at + lines_.back().size});
   if (bad_.size() == lines_.size()) {
     heads_.assign(lines_.size(), no_head);
@@ -212,14 +212,14 @@ MILLRACE_INLINE void line_reader::check_text(std::string_view text) {
     while (i + 1 < lines_.size() && lines_[i + 1].at <= good) ++i;
     const auto same = [i](const bad_line& bad) { return bad.index == i; };
     if (std::none_of(bad_.begin(), bad_.end(), same))
-      bad_.push_back({i, std::make_exception_ptr(no_utf8(lines_[i], text, good))});
+      bad_.push_back({i, std::make_exception_ptr(not_utf8(lines_[i], text, good))});
     if (++i < lines_.size()) begin = lines_[i].at;
   }
   if (too_long_lines > 0 && bad_.size() > too_long_lines)
     std::sort(bad_.begin(), bad_.end(), [](const bad_line& a, const bad_line& b) { return a.index < b.index; });
 }
 
-MILLRACE_INLINE data_error line_reader::no_utf8(const span_of_line& bad, std::string_view text,
+MILLRACE_INLINE data_error line_reader::not_utf8(const span_of_line& bad, std::string_view text,
                                                 std::size_t good) const {
   const std::string_view before = text.substr(bad.at, good - bad.at), begin = text.substr(bad.at, 2);
   const auto column = 1 + std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
@@ -236,7 +236,8 @@ MILLRACE_INLINE data_error line_reader::too_long(std::uint64_t number, std::uint
                                                  std::uint64_t offset_bytes) const {
   return {subject(number) + " is too long: got " + std::to_string(size) + " bytes, expected at most " +
               std::to_string(options_.limits.max_line_bytes),
-          "Raise max_line_bytes if that is right; else this is not a file of lines", where(number, offset_bytes)};
+          "Raise max_line_bytes if the line is valid; otherwise the file does not consist of lines",
+          where(number, offset_bytes)};
 }
 
 MILLRACE_INLINE std::string line_reader::subject(std::uint64_t number) const {

@@ -1,4 +1,4 @@
-// Defines what lines.hpp declares.
+// Definitions for lines.hpp.
 #pragma once
 
 #include <millrace/sources/lines.hpp>

@@ -1,4 +1,4 @@
-// Defines what shards.hpp declares.
+// Definitions for shards.hpp.
 #pragma once
 
 #include <millrace/sources/shards.hpp>
@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The indexes of the shards, which the first session that uses them reads or builds.
+/// The indexes of the shards; the first session that uses them reads or builds them.
 struct shards_source::indexes {
   const millrace::index use;
   const bool chooses;   // by keys, which needs the indexes
@@ -107,10 +107,10 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
                        reader_options_);
 }
 
-MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
-  if (!reader_options_.having.empty()) return 0;   // that file does not count the samples that have the fields
+MILLRACE_INLINE std::uint64_t shards_source::stated_samples(std::size_t shard) const {
+  if (!reader_options_.having.empty()) return 0;   // that file does not count the samples with these fields
   const std::uint64_t samples = declared_samples(files_.name(shard), files_.at()).samples;
-  return samples > max_samples_told ? 0 : samples;
+  return samples > max_stated_samples ? 0 : samples;
 }
 
 MILLRACE_INLINE std::optional<other_piece> shards_source::other_piece_of(const error_location& sample) const {

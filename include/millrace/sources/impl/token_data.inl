@@ -1,4 +1,4 @@
-// Defines what token_data.hpp declares.
+// Definitions for token_data.hpp.
 #pragma once
 
 #include <millrace/sources/token_data.hpp>
@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_options& o)
     : files_(files), options_(o), windows_(files.size()), sizes_(files.size()) {
   constexpr std::size_t max_threads = 32;
-  idle_.reserve(max_open + 1);   // give_back() must not allocate: destructors call it
+  idle_.reserve(max_open + 1);   // release() must not allocate: destructors call it
   at_once(files_.size(), max_threads, [&](std::size_t i) {
     metered_file source(files_.at(), files_.name(i), reads_);
     sizes_[i] = size_of_open(files_.at(), source.file());
@@ -66,7 +66,7 @@ MILLRACE_INLINE std::size_t token_data::expect(const expected_order& order) {
   return static_cast<std::size_t>(size.held_bytes);
 }
 
-MILLRACE_INLINE auto token_data::take(std::size_t file) -> std::unique_ptr<open_file> {
+MILLRACE_INLINE auto token_data::acquire(std::size_t file) -> std::unique_ptr<open_file> {
   {
     const std::lock_guard lock(mutex_);
     const auto at = std::find_if(idle_.rbegin(), idle_.rend(), [file](const auto& o) { return o->file == file; });
@@ -85,7 +85,7 @@ MILLRACE_INLINE auto token_data::take(std::size_t file) -> std::unique_ptr<open_
   return opened;
 }
 
-MILLRACE_INLINE void token_data::give_back(std::unique_ptr<open_file> opened) noexcept {
+MILLRACE_INLINE void token_data::release(std::unique_ptr<open_file> opened) noexcept {
   std::unique_ptr<open_file> oldest;   // closed without the lock
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(opened));
@@ -94,22 +94,22 @@ MILLRACE_INLINE void token_data::give_back(std::unique_ptr<open_file> opened) no
   idle_.erase(idle_.begin());
 }
 
-MILLRACE_INLINE token_data::access::access(token_data& data, std::span<const ordered_sample> wanted) : data_(&data) {
+MILLRACE_INLINE token_data::access::access(token_data& data, std::span<const ordered_sample> samples) : data_(&data) {
   const auto place_of = [&](const located_sample& s) { return data.windows_[s.shard].place(s.index); };
-  if (!wanted.empty()) {
-    const byte_range place = place_of(wanted.back().sample);
-    last_file_ = static_cast<std::size_t>(wanted.back().sample.shard);
+  if (!samples.empty()) {
+    const byte_range place = place_of(samples.back().sample);
+    last_file_ = static_cast<std::size_t>(samples.back().sample.shard);
     end_bytes_ = place.offset_bytes + place.size_bytes;
   }
-  if (wanted.size() > 1 && wanted[0].sample.shard == wanted[1].sample.shard) {
-    const byte_range one = place_of(wanted[0].sample), next = place_of(wanted[1].sample);
-    apart_ = next.offset_bytes > one.offset_bytes + 2 * one.size_bytes;
+  if (samples.size() > 1 && samples[0].sample.shard == samples[1].sample.shard) {
+    const byte_range one = place_of(samples[0].sample), next = place_of(samples[1].sample);
+    is_sparse_ = next.offset_bytes > one.offset_bytes + 2 * one.size_bytes;
   }
-  if (!data.files_.at().is_local()) announce(wanted);
+  if (!data.files_.at().is_local()) announce(samples);
 }
 
 MILLRACE_INLINE token_data::access::~access() {
-  for (auto& opened : open_) data_->give_back(std::move(opened));
+  for (auto& opened : open_) data_->release(std::move(opened));
 }
 
 MILLRACE_INLINE packed token_data::access::read(const located_sample& s) {
@@ -123,29 +123,30 @@ MILLRACE_INLINE packed token_data::access::read(const located_sample& s) {
 
 MILLRACE_INLINE std::span<const std::byte> token_data::access::fetch(std::size_t file, const byte_range& place) {
   if (data_->blocks_) return from_blocks(file, place);
-  if (data_->in_order_ && !apart_) return from_piece(file, place);
-  held_.resize(static_cast<std::size_t>(place.size_bytes));
-  static_cast<void>(read_fully(source_of(file), place.offset_bytes, held_));
-  return held_;
+  if (data_->in_order_ && !is_sparse_) return from_piece(file, place);
+  buffer_.resize(static_cast<std::size_t>(place.size_bytes));
+  static_cast<void>(read_fully(source_of(file), place.offset_bytes, buffer_));
+  return buffer_;
 }
 
 MILLRACE_INLINE std::span<const std::byte> token_data::access::from_piece(std::size_t file, const byte_range& place) {
   const std::uint64_t end = place.offset_bytes + place.size_bytes;
-  const bool is_held = file == held_file_ && place.offset_bytes >= held_at_ && end <= held_at_ + held_.size();
-  if (!is_held) {
+  const bool is_buffered = file == buffer_file_ && place.offset_bytes >= buffer_at_ &&
+                           end <= buffer_at_ + buffer_.size();
+  if (!is_buffered) {
     const std::uint64_t end_of_mine = file == last_file_ && end_bytes_ >= end ? end_bytes_ : data_->sizes_[file];
     const std::uint64_t piece = std::max<std::uint64_t>(place.size_bytes, piece_bytes);
-    held_.resize(static_cast<std::size_t>(std::min(piece, end_of_mine - place.offset_bytes)));
-    held_file_ = file;
-    held_at_ = place.offset_bytes;
+    buffer_.resize(static_cast<std::size_t>(std::min(piece, end_of_mine - place.offset_bytes)));
+    buffer_file_ = file;
+    buffer_at_ = place.offset_bytes;
     try {
-      static_cast<void>(read_fully(source_of(file), held_at_, held_));
+      static_cast<void>(read_fully(source_of(file), buffer_at_, buffer_));
     } catch (...) {
-      held_.clear();
+      buffer_.clear();
       throw;
     }
   }
-  return std::span<const std::byte>(held_).subspan(static_cast<std::size_t>(place.offset_bytes - held_at_),
+  return std::span<const std::byte>(buffer_).subspan(static_cast<std::size_t>(place.offset_bytes - buffer_at_),
                                                    static_cast<std::size_t>(place.size_bytes));
 }
 
@@ -159,12 +160,12 @@ MILLRACE_INLINE std::span<const std::byte> token_data::access::from_blocks(std::
   };
   const std::uint64_t first = place.offset_bytes / bytes, last = (end - 1) / bytes;
   if (first == last) return part(first);
-  held_.clear();
+  buffer_.clear();
   for (std::uint64_t number = first; number <= last; ++number) {
     const auto piece = part(number);
-    held_.insert(held_.end(), piece.begin(), piece.end());
+    buffer_.insert(buffer_.end(), piece.begin(), piece.end());
   }
-  return held_;
+  return buffer_;
 }
 
 MILLRACE_INLINE std::shared_ptr<const token_blocks::bytes> token_data::access::block(const token_blocks::name& name) {
@@ -178,9 +179,9 @@ MILLRACE_INLINE std::shared_ptr<const token_blocks::bytes> token_data::access::b
   return block_;
 }
 
-MILLRACE_INLINE void token_data::access::announce(std::span<const ordered_sample> wanted) {
+MILLRACE_INLINE void token_data::access::announce(std::span<const ordered_sample> samples) {
   std::vector<std::pair<std::size_t, byte_range>> reads;
-  for (const ordered_sample& w : wanted) {
+  for (const ordered_sample& w : samples) {
     const auto file = static_cast<std::size_t>(w.sample.shard);
     byte_range place = data_->windows_[file].place(w.sample.index);
     if (!data_->blocks_) {
@@ -200,7 +201,7 @@ MILLRACE_INLINE void token_data::access::announce(std::span<const ordered_sample
       const auto same = [&](const byte_range& other) { return other.offset_bytes == r.offset_bytes; };
       if (!data_->blocks_ || std::none_of(ranges.begin(), ranges.end(), same)) ranges.push_back(r);
     }
-    open_.push_back(data_->take(reads[first].first));
+    open_.push_back(data_->acquire(reads[first].first));
     open_.back()->source.will_read(ranges);
   }
 }
@@ -210,10 +211,10 @@ MILLRACE_INLINE byte_source& token_data::access::source_of(std::size_t file) {
   if (at != open_.end()) return (*at)->source;
   const bool is_local = data_->files_.at().is_local();
   if (is_local && !open_.empty()) {
-    data_->give_back(std::move(open_.back()));
+    data_->release(std::move(open_.back()));
     open_.pop_back();
   }
-  open_.push_back(data_->take(file));
+  open_.push_back(data_->acquire(file));
   return open_.back()->source;
 }
 

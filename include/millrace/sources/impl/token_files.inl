@@ -1,4 +1,4 @@
-// Defines what token_files.hpp declares.
+// Definitions for token_files.hpp.
 #pragma once
 
 #include <millrace/sources/token_files.hpp>
@@ -29,7 +29,7 @@ MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_
   windows_ = token_windows(read_token_layout({.at = options.storage, .name = name, .file = *file_},
                                              token_options::layout_of(options)),
                            rule);
-  // Where windows lie far apart, the bytes between them are not read.
+  // If windows are far apart, the bytes between them are not read.
   piece_bytes_ = rule.stride > 2 * rule.length ? 0 : usual_bytes;
 }
 
@@ -43,15 +43,15 @@ MILLRACE_INLINE std::optional<packed> token_reader::next() {
 
 MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_range& place) {
   const auto size = static_cast<std::size_t>(place.size_bytes);
-  if (place.offset_bytes < held_at_ || place.offset_bytes + size > held_at_ + held_.size()) {
+  if (place.offset_bytes < buffer_at_ || place.offset_bytes + size > buffer_at_ + buffer_.size()) {
     const token_layout& l = windows_.layout();
     const std::uint64_t left = l.first_byte + l.tokens * l.type.bytes - place.offset_bytes;
-    held_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, piece_bytes_), left)));
-    held_at_ = place.offset_bytes;
+    buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, piece_bytes_), left)));
+    buffer_at_ = place.offset_bytes;
     // A file that ends too early is an error of the source.
-    static_cast<void>(read_fully(*file_, held_at_, held_));
+    static_cast<void>(read_fully(*file_, buffer_at_, buffer_));
   }
-  return std::span<const std::byte>(held_).subspan(static_cast<std::size_t>(place.offset_bytes - held_at_), size);
+  return std::span<const std::byte>(buffer_).subspan(static_cast<std::size_t>(place.offset_bytes - buffer_at_), size);
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
@@ -62,12 +62,15 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
                                                        const token_files_options& options)
     : files_(std::move(names), options.storage), options_(options) {
   if (options.length == 0)
-    throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
+    throw setup_error("token_files() has empty windows: got a length of 0 tokens, expected at least 1",
+                      "Set token_files_options::length");
   if (options.stride == std::size_t{0})
-    throw setup_error("token_files() was asked for a stride of 0 tokens", "Leave it out for the length of a window");
+    throw setup_error("token_files() has no stride: got 0 tokens, expected at least 1",
+                      "Leave out the stride to use the window length");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
-    throw setup_error("token_files() was asked for tokens of " + std::to_string(bytes) + " bytes",
-                      "Tokens have 1, 2, 4 or 8 bytes; leave token_bytes out to let the file decide");
+    throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
+                          " bytes, expected 1, 2, 4 or 8",
+                      "Leave out token_bytes to use the header or the name of the file");
 }
 
 MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {

@@ -1,4 +1,4 @@
-// Defines what token_layout.hpp declares.
+// Definitions for token_layout.hpp.
 #pragma once
 
 #include <millrace/sources/token_layout.hpp>
@@ -35,7 +35,7 @@ MILLRACE_INLINE std::string remedy_of(file_kind kind) {
   }
 }
 
-/// Throws the error of a file that holds something else than tokens.
+/// Throws the error of a file that contains something other than tokens.
 [[noreturn]] MILLRACE_INLINE void fail_as_container(const token_file_head& file, file_kind kind) {
   fail(file, "is a container: got " + std::string(name_of(kind)) + ", expected little-endian numbers or a .npy file",
        remedy_of(kind) + ". token_files_options::header_bytes = 0 reads its bytes as tokens anyway");
@@ -131,13 +131,13 @@ MILLRACE_INLINE bool has_empty_halves(std::span<const std::byte> front, std::siz
   return distinct == least_values;
 }
 
-/// Throws if wider tokens are stored than the name says: read as halves they would be wrong without an error.
+/// Throws if the stored tokens are wider than the name indicates: halves of tokens would be wrong ids without an error.
 MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout_options& o) {
   const std::size_t bytes = type_of(file, o).bytes;
   if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
   const std::size_t wide = bytes == 2 && has_empty_halves(file.front, 4) ? 8 : 2 * bytes;
-  fail(file, "seems to hold wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
-                 std::to_string(bytes) + " by its name",
+  fail(file, "seems to contain wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
+                 std::to_string(bytes) + "according to its name",
        "Set token_files_options::token_bytes = " + std::to_string(wide) + ", or " + std::to_string(bytes) +
            " if these are the tokens");
 }
@@ -150,8 +150,8 @@ MILLRACE_INLINE token_layout flat(const token_file_head& file, const token_layou
          "Check token_files_options::header_bytes");
   const std::uint64_t bytes = file.file_bytes - l.first_byte;
   if (bytes % l.type.bytes != 0)
-    fail(file, "has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
-                   std::to_string(l.type.bytes) + " that a token has)",
+    fail(file, "has a partial token: got " + std::to_string(bytes) + " bytes, expected a multiple of " +
+                   std::to_string(l.type.bytes) + " bytes per token",
          "Write it again, or set token_files_options::token_bytes or header_bytes");
   l.tokens = bytes / l.type.bytes;
   return l;
@@ -194,7 +194,7 @@ template <class T>
 std::int64_t value_at(const std::byte* stored, std::size_t i) noexcept {
   T value;
   std::memcpy(&value, stored + i * sizeof(T), sizeof(T));
-  return static_cast<std::int64_t>(value);   // a u64 of 2^63 or more becomes negative, which is no id either
+  return static_cast<std::int64_t>(value);   // a u64 of 2^63 or more becomes negative, which is not an id either
 }
 
 template <class T>
@@ -215,7 +215,7 @@ std::size_t decode(const std::byte* stored, std::uint32_t max_id, std::span<std:
   }
   constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   if (std::is_unsigned_v<T> && max_id >= largest) return count;
-  // One pass without branches tells whether there is a wrong id; negative ones are large as unsigned numbers.
+  // One pass without branches checks for wrong ids; negative ones are large as unsigned numbers.
   if constexpr (sizeof(T) < 8) {
     std::uint32_t highest = 0;
     for (std::size_t i = 0; i < count; ++i) highest = std::max(highest, to[i]);

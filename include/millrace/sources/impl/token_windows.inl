@@ -1,4 +1,4 @@
-// Defines what token_windows.hpp declares.
+// Definitions for token_windows.hpp.
 #pragma once
 
 #include <millrace/sources/token_windows.hpp>
@@ -40,7 +40,7 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
 
 namespace token_headers {
 
-/// Returns the bytes per token that the .idx file of Megatron next to a .bin file says; 0 if there is none.
+/// Returns the bytes per token in the .idx file of Megatron next to a .bin file; 0 if it does not exist.
 MILLRACE_INLINE std::size_t token_bytes_of_index(const storage& at, std::string_view name) {
   constexpr std::string_view end = ".bin";
   constexpr std::size_t type_at = 17, head_bytes = 18;   // after the mark and a version
@@ -62,15 +62,15 @@ MILLRACE_INLINE std::size_t token_bytes_of_index(const storage& at, std::string_
 MILLRACE_INLINE token_layout read_token_layout(const opened_tokens& opened, const token_layout_options& options) {
   const std::uint64_t bytes = size_of_open(opened.at, opened.file);
   std::vector<std::byte> front;
-  token_layout_options asked = options;
+  token_layout_options resolved = options;
   if (!options.header_bytes) {
     front.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, token_file_head::front_bytes)));
     front.resize(read_fully(opened.file, 0, front));
     const file_kind kind = kind_of_file({.front = front, .file_bytes = bytes});
     if (options.token_bytes == 0 && kind == file_kind::unknown)
-      asked.token_bytes = token_headers::token_bytes_of_index(opened.at, opened.name);
+      resolved.token_bytes = token_headers::token_bytes_of_index(opened.at, opened.name);
   }
-  return layout_of_tokens({.name = opened.name, .front = front, .file_bytes = bytes}, asked);
+  return layout_of_tokens({.name = opened.name, .front = front, .file_bytes = bytes}, resolved);
 }
 
 }}}  // namespace millrace::detail

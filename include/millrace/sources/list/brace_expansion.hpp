@@ -4,12 +4,12 @@
 //   mr::detail::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
 //
 // Groups nest; the last group varies fastest. A range is padded with zeros to the width of its longer end if either end
-// has a leading zero. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1.
-// A range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range stays as it is, and so
-// does {}. A backslash makes the next character an ordinary one.
-// Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, and for a number beyond 64
-// bits. It is also thrown for more than `max_results` results. Threads: pure.
-// Source: the behavior of braceexpand 0.1.7 for Python; unlike there, a '}' without a '{' before it is an error here.
+// has a leading zero. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1. A
+// range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range is left unchanged, and so
+// is {}. A backslash escapes the next character.
+// Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, for a number beyond 64 bits, and
+// for more than `max_results` results. Threads: pure.
+// Source: the behavior of braceexpand 0.1.7 for Python, except that a '}' without a '{' before it is an error here.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -36,7 +36,7 @@ class brace_expander {
   static std::size_t closing_brace(std::string_view text, std::size_t open) noexcept;
   std::vector<std::string> choices_of(std::string_view group) const;
 
-  /// Returns the values of "first..last" or "first..last..step"; nothing if `group` is something else.
+  /// Returns the values of "first..last" or "first..last..step"; nothing if `group` has another form.
   std::optional<std::vector<std::string>> range_of(std::string_view group) const;
 
   template <class Format>
@@ -59,13 +59,13 @@ class brace_expander {
   static std::uint64_t magnitude(std::int64_t value) noexcept;
   static std::string padded(std::int64_t value, std::size_t width);
   void check_count(std::size_t results) const;
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& problem) const;
 
   std::string_view pattern_;
   std::size_t max_results_;
 };
 
-/// Returns all names that `pattern` stands for, in order; at least one. Throws setup_error if a brace is unbalanced or
+/// Returns all names that `pattern` expands to, in order; at least one. Throws setup_error if a brace is unbalanced or
 /// if there would be more than `max_results` names.
 std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results = 1'000'000);
 

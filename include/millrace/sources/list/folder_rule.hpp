@@ -1,4 +1,4 @@
-// The rule that says which files of a folder a source reads.
+// The rule that selects the files of a folder that a source reads.
 //
 //   inline constexpr folder_rule shards_of_a_folder{names_a_shard, "Shards end in .tar, ..."};
 //
@@ -14,12 +14,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Selects files of a folder.
 struct folder_rule {
-  bool (*takes)(std::string_view name) noexcept;
-  const char* sentence;   ///< tells the user which endings are taken
-  bool leaves_out_missing = false;   ///< a file that is not there, or a glob that nothing matches, is no error
-  std::size_t unreadable_at_most = 0;   ///< files that may be unreadable or missing
-  /// Whether a folder stands for all files below it. Globs then match files only.
-  bool with_subfolders = false;
+  bool (*accepts)(std::string_view name) noexcept;
+  const char* hint;   ///< advice to the user about the accepted extensions
+  bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
+  std::size_t unreadable_at_most = 0;   ///< number of files that may be unreadable or missing
+  /// Whether a folder means all files below it. Globs then match files only.
+  bool recursive = false;
 };
 
 }}}  // namespace millrace::detail

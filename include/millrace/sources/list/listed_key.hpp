@@ -3,8 +3,9 @@
 //   const mr::detail::listed_key entry = mr::detail::read_listed_key(text, {.shard = "quarantine-0.jsonl"});
 //   if (!entry.key.empty()) leave_out(entry.key, entry.shard);
 //
-// sources/keys_from.hpp says what the members mean.
-// Errors: data_error with the given location for a line that is no JSON object, or has no key and is no note.
+// sources/keys_from.hpp describes the members.
+// Errors: data_error with the given location for a line that is not a JSON object, or that has no key and is not a
+// note.
 // Threads: pure.
 #pragma once
 
@@ -18,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The entry in a line of JSON.
 struct listed_key {
   std::string key{};     ///< empty: the line is a note about the shard
-  std::string shard{};   ///< empty: the key holds in every shard
+  std::string shard{};   ///< empty: the key applies to every shard
 };
 
 /// Reads a line of JSON of a list; `of` is its location.

@@ -1,12 +1,12 @@
-// Globs in which "**" matches any number of folders, and folders that are read with everything below them.
+// Globs in which "**" matches any number of folders, and recursive listing of folders.
 //
 //   mr::detail::deep_matches("photos/**/*.jpg", o);                 // the sorted files of all folders below photos/
 //   mr::detail::path_matches("a/**/*.jpg", "a/b/c/1.jpg");          // true; for the names of a storage
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
-// A component "**" matches zero or more folders. As the last component it matches all files below. Neither "**" nor
-// "*" matches a name that begins with a dot; a component that begins with a dot does. Other components are those of
-// fnmatch(). Links to folders are followed. A link that leads back to a folder above it ends there.
+// A component "**" matches zero or more folders. As the last component it matches all files below. Neither "**" nor "*"
+// matches a name that begins with a dot; a component that begins with a dot does. Other components follow fnmatch().
+// Links to folders are followed; a link to one of its parent folders is ignored.
 // Errors: io_error for a folder that cannot be read. Threads: no shared state. Cost: reads each folder once.
 #pragma once
 
@@ -27,11 +27,11 @@ std::string_view fixed_folder(std::string_view pattern) noexcept;
 /// Returns whether a path matches a pattern, component by component.
 bool path_matches(std::string_view pattern, std::string_view path);
 
-/// Returns the sorted files below a folder and in it that `rule` takes. Throws io_error if a folder cannot be read.
+/// Returns the sorted files in and below a folder that `rule` accepts. Throws io_error if a folder cannot be read.
 std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule);
 
-/// Returns the sorted files that a pattern with "**" matches. With "**" as the last component, they are those that
-/// `rule` takes. Throws io_error if a folder cannot be read.
+/// Returns the sorted files that a pattern with "**" matches. If "**" is the last component, these are the files that
+/// `rule` accepts. Throws io_error if a folder cannot be read.
 std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule);
 
 }}}  // namespace millrace::detail

@@ -3,15 +3,15 @@
 //   mr::list_shards("train-{000..146}.tar");                                     // braces
 //   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
 //   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
-//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // a list is taken literally: braces, or any range of names
+//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // a list is used literally: braces, or any range of names
 //
-// A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
-// the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are left out. The name of
-// an existing file is taken literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes
-// need a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
+// A string is first split at "::", then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
+// the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are skipped. The name of an
+// existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes need
+// a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
-// files. All shards are checked before anything is read, and the message names the first bad ones. A folder that
-// cannot be read is an io_error. Threads: no shared state.
+// files. All shards are checked before anything is read, and the message names the first bad ones. A folder that cannot
+// be read is an io_error. Threads: no shared state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -46,7 +46,7 @@ std::vector<std::string> glob_matches(const std::string& pattern, const folder_r
 
 std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
 
-/// Returns why `path` cannot be read; empty if it can.
+/// Returns the reason why `path` cannot be read; empty if it can.
 std::string unreadable_because(const std::string& path);
 
 /// Throws setup_error if more than `at_most` files cannot be read.
@@ -56,7 +56,7 @@ std::uint64_t size_of_file(const std::string& path) noexcept;
 /// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
 std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
-/// Where files are listed, and which ones of a folder count.
+/// The place where files are listed, and the rule for files of a folder.
 struct shard_listing_options {
   folder_rule rule = shards_of_a_folder;
   storage at{};
@@ -64,19 +64,19 @@ struct shard_listing_options {
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 
-/// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder
-/// without files. Does not ask whether names without a glob exist.
+/// Returns the names that a pattern selects in a storage that is not local. Throws setup_error for a glob or folder
+/// without files. Does not check whether names without a glob exist.
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
 /// Returns the files of a pattern.
-std::vector<std::string> listed(std::string_view pattern, const shard_listing_options& o);
-/// Returns the files of a list of names, taken literally.
-std::vector<std::string> listed(const std::vector<std::string>& names, const shard_listing_options& o);
+std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o);
+/// Returns the files of a list of names, used literally.
+std::vector<std::string> resolve_names(const std::vector<std::string>& names, const shard_listing_options& o);
 
-/// Anything that a std::string can be made from, such as a literal or a std::filesystem::path.
+/// Any type from which a std::string can be constructed, such as a literal or a std::filesystem::path.
 template <class T>
 concept file_name = std::is_constructible_v<std::string, const T&>;
-/// The names that a source takes: a pattern, or a range of names.
+/// The names that a source accepts: a pattern, or a range of names.
 template <class T>
 concept file_names = file_name<T> || requires(const T& names) {
   requires file_name<decltype(*std::begin(names))>;
@@ -98,12 +98,12 @@ auto names_of(const Names& names) {
 /// Returns the files of a pattern or a list.
 template <file_names Names>
 std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
-  return listed(names_of(names), o);
+  return resolve_names(names_of(names), o);
 }
 
 }  // namespace detail
 
-/// Returns the shards of a pattern, or of a list of names, taken literally. Throws setup_error if there are none or one
+/// Returns the shards of a pattern, or of a list of names, used literally. Throws setup_error if there are none or one
 /// cannot be read, io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_shards(const Names& names) {

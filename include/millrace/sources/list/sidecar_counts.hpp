@@ -1,14 +1,13 @@
-// Finds out how many samples shards have, from files of other tools: for shards that cannot have a Millrace index.
+// Reads the number of samples of shards from files of other tools, for shards that cannot have a Millrace index.
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
 //   if (counts[k]) plan_with(*counts[k]);              // compare with the samples read, at the end of the shard
 //
-// Looks beside each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If a wids file
-// is named, it is read, too ("url" and "nsamples"). A count on which two files disagree is unknown.
-// The offsets in these files are not even read. The offsets of wds2idx are wrong for pax headers and for long names.
-// Checking the header at each offset would amount to the scan that builds a Millrace index
-// (io/index/format/tar_index_scan.hpp).
+// Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If a wids
+// file is named, it is read, too ("url" and "nsamples"). A count on which two files disagree is unknown. The offsets in
+// these files are not used, because those of wds2idx are wrong for pax headers and for long names. To check the header
+// at each offset would cost as much as to build a Millrace index (io/index/format/tar_index_scan.hpp).
 // Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
 // cannot be read. Threads: no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
@@ -32,14 +31,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of sidecar_counts().
 struct sidecar_counts_options {
   std::string wids_file{};   ///< path of a wids index; empty: none
-  millrace::storage storage{};   ///< where the shards are, and the files beside them
+  millrace::storage storage{};   ///< location of the shards, and of the files next to them
 };
 
 namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is no regular file.
+/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is not a regular file.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 
@@ -49,7 +48,7 @@ std::optional<std::string> json_file(const storage& at, const std::string& path)
 /// Returns the count from the first line: "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);
 
-/// Holds counts by file name. A name with two different counts has no count.
+/// Stores counts by file name. A name with two different counts has no count.
 class counts_by_name {
  public:
   void add(std::string_view name, std::uint64_t count);

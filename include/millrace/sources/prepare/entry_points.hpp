@@ -1,16 +1,15 @@
-// entry_points: makes the indexes of tar shards hold entry points, places in a payload where its decoder may start.
+// entry_points: adds entry points to the indexes of tar shards: offsets in a payload where its decoder may start.
 //
 //   const auto make = [](std::string_view field, std::span<const std::byte> payload) -> std::vector<std::byte> {
 //     return field == "jpg" ? example::entries_of(payload) : std::vector<std::byte>();
 //   };
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
-//
-// shards() hands them out with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its
-// option `entries` makes them at the first start. Shards stay as they are, and so does everything that is read of them.
-// Shards whose indexes have entry points are left alone, so that an interrupted call goes on where it was. An index is
-// replaced in one step. Entries that are longer than their payload are left out.
-// Errors: those of shards() with an index. io_error if an index cannot be written; whatever `make` throws.
+// shards() delivers them with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its option
+// `entries` creates them at the first start. Neither the shards nor the data read from them change. Shards whose
+// indexes have entry points are skipped, so that an interrupted call continues where it stopped. An index is replaced
+// in one step. Entries that are longer than their payload are dropped.
+// Errors: those of shards() with an index. io_error if an index cannot be written; any exception of `make`.
 // Threads: starts its own, which call `make` at the same time.
 #pragma once
 
@@ -31,23 +30,23 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of make_entry_points().
 struct entry_points_options {
-  std::string index_folder{};     ///< folder of the index files; empty: beside each shard
-  millrace::storage storage{};    ///< where the shards are; indexes are then kept in index_folder only
+  std::string index_folder{};     ///< folder of the index files; empty: that of each shard
+  millrace::storage storage{};    ///< location of the shards; indexes are then saved in index_folder only
   std::optional<unsigned> threads{};   ///< empty: one for each usable core
-  notice_function notice{};   ///< receives progress if it takes long; empty: stderr
+  notice_function notice{};   ///< receives progress of a long call; empty: stderr
 };
 
-/// The entry points in the indexes of shards.
+/// Statistics of the entry points in the indexes of shards.
 struct entry_points {
-  std::uint64_t shards = 0;            ///< with entry points, or looked at and without any
-  std::uint64_t made = 0;              ///< of these, the ones that this call made
+  std::uint64_t shards = 0;            ///< shards that were processed, with or without entry points
+  std::uint64_t made = 0;              ///< of these, the shards that this call processed
   std::uint64_t samples = 0;           ///< of all shards
-  std::uint64_t damaged_samples = 0;   ///< read by this call, and left without entry points
+  std::uint64_t damaged_samples = 0;   ///< read by this call; they have no entry points
   std::uint64_t fields = 0;            ///< with entry points
   std::uint64_t bytes = 0;             ///< of all entry points and their checksums
   std::uint64_t shard_bytes = 0;       ///< of the shards
 
-  /// Adds what other shards have.
+  /// Adds the statistics of other shards.
   entry_points& operator+=(const entry_points& other) noexcept {
     shards += other.shards;
     made += other.made;
@@ -58,7 +57,7 @@ struct entry_points {
     shard_bytes += other.shard_bytes;
     return *this;
   }
-  /// Returns their size as a share of the shards.
+  /// Returns their size as a fraction of the shards' size.
   double share() const noexcept {
     return shard_bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(shard_bytes) : 0;
   }
@@ -66,14 +65,14 @@ struct entry_points {
 
 namespace detail {
 
-/// Makes what is missing for these shards.
+/// Adds the missing entry points of these shards.
 entry_points add_entry_points(const std::vector<std::string>& shards, const entry_maker& make,
                               const entry_points_options& o);
 
 }  // namespace detail
 
-/// Makes the entry points that are missing in the indexes of shards, and the indexes too. `names` is a pattern or a
-/// list, as for list_shards(). `make(field, payload)` returns the entry points of a payload, or nothing.
+/// Adds the entry points that are missing in the indexes of shards, and builds missing indexes. `names` is a pattern or
+/// a list, as for list_shards(). `make(field, payload)` returns the entry points of a payload, or nothing.
 template <detail::file_names Names = std::vector<std::string>>
 entry_points make_entry_points(
     const Names& names,
@@ -84,8 +83,8 @@ entry_points make_entry_points(
   return detail::add_entry_points(detail::list_files(names, listing), make, options);
 }
 
-/// Returns what the index of a shard has; nothing if there is no index that fits. Throws io_error if the shard or the
-/// index cannot be read.
+/// Returns the statistics of one shard's index; nothing if the shard has no valid index. Throws io_error if the shard
+/// or the index cannot be read.
 entry_points entry_points_of(const std::string& shard, const std::string& index_folder = {});
 
 }}  // namespace millrace

@@ -1,13 +1,13 @@
-// Writes a set index: one small file that tells of all shards of a set, so that a start need not ask for each of them.
+// Writes a set index: one small file that describes all shards of a set, so that a start need not query each shard.
 //
-//   auto told = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
-//   std::printf("%zu shards, %llu samples\n", told.shards, static_cast<unsigned long long>(told.samples));
+//   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
+//   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
 //
-// The file has the size of each shard, the number of its samples, the digest of its members and, from a storage, the
-// version. A local set has no versions; where it is copied to, its shards are asked for when they are first read.
-// Indexes are made where there are none. Shards that cannot have an index, compressed or damaged, are left out.
+// The file contains the size of each shard, the number of its samples, the digest of its members and, for a storage,
+// the version. A local set has no versions; a copy of it in a storage queries its shards when they are first read.
+// Missing indexes are built. Shards that cannot have an index, because they are compressed or damaged, are left out.
 // Errors: those of shards() with an index; io_error if the file cannot be written.
 // Threads: starts its own and waits for them.
 // Format: io/index/format/set_index.hpp.
@@ -25,9 +25,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of write_set_index().
 struct write_set_index_options {
-  std::string index_folder{};    ///< folder of the index files; empty: beside each shard
-  millrace::storage storage{};   ///< where the shards are
-  notice_function notice{};   ///< receives progress if it takes long; empty: stderr
+  std::string index_folder{};    ///< folder of the index files; empty: that of each shard
+  millrace::storage storage{};   ///< location of the shards
+  notice_function notice{};   ///< receives progress of a long call; empty: stderr
 };
 
 /// The numbers of a set index.

@@ -1,4 +1,4 @@
-// Defines what pack.hpp declares.
+// Definitions for pack.hpp.
 #pragma once
 
 #include <millrace/stages/pack.hpp>

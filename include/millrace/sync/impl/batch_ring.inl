@@ -1,4 +1,4 @@
-// Defines what batch_ring.hpp declares.
+// Definitions for batch_ring.hpp.
 #pragma once
 
 #include <millrace/sync/batch_ring.hpp>

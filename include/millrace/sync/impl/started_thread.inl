@@ -1,4 +1,4 @@
-// Defines what started_thread.hpp declares.
+// Definitions for started_thread.hpp.
 #pragma once
 
 #include <millrace/sync/started_thread.hpp>

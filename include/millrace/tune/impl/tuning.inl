@@ -1,4 +1,4 @@
-// Defines what tuning.hpp declares.
+// Definitions for tuning.hpp.
 #pragma once
 
 #include <millrace/tune/tuning.hpp>

@@ -1,4 +1,4 @@
-// Defines what tuning_search.hpp declares.
+// Definitions for tuning_search.hpp.
 #pragma once
 
 #include <millrace/tune/tuning_search.hpp>

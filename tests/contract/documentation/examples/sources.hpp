@@ -1,5 +1,5 @@
 // ---- file_data.hpp
-void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> wanted,
+void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,
              std::span<mr::record> records, std::exception_ptr& failure) {
 EXAMPLE
 }
@@ -108,7 +108,7 @@ struct clip {
   int frames;
 };
 
-void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr::detail::ordered_sample> wanted) {
+void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr::detail::ordered_sample> samples) {
 EXAMPLE
 }
 
@@ -121,7 +121,7 @@ EXAMPLE
 // ---- token_data.hpp
 void use(const mr::packed&);
 void example(const mr::detail::file_list& files, const mr::detail::token_data_options& options,
-             const std::vector<mr::detail::ordered_sample>& wanted) {
+             const std::vector<mr::detail::ordered_sample>& samples) {
 EXAMPLE
 }
 

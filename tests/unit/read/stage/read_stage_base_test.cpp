@@ -33,7 +33,7 @@ struct resuming_source : scripted_source {
 struct counted_source : scripted_source {
   std::uint64_t told = 0;
   std::exception_ptr not_opened{};
-  std::uint64_t samples_told(std::size_t) const { return told; }
+  std::uint64_t stated_samples(std::size_t) const { return told; }
   reader open(std::size_t shard, std::uint64_t epoch) const {
     if (shard == 0 && not_opened) std::rethrow_exception(not_opened);
     return scripted_source::open(shard, epoch);

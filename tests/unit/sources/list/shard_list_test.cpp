@@ -110,7 +110,7 @@ TEST_CASE("the hints about missing shards help") {
   };
   for (const char* number : {"000", "001", "002", "010"}) save(f / ("jpg-" + std::string(number) + ".tar"), "x");
   CHECK(hint_of(f / "jpg-{0..2}.tar") ==
-        "'" + (f / "jpg-000.tar") + "' is there. Write the range with its leading zeros, as in {000..146}");
+        "'" + (f / "jpg-000.tar") + "' exists. Write the range with its leading zeros, as in {000..146}");
   CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' is there"));
   CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
                                                     "'; shards() also has .damaged_shards_at_most"));
@@ -119,7 +119,7 @@ TEST_CASE("the hints about missing shards help") {
   CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +
                                    mr::printable(std::filesystem::current_path().string()));
   CHECK(hint_of("/none.tar") == "Check the path");
-  CHECK(hint_of("s3://bucket/none.tar").starts_with("Include millrace/adapt/remote.hpp and give the source {.storage = "
+  CHECK(hint_of("s3://bucket/none.tar").starts_with("Include millrace/adapt/remote.hpp and pass {.storage = "
                                                     "mr::remote()}"));
 }
 

@@ -1,4 +1,4 @@
-// Defines what mixed_data.hpp declares.
+// Definitions for mixed_data.hpp.
 #pragma once
 
 #include <millrace/read/mix/mixed_data.hpp>

@@ -1,4 +1,4 @@
-// Defines what replayed_run.hpp declares.
+// Definitions for replayed_run.hpp.
 #pragma once
 
 #include <millrace/read/run/replayed_run.hpp>

@@ -1,4 +1,4 @@
-// Defines what lost_shards.hpp declares.
+// Definitions for lost_shards.hpp.
 #pragma once
 
 #include <millrace/read/stage/lost_shards.hpp>

@@ -1,4 +1,4 @@
-// Defines what brace_expansion.hpp declares.
+// Definitions for brace_expansion.hpp.
 #pragma once
 
 #include <millrace/sources/list/brace_expansion.hpp>
@@ -42,7 +42,7 @@ MILLRACE_INLINE void brace_expander::check_balance() const {
 
 MILLRACE_INLINE std::size_t brace_expander::closing_brace(std::string_view text, std::size_t open) noexcept {
   std::size_t depth = 0;
-  for (std::size_t at = open;; ++at) {   // ends: check_balance() has found every partner
+  for (std::size_t at = open;; ++at) {   // terminates: check_balance() checked that each brace has its partner
     if (text[at] == '\\') ++at;
     else if (text[at] == '{') ++depth;
     else if (text[at] == '}' && --depth == 0) return at;
@@ -93,7 +93,7 @@ MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of
   const bool one_letter_each = first.size() == 1 && last.size() == 1 && from != std::string_view::npos &&
                                to != std::string_view::npos;
   if (!is_integer(step_text) || (!numbers && !one_letter_each)) return std::nullopt;
-  const std::int64_t step = integer_of(step_text);   // after that, as what is no range may hold any number
+  const std::int64_t step = integer_of(step_text);   // only now: a group that is not a range may contain any number
   const std::uint64_t stride = step == 0 ? 1 : magnitude(step);
   if (numbers) {
     const std::size_t width = is_padded(first) || is_padded(last) ? std::max(first.size(), last.size()) : 0;
@@ -127,7 +127,7 @@ MILLRACE_INLINE bool brace_expander::is_padded(std::string_view text) noexcept {
 MILLRACE_INLINE std::int64_t brace_expander::integer_of(std::string_view text) const {
   std::int64_t value = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
-    fail("the number " + printable(text) + ", which does not fit into 64 bits");
+    fail("the number " + printable(text) + ", which exceeds 64 bits");
   return value;
 }
 
@@ -143,12 +143,12 @@ MILLRACE_INLINE std::string brace_expander::padded(std::int64_t value, std::size
 }
 
 MILLRACE_INLINE void brace_expander::check_count(std::size_t results) const {
-  if (results > max_results_) fail("braces that stand for more than " + std::to_string(max_results_) + " names");
+  if (results > max_results_) fail("braces that expand to more than " + std::to_string(max_results_) + " names");
 }
 
-MILLRACE_INLINE void brace_expander::fail(const std::string& what) const {
-    throw setup_error("the pattern '" + printable(pattern_) + "' has " + what,
-                      "Write ranges as {000..146} and lists as {a,b}; put a backslash before a brace that is meant "
+MILLRACE_INLINE void brace_expander::fail(const std::string& problem) const {
+    throw setup_error("the pattern '" + printable(pattern_) + "' has " + problem,
+                      "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace"
                       "as a character");
   }
 

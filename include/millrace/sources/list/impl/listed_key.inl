@@ -1,4 +1,4 @@
-// Defines what listed_key.hpp declares.
+// Definitions for listed_key.hpp.
 #pragma once
 
 #include <millrace/sources/list/listed_key.hpp>
@@ -23,19 +23,19 @@ MILLRACE_INLINE std::string bytes_of_hex(const error_location& of, const std::st
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     unsigned value = 0;
     const char* const at = digits.data() + 2 * i;
-    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2) fail(of, "its \"" + member + "\" has another digit");
+    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2) fail(of, "its \"" + member + "\" has an invalid digit");
     bytes[i] = static_cast<char>(value);
   }
   if (digits.size() % 2 != 0) fail(of, "its \"" + member + "\" has an odd number of digits");
   return bytes;
 }
 
-/// The members of a line's object that say what it lists.
+/// The members of a line's object that name a key or a shard.
 struct members_of_line {
   std::optional<std::string> key{}, key_digits{}, shard{}, shard_digits{};
   bool null_key = false;
 
-  void take(const json_objects::member& m, const error_location& of) {
+  void read(const json_objects::member& m, const error_location& of) {
     std::optional<std::string>* const to = m.key == "key"         ? &key
                                            : m.key == "key_hex"   ? &key_digits
                                            : m.key == "shard"     ? &shard
@@ -53,22 +53,22 @@ struct members_of_line {
 MILLRACE_INLINE listed_key read_listed_key(std::string_view text, const error_location& of) {
   std::vector<json_objects::member> members;
   try {
-    // The line's own object comes last, after those inside of it.
+    // The line's own object is visited last, after the objects inside it.
     json_objects(text, of.shard).for_each([&](const std::vector<json_objects::member>& m) { members = m; });
   } catch (const data_error&) {
     key_files::fail(of, "the line is not a JSON object");
   }
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || text[begin] != '{') key_files::fail(of, "the line is not a JSON object");
-  key_files::members_of_line found;
-  for (const json_objects::member& m : members) found.take(m, of);
+  key_files::members_of_line object;
+  for (const json_objects::member& m : members) object.read(m, of);
   listed_key listed;
-  if (found.shard_digits) listed.shard = key_files::bytes_of_hex(of, "shard_hex", *found.shard_digits);
-  else if (found.shard) listed.shard = *found.shard;
-  if (found.key_digits) listed.key = key_files::bytes_of_hex(of, "key_hex", *found.key_digits);
-  else if (found.key) listed.key = *found.key;
-  const bool note = found.null_key && !found.key_digits && found.shard;
-  if (listed.key.empty() && !note) key_files::fail(of, "the line has no \"key\"");
+  if (object.shard_digits) listed.shard = key_files::bytes_of_hex(of, "shard_hex", *object.shard_digits);
+  else if (object.shard) listed.shard = *object.shard;
+  if (object.key_digits) listed.key = key_files::bytes_of_hex(of, "key_hex", *object.key_digits);
+  else if (object.key) listed.key = *object.key;
+  const bool is_note = object.null_key && !object.key_digits && object.shard;
+  if (listed.key.empty() && !is_note) key_files::fail(of, "the line has no \"key\"");
   return listed;
 }
 

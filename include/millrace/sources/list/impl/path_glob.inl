@@ -1,4 +1,4 @@
-// Defines what path_glob.hpp declares.
+// Definitions for path_glob.hpp.
 #pragma once
 
 #include <millrace/sources/list/path_glob.hpp>
@@ -40,8 +40,8 @@ MILLRACE_INLINE std::string_view fixed_folder(std::string_view pattern) noexcept
 MILLRACE_INLINE bool path_matches(std::string_view pattern, std::string_view path) {
   for (;;) {
     const bool pattern_ends = pattern.find('/') == std::string_view::npos;
-    const std::string_view wanted = take_component(pattern);
-    if (wanted == "**") {
+    const std::string_view glob = take_component(pattern);
+    if (glob == "**") {
       if (pattern_ends) pattern = "*";
       // Two of them in a row match the same folders as one.
       while (pattern.starts_with("**/")) pattern.remove_prefix(3);
@@ -54,7 +54,7 @@ MILLRACE_INLINE bool path_matches(std::string_view pattern, std::string_view pat
     }
     const bool path_ends = path.find('/') == std::string_view::npos;
     const std::string component(take_component(path));
-    if (::fnmatch(std::string(wanted).c_str(), component.c_str(), FNM_PERIOD | FNM_NOESCAPE) != 0) return false;
+    if (::fnmatch(std::string(glob).c_str(), component.c_str(), FNM_PERIOD | FNM_NOESCAPE) != 0) return false;
     if (pattern_ends || path_ends) return pattern_ends && path_ends;
   }
 }
@@ -80,11 +80,11 @@ class folder_walk {
   enum class kind { file, folder, other };
 
   void read(const std::string& folder) {
-    const std::string shown = folder.empty() ? "." : folder;
+    const std::string display_name = folder.empty() ? "." : folder;
     const auto close = [](DIR* opened) { ::closedir(opened); };
-    const std::unique_ptr<DIR, decltype(close)> opened(::opendir(shown.c_str()), close);
+    const std::unique_ptr<DIR, decltype(close)> opened(::opendir(display_name.c_str()), close);
     struct ::stat status {};
-    if (!opened || posix_files::stat_open(::dirfd(opened.get()), status) != 0) fail(shown);
+    if (!opened || posix_files::stat_open(::dirfd(opened.get()), status) != 0) fail(display_name);
     const std::pair id(status.st_dev, status.st_ino);
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;   // a link led back
     above_.push_back(id);
@@ -102,7 +102,7 @@ class folder_walk {
         case kind::other: break;
       }
     }
-    if (errno != 0) fail(shown);
+    if (errno != 0) fail(display_name);
     for (const std::string& below : folders) read(below);
     above_.pop_back();
   }
@@ -112,7 +112,7 @@ class folder_walk {
     if (entry.d_type == DT_DIR) return kind::folder;
     if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return kind::other;
     struct ::stat status {};
-    if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // its error follows when it is read
+    if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // reading it reports the error
     return S_ISREG(status.st_mode) ? kind::file : S_ISDIR(status.st_mode) ? kind::folder : kind::other;
   }
   [[noreturn]] static void fail(const std::string& folder) {
@@ -130,7 +130,7 @@ MILLRACE_INLINE std::vector<std::string> files_below(const std::string& folder, 
   folder_walk walk(folder.ends_with('/') ? folder : folder + "/", false);
   std::vector<std::string> files = walk.take_files();
   std::erase_if(files, [&](const std::string& file) {
-    return !rule.takes(std::string_view(file).substr(file.rfind('/') + 1));
+    return !rule.accepts(std::string_view(file).substr(file.rfind('/') + 1));
   });
   std::sort(files.begin(), files.end());
   return files;
@@ -146,7 +146,7 @@ MILLRACE_INLINE std::vector<std::string> deep_matches(const std::string& pattern
   const bool by_rule = below.ends_with("**");
   std::erase_if(files, [&](const std::string& file) {
     const std::string_view path = std::string_view(file).substr(folder.size());
-    return !path_matches(below, path) || (by_rule && !rule.takes(path.substr(path.rfind('/') + 1)));
+    return !path_matches(below, path) || (by_rule && !rule.accepts(path.substr(path.rfind('/') + 1)));
   });
   std::sort(files.begin(), files.end());
   return files;

@@ -1,4 +1,4 @@
-// Defines what shard_list.hpp declares.
+// Definitions for shard_list.hpp.
 #pragma once
 
 #include <millrace/sources/list/shard_list.hpp>
@@ -51,7 +51,7 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
   if (scheme_end != 0 && rest.starts_with("://"))
     throw setup_error("'" + printable(location) + "' is not a local file: the scheme '" +
                           printable(location.substr(0, scheme_end)) + "' needs a storage",
-                      "Include millrace/adapt/remote.hpp and give the source {.storage = mr::remote()}, or "
+                      "Include millrace/adapt/remote.hpp and pass {.storage = mr::remote()} to the source, or "
                       "download the files first");
   return location;
 }
@@ -73,26 +73,26 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
     matches(const matches&) = delete;
     matches& operator=(const matches&) = delete;
     ~matches() { ::globfree(this); }
-  } found;
-  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &found);
+  } results;
+  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &results);
   if (result == GLOB_NOSPACE) throw std::bad_alloc();
   const std::string_view fixed = std::string_view(pattern).substr(0, pattern.find_first_of("*?["));
   const std::string folder(fixed.substr(0, fixed.rfind('/') + 1));   // without a slash, npos + 1 is 0
   if (!folder.empty() && !exists(folder)) return {};
   if (result != 0 && result != GLOB_NOMATCH)
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
-  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  if (rule.with_subfolders) std::erase_if(paths, is_folder);
+  std::vector<std::string> paths(results.gl_pathv, results.gl_pathv + results.gl_pathc);
+  if (rule.recursive) std::erase_if(paths, is_folder);
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
-/// Returns the files that a folder stands for.
+/// Returns the files that a folder means.
 MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
-  if (!rule.with_subfolders) return shards_in(folder, rule);
+  if (!rule.recursive) return shards_in(folder, rule);
   std::vector<std::string> paths = files_below(folder, rule);
   if (paths.empty())
-    throw setup_error("the folder '" + printable(folder) + "' has no files, also below it", rule.sentence);
+    throw setup_error("the folder '" + printable(folder) + "' has no files, including its subfolders", rule.hint);
   return paths;
 }
 
@@ -107,13 +107,13 @@ MILLRACE_INLINE std::vector<std::string> shards_in(const std::string& folder, co
     errno = 0;
     const dirent* item = ::readdir(open_folder.get());
     if (!item) break;
-    if (rule.takes(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
+    if (rule.accepts(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
   }
   if (errno != 0)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
   if (paths.empty())
     throw setup_error("the folder '" + printable(folder) + "' has no shards",
-                      rule.sentence);
+                      rule.hint);
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -134,7 +134,7 @@ MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
                                  : std::string());
 }
 
-/// Returns a file that is there and has the same number as a missing one, with other leading zeros; empty: none.
+/// Returns an existing file with the same number as a missing one but other leading zeros; empty if there is none.
 MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
@@ -158,16 +158,16 @@ MILLRACE_INLINE std::string glob_of(const std::string& path) {
   return path.substr(0, begin) + "*" + path.substr(end);
 }
 
-/// Returns what to do about shards that cannot be read.
+/// Returns advice about shards that cannot be read.
 MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
   const auto first =
       std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !unreadable_because(p).empty(); });
   if (first == paths.end()) return "Check the paths";
   if (const std::string other = with_other_zeros(*first); !other.empty())
-    return "'" + printable(other) + "' is there. Write the range with its leading zeros, as in {000..146}";
+    return "'" + printable(other) + "' exists. Write the range with its leading zeros, as in {000..146}";
   const std::string path = working_directory_hint(*first);
   if (bad == paths.size()) return path;
-  return path + ". To use the shards that are there, name them by a glob such as '" +
+  return path + ". To use the existing shards, name them by a glob such as '" +
          printable(glob_of(*first)) + "'; shards() also has .damaged_shards_at_most";
 }
 
@@ -197,7 +197,8 @@ MILLRACE_INLINE std::int64_t time_of_file_ns(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
 }
 
-MILLRACE_INLINE std::vector<std::string> listed(const std::vector<std::string>& names, const shard_listing_options& o) {
+MILLRACE_INLINE std::vector<std::string> resolve_names(const std::vector<std::string>& names,
+                                                       const shard_listing_options& o) {
   if (!o.at.is_local()) return names;
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
@@ -207,7 +208,7 @@ MILLRACE_INLINE std::vector<std::string> listed(const std::vector<std::string>& 
   return paths;
 }
 
-MILLRACE_INLINE std::vector<std::string> listed(std::string_view pattern, const shard_listing_options& o) {
+MILLRACE_INLINE std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o) {
   if (!o.at.is_local()) return list_stored(pattern, o);
   const folder_rule& rule = o.rule;
   std::vector<std::string> paths;
@@ -220,13 +221,13 @@ MILLRACE_INLINE std::vector<std::string> listed(std::string_view pattern, const 
     if (part.empty())
       throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
                         "Name at least one shard before and after each ::");
-    (void)local_path(part);   // checked before the expansion, because a command may hold braces
+    (void)local_path(part);   // checked before the expansion, because a command may contain braces
     for (const auto& expanded : expand_braces(part)) {
       const std::string path(local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !exists(path);
-      if (rule.leaves_out_missing && !is_glob && !exists(path)) continue;
+      if (rule.ignore_missing && !is_glob && !exists(path)) continue;
       std::vector<std::string> matches = is_glob ? glob_matches(path, rule) : std::vector<std::string>{path};
-      if (matches.empty() && !rule.leaves_out_missing)
+      if (matches.empty() && !rule.ignore_missing)
         throw setup_error("no file matches '" + printable(path) + "'", working_directory_hint(path));
       for (auto& match : matches) {
         if (is_folder(match)) append(files_of_folder(match, rule));
@@ -239,13 +240,13 @@ MILLRACE_INLINE std::vector<std::string> listed(std::string_view pattern, const 
   return paths;
 }
 
-/// Returns whether a glob of a storage, or a folder, which ends with a slash, has this file.
-MILLRACE_INLINE bool means(const std::string& pattern, const std::string& file, const folder_rule& rule) {
+/// Returns whether a pattern of a storage selects this file. A pattern that ends with a slash is a folder.
+MILLRACE_INLINE bool selects(const std::string& pattern, const std::string& file, const folder_rule& rule) {
   const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
-  if (pattern.ends_with('/') && rule.with_subfolders)
-    return !last.empty() && rule.takes(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
-  if (pattern.ends_with('/')) return file.size() == pattern.size() + last.size() && rule.takes(last);
-  if (has_deep_glob(pattern)) return path_matches(pattern, file) && (!pattern.ends_with("**") || rule.takes(last));
+  if (pattern.ends_with('/') && rule.recursive)
+    return !last.empty() && rule.accepts(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
+  if (pattern.ends_with('/')) return file.size() == pattern.size() + last.size() && rule.accepts(last);
+  if (has_deep_glob(pattern)) return path_matches(pattern, file) && (!pattern.ends_with("**") || rule.accepts(last));
   return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
 }
 
@@ -264,19 +265,19 @@ MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, c
       const bool is_folder = name.ends_with('/');
       if (glob == std::string::npos && !is_folder) {
         const slow_step::item here(step, name);
-        if (o.rule.leaves_out_missing && !o.at->find(name)) continue;
+        if (o.rule.ignore_missing && !o.at->find(name)) continue;
         names.push_back(name);
         continue;
       }
       const std::size_t before = names.size();
       const slow_step::item here(step, name);
-      for (std::string& found : o.at->list(name.substr(0, glob))) {
-        if (means(name, found, o.rule)) names.push_back(std::move(found));
+      for (std::string& file : o.at->list(name.substr(0, glob))) {
+        if (selects(name, file, o.rule)) names.push_back(std::move(file));
       }
       std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
-      if (names.size() == before && !o.rule.leaves_out_missing)
-        throw setup_error("the storage has no file that '" + printable(name) + "' means",
-                          is_folder ? o.rule.sentence : "Check the pattern");
+      if (names.size() == before && !o.rule.ignore_missing)
+        throw setup_error("no file in the storage matches '" + printable(name) + "'",
+                          is_folder ? o.rule.hint : "Check the pattern");
     }
     at = end + 2;
   }

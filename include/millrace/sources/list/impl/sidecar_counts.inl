@@ -1,4 +1,4 @@
-// Defines what sidecar_counts.hpp declares.
+// Definitions for sidecar_counts.hpp.
 #pragma once
 
 #include <millrace/sources/list/sidecar_counts.hpp>
@@ -15,7 +15,7 @@ namespace detail {
 MILLRACE_INLINE std::optional<std::string> small_file(const storage& at, const std::string& path,
                                                       std::size_t max_bytes) {
   if (!at.is_local()) return front_of_stored(at, path, max_bytes);
-  struct ::stat status {};   // a pipe of that name would never end
+  struct ::stat status {};   // reading a pipe of that name would never end
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return std::nullopt;
   file_source source(path);
   std::string text(std::size_t{64} << 10, '\0');
@@ -46,19 +46,19 @@ MILLRACE_INLINE std::uint64_t count_of_dali_index(std::string_view text, const s
     const auto read = std::from_chars(line.data() + blank + 1, line.data() + line.size(), count);
     if (read.ec == std::errc() && (read.ptr == line.data() + line.size() || *read.ptr == '\r')) return count;
   }
-  throw data_error("the file is not a DALI index (expected: \"v1.2\" and the number of samples in its first line)",
+  throw data_error("the file is not a DALI index: expected \"v1.2\" and the number of samples in its first line",
                    "Remove it, or write it again",
                    {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
 }
 
 MILLRACE_INLINE void counts_by_name::add(std::string_view name, std::uint64_t count) {
-  const auto [known, added] = counts_.try_emplace(std::string(name), count);
-  if (!added && known->second != count) known->second = std::nullopt;
+  const auto [entry, added] = counts_.try_emplace(std::string(name), count);
+  if (!added && entry->second != count) entry->second = std::nullopt;
 }
 
 MILLRACE_INLINE const std::optional<std::uint64_t>* counts_by_name::find(std::string_view name) const {
-  const auto known = counts_.find(name);
-  return known == counts_.end() ? nullptr : &known->second;
+  const auto entry = counts_.find(name);
+  return entry == counts_.end() ? nullptr : &entry->second;
 }
 
 MILLRACE_INLINE counts_by_name counts_of_sizes(std::string_view text, const std::string& path) {
@@ -104,18 +104,18 @@ MILLRACE_INLINE std::vector<std::optional<std::uint64_t>> sidecar_counts(std::sp
       const auto text = detail::json_file(options.storage, folder + "sizes.json");
       sizes.emplace(folder, text ? detail::counts_of_sizes(*text, folder + "sizes.json") : detail::counts_by_name());
     }
-    detail::counts_by_name told;
+    detail::counts_by_name candidates;
     const std::string dali_path = folder + std::string(name.substr(0, name.find('.'))) + ".idx";
     if (const auto text = detail::small_file(options.storage, dali_path, 4096))
-      told.add(name, detail::count_of_dali_index(*text, dali_path));
-    bool in_doubt = false;
+      candidates.add(name, detail::count_of_dali_index(*text, dali_path));
+    bool is_ambiguous = false;
     for (const auto* source : {&wids, &sizes.find(folder)->second})
       if (const auto* count = source->find(name)) {
-        if (*count) told.add(name, **count);
-        else in_doubt = true;
+        if (*count) candidates.add(name, **count);
+        else is_ambiguous = true;
       }
-    const auto* count = told.find(name);
-    counts.push_back(count && !in_doubt ? *count : std::nullopt);
+    const auto* count = candidates.find(name);
+    counts.push_back(count && !is_ambiguous ? *count : std::nullopt);
   }
   return counts;
 }

@@ -1,4 +1,4 @@
-// Defines what entry_points.hpp declares.
+// Definitions for entry_points.hpp.
 #pragma once
 
 #include <millrace/sources/prepare/entry_points.hpp>
@@ -17,26 +17,26 @@ MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& sh
                                               const entry_points_options& o) {
   const index_file_options files{.cache_folder = o.index_folder, .storage = o.storage};
   if (!files.keeps())
-    throw setup_error("the indexes of shards of a storage cannot be kept beside them",
+    throw setup_error("indexes of shards in a storage cannot be saved next to the shards",
                       "Set entry_points_options::index_folder, or copy the shards to the local disk first");
   notice_outlet notices(o.notice);
   const shard_indexes all = build_indexes(
       shards, {.files = files, .threads = o.threads.value_or(0), .notices = &notices, .entries = make});
   if (all.counts.not_kept > 0)
     throw io_error(std::to_string(all.counts.not_kept) + " of " + std::to_string(shards.size()) +
-                       " indexes cannot be kept; the first: " + all.why_not_kept,
-                   "Check the folder of the indexes, or name another one");
-  entry_points found{.made = all.counts.entries_made, .damaged_samples = all.counts.entries_unreadable};
-  for (const auto& index : all.indexes) found += entry_points_in(*index);
-  return found;
+                       " indexes cannot be saved; the first: " + all.why_not_kept,
+                   "Check the folder of the indexes, or set another one");
+  entry_points total{.made = all.counts.entries_made, .damaged_samples = all.counts.entries_unreadable};
+  for (const auto& index : all.indexes) total += entry_points_in(*index);
+  return total;
 }
 
 }  // namespace detail
 
 MILLRACE_INLINE entry_points entry_points_of(const std::string& shard, const std::string& index_folder) {
-  const detail::loaded_index known = detail::load_index(detail::index_path(shard, {.cache_folder = index_folder}),
+  const detail::loaded_index loaded = detail::load_index(detail::index_path(shard, {.cache_folder = index_folder}),
                                                         detail::identify_shard(shard));
-  return known.state == detail::index_file_state::good ? detail::entry_points_in(known.index) : entry_points();
+  return loaded.state == detail::index_file_state::good ? detail::entry_points_in(loaded.index) : entry_points();
 }
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// Defines what write_set_index.hpp declares.
+// Definitions for write_set_index.hpp.
 #pragma once
 
 #include <millrace/sources/prepare/write_set_index.hpp>

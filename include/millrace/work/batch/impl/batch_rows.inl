@@ -1,4 +1,4 @@
-// Defines what batch_rows.hpp declares.
+// Definitions for batch_rows.hpp.
 #pragma once
 
 #include <millrace/work/batch/batch_rows.hpp>

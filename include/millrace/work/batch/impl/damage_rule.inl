@@ -1,4 +1,4 @@
-// Defines what damage_rule.hpp declares.
+// Definitions for damage_rule.hpp.
 #pragma once
 
 #include <millrace/work/batch/damage_rule.hpp>

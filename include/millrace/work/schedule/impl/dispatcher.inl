@@ -1,4 +1,4 @@
-// Defines what dispatcher.hpp declares.
+// Definitions for dispatcher.hpp.
 #pragma once
 
 #include <millrace/work/schedule/dispatcher.hpp>

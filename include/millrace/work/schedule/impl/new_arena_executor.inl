@@ -1,4 +1,4 @@
-// Defines what new_arena_executor.hpp declares.
+// Definitions for new_arena_executor.hpp.
 #pragma once
 
 #include <millrace/work/schedule/new_arena_executor.hpp>

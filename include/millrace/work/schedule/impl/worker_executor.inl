@@ -1,4 +1,4 @@
-// Defines what worker_executor.hpp declares.
+// Definitions for worker_executor.hpp.
 #pragma once
 
 #include <millrace/work/schedule/worker_executor.hpp>

@@ -1,4 +1,4 @@
-// Defines what worker_segment.hpp declares.
+// Definitions for worker_segment.hpp.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>

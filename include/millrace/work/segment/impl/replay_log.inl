@@ -1,4 +1,4 @@
-// Defines what replay_log.hpp declares.
+// Definitions for replay_log.hpp.
 #pragma once
 
 #include <millrace/work/segment/replay_log.hpp>

@@ -1,4 +1,4 @@
-// Defines what stage_passages.hpp declares.
+// Definitions for stage_passages.hpp.
 #pragma once
 
 #include <millrace/work/segment/stage_passages.hpp>
