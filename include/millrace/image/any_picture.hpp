@@ -1,10 +1,10 @@
-// An image in any format, told by its content and not by the name of its field.
+// An image of any supported format, detected from its content and not from the name of its field.
 //
 //   mr::picture p = mr::any_picture(r["jpg;jpeg;png"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
-// JPEG, PNG and PNM, and one further format that the caller brings. The alpha of a PNG is dropped.
-// Errors: those of the format; data_error for bytes of another format, which it names. Threads: as image.
+// Formats: JPEG, PNG, PNM, and one more that the caller supplies. The alpha channel of a PNG is dropped.
+// Errors: those of the format; data_error for bytes of another format, which the message names. Threads: as `picture`.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,20 +16,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A further format of any_picture().
+/// A reader for one more format of any_picture().
 struct picture_reader {
-  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;       ///< whether the bytes begin like that format
-  picture (*read)(bytes file, const jpeg_options& options) = nullptr;      ///< plans the whole image
+  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;       ///< whether the file has this format
+  picture (*read)(bytes file, const jpeg_options& options) = nullptr;      ///< returns a plan of the full image
 };
 
 /// Options of any_picture().
 struct any_picture_options {
-  jpeg_options jpeg{};                    ///< other formats use its orientation and its limit of pixels
-  const picture_reader* also = nullptr;   ///< a further format; null: none
+  jpeg_options jpeg{};                    ///< other formats use only the orientation and the pixel limit
+  const picture_reader* also = nullptr;   ///< one more format; null: none
 };
 
-/// Returns a plan of the whole image in `data`. Reads only the header.
-/// Throws data_error if the format is not known, and the errors of the format.
+/// Returns a plan of the full image in `data`. Reads only the header.
+/// Throws data_error if the format is unknown, and the errors of the format.
 picture any_picture(bytes data, const any_picture_options& options = {});
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// An image whose row in a batch holds normalized numbers: f32, f16 or bf16, [3, height, width].
+// An image whose row in a batch holds normalized values: f32, f16 or bf16, [3, height, width].
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
@@ -6,17 +6,17 @@
 //     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, r["cls"].as<std::int32_t>()};
 //   }
 //
-// The numbers equal normalize() of the u8 image bit for bit, and are written straight into the row.
-// random_erase() fills a box of them, by the rule of timm and torchvision (random_erase.hpp):
+// The values equal normalize() of the u8 image bit for bit, and are written directly into the row.
+// random_erase() fills a box with zeros or noise, by the rule of timm and torchvision (random_erase.hpp):
 //
 //   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};
 //   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
 //                     .random_erase(rng, as_timm);
 //
-// This type is for training on the host. On a GPU, use a u8 image and normalize.cuh: two to four times as many u8
-// pixels can be copied in a second.
+// Use this type to train on the host. On a GPU, use a u8 image and normalize.cuh: per second, two to four times as many
+// u8 images can be copied.
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
-// Errors: as image; setup_error if a std is not positive or a number is not finite. Threads: a value.
+// Errors: as `picture`; setup_error if a std is not positive or a number is not finite. Threads: a value.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -32,13 +32,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The mean and the standard deviation of each channel: a number is (pixel / 255 - mean) / std.
+/// The mean and the standard deviation of each channel: a value is (pixel / 255 - mean) / std.
 struct pixel_normalization {
   std::array<double, 3> mean{};              ///< per channel, relative to full scale (0..1)
   std::array<double, 3> std = {1, 1, 1};     ///< per channel, relative to full scale; above 0
 };
 
-/// An image's plan and the normalization of its pixels; renders [3, height, width] of T.
+/// The plan of an image and the normalization of its pixels; renders [3, height, width] of T.
 template <detail::training_element T>
 class normalized_picture {
  public:
@@ -57,24 +57,24 @@ class normalized_picture {
   /// Returns the plan of the u8 image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Erases a random box of the numbers, with the probability of the options. The last call that erases counts. Throws
-  /// setup_error if an option is out of range.
+/// Erases a random box with the probability of the options. A later call replaces the box of an earlier one. Throws
+/// setup_error if an option is out of range.
   normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const {
     normalized_picture next = *this;
     const picture_size size{.width = picture_.width(), .height = picture_.height()};
-    const detail::erased_box drawn = detail::random_erase_box(size, random, options);
-    if (drawn.box.width > 0) next.erased_ = drawn;
+    const detail::erased_box erased = detail::random_erase_box(size, random, options);
+    if (erased.box.width > 0) next.erased_ = erased;
     return next;
   }
 
-  /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.
+/// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for a damaged file.
   void render(std::span<T> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     erase(row);
   }
 
   using group = picture::group;
-  /// Adds the image to those that are rendered at once, each into its row.
+  /// Adds the image to a group whose images are rendered together, each into its row.
   void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
   /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const normalized_picture* const> pictures,

@@ -1,4 +1,4 @@
-// An image at the upper left of a larger row: images of different sizes in one batch, as detectors take them.
+// An image at the upper left of a larger row: batches images of different sizes, as object detectors need.
 //
 //   struct example { mr::padded_picture pixels; std::array<std::int32_t, 2> size; };
 //   example prepare(const mr::record& r) {
@@ -9,9 +9,9 @@
 //
 //   auto [pixels, sizes] = b.columns();          // [B, 800, 1333, 3] u8; [B, 2] i32: height and width of each image
 //
-// The rest of the row has one color. Boxes and points need no change, because the image stays at the upper left.
-// Rows of ragged_picture.hpp are as large as the largest image of their batch.
-// Errors: setup_error if the image is larger than the row; those of image. Threads: a value.
+// The rest of the row has one color. Boxes and points stay valid, because the image is at the upper left.
+// To size the rows by the largest image of each batch, use ragged_picture.hpp.
+// Errors: setup_error if the image is larger than the row; those of `picture`. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,13 +27,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The size of a padded row, and the color of its padding.
+/// The size of a padded row and the color of its padding.
 struct padding_options {
   picture_size to{};                       ///< size of the row in pixels
   rgb_color color{};                     ///< red, green and blue of the padding
 };
 
-/// An image's plan and the row around it; renders [height, width, 3] u8.
+/// The plan of an image and the row that contains it; renders [height, width, 3] u8.
 class padded_picture {
   friend class ragged_picture;
 
@@ -60,13 +60,13 @@ class padded_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for damage.
+  /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for a damaged file.
   void render(std::span<std::uint8_t> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     fill_padding(row);
   }
   using group = picture::group;
-  /// Adds the image to those that are rendered at once, each into its row. Fills the padding of the row.
+  /// Adds the image to a group whose images are rendered together. Fills the padding of the row.
   void join(group& all, std::span<std::uint8_t> row) const {
     all.add(job_for(row));
     fill_padding(row);

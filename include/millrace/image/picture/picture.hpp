@@ -1,32 +1,32 @@
-// An image is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
+// A `picture` is an image file and a plan for it: the crop, the output size, the flip, and operations on its pixels.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::jpeg(r["jpg"]).filter(mr::resize_filter::bicubic).resize_shorter(256).center_crop(224);
 //   p.shape();                       // [224, 224, 3]
-//   mr::image pixels = p.pixels();   // decodes now; a batch renders straight into its row instead
+//   mr::image pixels = p.pixels();   // decodes now; a batch renders directly into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns the narrowed plan. The calls
-// have the same meaning as on pixels, in the order in which they are made.
-// No pixel is decoded before the image is rendered. Rendering is one pass. It decodes only the rows and columns that
-// the result needs. One antialiased resize, bilinear or bicubic, then writes the result, flipped if asked, to its
-// destination. Several resizes become one resize from the source.
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan, and means what it
+// would mean on the pixels, in the order of the calls.
+// Nothing is decoded until the plan is rendered. Rendering is one pass. It decodes only the rows and columns that the
+// result needs. Then one antialiased resize, bilinear or bicubic, writes the result, flipped if requested, to its
+// destination. Several resizes are merged into one resize from the source.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
-// read beyond a crop that came before it. It does read beyond a crop that comes after it. A bicubic resize is
-// clamped after its columns and after its rows, as in Pillow. Pillow 13 begins with the rows of tall images, which
-// changes clamped pixels. Here columns come first, and the stored columns if EXIF turns the image.
+// read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize is clamped after its
+// columns and after its rows, as in Pillow. Pillow 13 resizes the rows of tall images first, which changes clamped
+// pixels. Here columns are first: the stored columns, if EXIF rotates the image.
 // `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
-// conversion to RGB. The accuracy is stated in jpeg_options.hpp.
-// Decoding stops below the crop, so damage below it is not seen.
-// A batch renders several images at once, because that decodes faster. No bit depends on it. No bit of an `exact`
-// image depends on the decoder either (picture_renderer.hpp).
-// Several crops of one JPEG are a column of std::array<mr::picture, n>, or several columns. It is decoded once for all
-// crops of a row:
+// conversion to RGB. jpeg_options.hpp states the accuracy.
+// Decoding stops below the crop, so damage below the crop is not detected.
+// A batch renders several images together, because that decodes faster. The result does not depend on it. The bits of
+// an `exact` image do not depend on the decoder either (picture_renderer.hpp).
+// For several crops of one JPEG, use a column of std::array<mr::picture, n>, or several columns. The JPEG is decoded
+// once for all crops of a row:
 //   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the image exceeds max_pixels. render() throws
-// data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
-// Threads: an image is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes alive.
-// Bytes that own no memory (bytes::borrowed) have to outlive it; render() throws setup_error if they were freed or
+// data_error if the file is damaged. Both errors name shard and key. Impossible sizes are a setup_error.
+// Threads: a `picture` is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes
+// alive. Bytes that own no memory (bytes::borrowed) must outlive it; render() throws setup_error if they were freed or
 // changed.
 #pragma once
 
@@ -51,58 +51,58 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// mr::picture: a JPEG and its plan.
+/// mr::picture: an image file and its plan.
 class picture {
  public:
   using element = std::uint8_t;
-  static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
+  static constexpr const char* rendering = "decode";   ///< name of this work in reports
 
-  /// Reads the header and plans the whole image; see jpeg().
+  /// Reads the header of a JPEG and plans the full image; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {});
-  /// Plans the whole image of a file whose header was read; for the functions of the formats, such as png().
+  /// Plans the full image of a file whose header was read; for the functions of the formats, such as png().
   picture(bytes data, const detail::picture_file& file);
 
-  /// Returns the width of the result of the plan so far, in pixels; height() likewise.
+  /// Returns the width of the planned result in pixels; height() likewise.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
   /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {height(), width(), 3}; }
-  /// Returns the facts in the file's header, before any plan.
+  /// Returns the file's header, which the plan does not change.
   const jpeg_header& header() const noexcept { return file_.header; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
-  /// Returns where the plan so far puts positions of the stored image: for label maps, boxes and points.
+  /// Returns how the plan maps positions of the stored image to the result: for label maps, boxes and points.
   millrace::geometry geometry() const noexcept;
 
-  /// Keeps a box, in pixels of the image so far. Throws data_error if the box does not lie inside the image.
+  /// Crops to a box, in pixels of the planned image. Throws data_error if the box is not inside the image.
   picture crop(const crop_box& box) const;
 
-  /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
+  /// Crops to the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
   /// larger than the image.
   picture center_crop(std::size_t height, std::size_t width) const;
   picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
-  /// if so many crops and resizes alternate that the plan is no longer exact.
+  /// if too many crops and resizes alternate for an exact plan.
   picture resize(std::size_t height, std::size_t width) const;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_shorter(std::size_t side) const;
 
-  /// Sets the filter of the plan's resize; default: bilinear. A plan has one resize, so the last filter is that of all.
+  /// Sets the filter of the resize; default: bilinear. A plan has one resize, so the last call applies to all.
   picture filter(resize_filter with) const {
     picture next = *this;
     next.rows_.filter = next.columns_.filter = with;
     return next;
   }
 
-  /// Draws bilinear or bicubic, equally likely, as timm does where no interpolation is named.
+  /// Draws bilinear or bicubic with equal probability, as timm does if no interpolation is configured.
   picture random_filter(rng& random) const {
     return filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
   }
 
-  /// Resizes to the largest size that fits into this one and keeps the aspect ratio. The other side is rounded down.
+  /// Resizes to the largest size within `size` that keeps the aspect ratio. The other side is rounded down.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_within(const picture_size& size) const;
 
@@ -113,26 +113,27 @@ class picture {
   }
   picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const;
 
-  /// Swaps left and right.
+  /// Mirrors left and right.
   picture flip() const;
-  /// Swaps left and right with this probability; default 0.5.
+  /// Mirrors left and right with this probability; default 0.5.
   picture random_flip(rng& random, double probability = 0.5) const {
     return random.chance(probability) ? flip() : *this;
   }
 
-  /// Runs an operation on the finished pixels, such as a photometric_plan, after the operations of earlier calls. A
-  /// crop, resize or flip that is planned later still comes before it.
+  /// Runs an operation on the rendered pixels, such as a photometric_plan, after the operations of earlier calls.
+  /// Crops,
+  /// resizes and flips run before all operations, even if they are planned later.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
-  /// The number of images that a batch renders at once. The decoder works on two images at a time. With eight
-  /// images, it decodes only 2 % of the coded symbols for one image alone.
+  /// The maximum number of images that a batch renders together. The decoder works on two images at a time. In a group
+  /// of eight, it decodes only 2 % of the coded symbols without a partner.
   static constexpr std::size_t together = 8;
   using group = detail::picture_group;
-  /// Adds the image to those that are rendered at once, each into its row: see detail::picture_group.
+  /// Adds the image to a group whose images are rendered together, each into its row: see detail::picture_group.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(job_for(target_of(row, true))); }
   /// Decodes up to `together` images, each into its row.
   static void render_together(std::span<const picture* const> pictures,
@@ -150,22 +151,22 @@ class picture {
 
   static std::string size_text(std::size_t width, std::size_t height);
 
-  // The calls above on this image itself.
+  // The calls above, applied to this object.
   void crop_here(const crop_box& box);
   void resize_here(std::size_t height, std::size_t width);
 
   /// Returns half of the margin. torchvision rounds an odd half to even.
-  static std::size_t middle(std::size_t whole, std::size_t part) noexcept;
+  static std::size_t middle(std::size_t total, std::size_t part) noexcept;
   error_location where() const;
   void start_plan();
 
-  /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
+  /// Returns the columns after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
   detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
   detail::plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
   const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
   const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
-  /// Source: CIPA DC-008, 4.6.4, which states the sides on which the stored row 0 and column 0 are seen.
+  /// Source: CIPA DC-008, 4.6.4, which states on which sides viewers show the stored row 0 and column 0.
   void orient(int orientation) noexcept;
 
   /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
@@ -189,10 +190,10 @@ class picture {
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // as stored
   std::shared_ptr<const row_operation> operation_;   // null: none
-  bool transposed_ = false;    // true: stored rows are seen as columns
+  bool transposed_ = false;    // true: stored rows are columns of the result
 };
 
-/// Returns a plan of the whole image in `data`. Reads only the header, which takes well under 1.5 us.
+/// Returns a plan of the full image in `data`. Reads only the header, which costs well under 1.5 us.
 /// Throws data_error if the bytes are not a JPEG or the image exceeds max_pixels.
 inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 

@@ -1,4 +1,4 @@
-// An image in a batch whose rows are as large as its largest image: what detectors take.
+// An image in a batch whose rows are as large as the batch's largest image, as object detectors need.
 //
 //   struct example { mr::ragged_picture pixels; };
 //   example prepare(const mr::record& r) {
@@ -8,12 +8,12 @@
 //
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height and width
 //
-// Each image lies at the upper left of its row; the rest of the row has one color. A slot has space for `max` in
-// every row, but only the used part is copied to a device. mr::bucket<&example::kind>() brings like images together:
-// `kind` is a number of yours, such as 1 for upright images and 2 for wide ones.
+// Each image is at the upper left of its row; the rest of the row has one color. A slot has space for `max` in every
+// row, but only the used part is copied to a device. mr::bucket<&example::kind>() groups images of similar shape:
+// `kind` is a number that you assign, such as 1 for portrait and 2 for landscape images.
 // All samples of a run must have the options of the first sample.
-// Errors: setup_error if the image is larger than `max` or an option is out of range; those of image. Threads: a
-// value.
+// Errors: setup_error if the image is larger than `max` or an option is out of range; those of
+// `picture`. Threads: a value.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,10 +29,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The largest size, and the padding, of images of different sizes.
+/// The maximum size, and the padding, of images of different sizes.
 struct ragged_picture_options {
-  picture_size max{};            ///< no image is larger; required, because slots have space for it
-  std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, at most to those of `max`
+  picture_size max{};            ///< largest image; required, because slots reserve this size
+  std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, but not above `max`
   rgb_color color{};             ///< of the padding
 
   /// Compares all numbers.
@@ -48,14 +48,14 @@ struct ragged_picture_options {
     for (const std::uint8_t value : color) (text += ' ') += std::to_string(value);
     return text;
   }
-  /// Returns height and width of the rows of a batch whose tallest and widest images have these.
+  /// Returns height and width of the rows of a batch with these largest height and width.
   std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept {
     const auto up = [this](std::size_t side, std::size_t most) {
       return std::min(most, (side + multiple_of - 1) / multiple_of * multiple_of);
     };
     return {up(largest[0], max.height), up(largest[1], max.width)};
   }
-  /// Gives the color to pixels of the padding.
+  /// Fills pixels of the padding with the color.
   void fill(std::span<std::uint8_t> pixels) const noexcept {
     if (color[0] == color[1] && color[1] == color[2]) {
       std::fill(pixels.begin(), pixels.end(), color[0]);
@@ -65,7 +65,7 @@ struct ragged_picture_options {
   }
 };
 
-/// An image's plan; renders at most [max.height, max.width, 3] u8.
+/// The plan of an image; renders at most [max.height, max.width, 3] u8.
 class ragged_picture {
  public:
   using element = std::uint8_t;
@@ -85,11 +85,12 @@ class ragged_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return padded_.plan(); }
 
-  /// Decodes into the largest possible row, and pads it. Throws setup_error for another size, data_error for damage.
+  /// Decodes into the largest possible row, and pads it. Throws setup_error for another size, data_error for a damaged
+  /// file.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
-  /// Adds the image to those that are rendered at once, at the upper left of the largest possible row, which it does
-  /// not pad: the batch does that when it knows its largest image.
+  /// Adds the image to a group, to be rendered at the upper left of the largest possible row. Does not pad the row:
+  /// the batch does that after it has computed its largest image.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
 
  private:

@@ -1,4 +1,4 @@
-// An image that keeps its alpha: u8 RGBA, [height, width, 4].
+// An image with its alpha channel: u8 RGBA, [height, width, 4].
 //
 //   struct example { mr::rgba_picture pixels; std::int32_t label; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -6,11 +6,11 @@
 //     return {mr::rgba_picture(std::move(p)), r["cls"].as<std::int32_t>()};
 //   }
 //
-// Colors are resized with alpha as their weight, as Pillow resizes RGBA images: colors of transparent pixels do not
-// show. They are multiplied by alpha before and divided by it behind, on bytes, and each resize is within one level of
-// Pillow's. Without a resize the stored colors stay. Photometric operations change the colors alone.
-// An image without alpha has 255, and so has one with a background. Formats with alpha: PNG and WebP.
-// Errors: as image. Threads: a value. Memory: two rows of RGB for each image that is rendered at once.
+// Colors are resized with alpha as their weight, as Pillow resizes RGBA images, so that colors of transparent pixels do
+// not show. They are multiplied by alpha before the resize and divided by alpha after it, in bytes. Each resize is
+// within one level of Pillow's. Without a resize the stored colors are kept. Photometric operations change only colors.
+// Alpha is 255 for an image without alpha, and for one with a background. Formats with alpha: PNG and WebP.
+// Errors: as `picture`. Threads: a value. Memory: two rows of RGB for each image that is rendered at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,14 +26,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// An image's plan; renders [height, width, 4] u8.
+/// The plan of an image; renders [height, width, 4] u8.
 class rgba_picture {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Takes over a plan.
+  /// Stores a plan.
   explicit rgba_picture(picture plan) noexcept : picture_(std::move(plan)) {}
 
   /// Returns [height, width, 4].
@@ -41,7 +41,7 @@ class rgba_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, height * width * 4 bytes. Throws setup_error for another size, data_error for damage.
+  /// Decodes into `row`, height * width * 4 bytes. Throws setup_error for another size, data_error for a damaged file.
   void render(std::span<std::uint8_t> row, scratch& s) const;
   /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const rgba_picture* const> pictures,

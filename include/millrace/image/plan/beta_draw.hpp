@@ -5,10 +5,10 @@
 //
 // The same random numbers give the same shares on every machine and compiler. Logarithms and powers are those of
 // base/fixed_point.hpp. Shares are exact to about 2^-30, and the rejection of points to about 2^-31.
-// Rules: up to alpha = 1 that of Joehnk (Metrika 8, 1964): x = U^(1/alpha), y = V^(1/alpha), again until x + y <= 1.
-// The share is x / (x + y). It is computed from the difference of the logarithms, because for a small alpha both powers
-// are often below 2^-32. Above 1: x uniform, again until U <= (4 x (1 - x))^(alpha - 1). With alpha = 1: x uniform.
-// Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; one rng is used by one at a time.
+// Alpha below 1: Joehnk's rule (Metrika 8, 1964). Draw x = U^(1/alpha), y = V^(1/alpha) until x + y <= 1; the share is
+// x / (x + y). It is computed from the difference of the logarithms, because for a small alpha both powers are often
+// below 2^-32. Alpha above 1: draw a uniform x until U <= (4 x (1 - x))^(alpha - 1). Alpha = 1: a uniform x.
+// Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -56,7 +56,7 @@ class beta_draw {
     for (;;) {
       const std::uint64_t x = divided_exponential(random), y = divided_exponential(random);
       if (power(x) + power(y) > one) continue;
-      const bool x_is_larger = x <= y;   // as a power
+      const bool x_is_larger = x <= y;   // compares the powers
       const std::uint64_t ratio = power(x_is_larger ? y - x : x - y);
       const auto larger = static_cast<std::uint64_t>(((unsigned_128{one} << 32) + (one + ratio) / 2) / (one + ratio));
       return x_is_larger ? larger : one - larger;

@@ -1,7 +1,7 @@
-// Finds the orientation in an image's EXIF data: how the stored rows and columns are seen.
+// Finds the orientation in an image's EXIF data: how viewers show the stored rows and columns.
 //
 //   int seen = mr::detail::exif_orientation(segment);           // of a JPEG's APP1 segment
-//   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the mark "Exif"
+//   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the "Exif" prefix
 //
 // Errors: none. Threads: pure. Format: CIPA DC-008, 4.6.4.
 #pragma once
@@ -26,7 +26,7 @@ struct byte_reader {
 
 /// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
 int exif_orientation(std::span<const std::byte> segment) noexcept;
-/// Returns the orientation in EXIF data, which begin with a TIFF header; 0 if there is none or they are malformed.
+/// Returns the orientation in EXIF data, which begins with a TIFF header; 0 if there is none or it is malformed.
 int tiff_orientation(std::span<const std::byte> tiff) noexcept;
 
 }}}  // namespace millrace::detail

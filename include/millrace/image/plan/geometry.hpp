@@ -1,19 +1,20 @@
-// An image's geometry: where its plan puts the positions of the stored image. For label maps, boxes and points.
+// The geometry of an image plan: where it moves positions of the stored image. For label maps, boxes and points.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
-//   const mr::geometry g = p.geometry();               // the draws are those of p
+//   const mr::geometry g = p.geometry();               // with the random draws of p
 //   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch like p
 //   auto [boxes, kept] = g.boxes(objects, {.min_size = 2});
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});
 //   if (g.mirrored()) swap_left_and_right(joints);
 //
-// Coordinates are those of edges: pixel i covers [i, i + 1), x goes to the right and y down. They are given in pixels
-// of the stored image, before its EXIF orientation, and come back in pixels of the rendered one.
-// Labels that were drawn on the image as viewers show it, turned by its EXIF orientation, take g.upright().
-// A box keeps what lies in the image. It is left out if too little does; `kept` says which boxes remain.
+// Coordinates are those of pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is
+// in
+// pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
+// For labels that were drawn on the image as viewers show it, rotated by its EXIF orientation, use g.upright().
+// A box is clipped to the image, and dropped if too little of it remains; `kept` has the indices of remaining boxes.
 // Results are the same with every compiler: the plan's integers are exact, and each position is rounded the same way.
 // Errors: setup_error for options out of range. Threads: a value. Source of the rules: torchvision's crop, resize,
-// horizontal_flip and sanitize_bounding_boxes, in float64 without rounding in between.
+// horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -42,34 +43,34 @@ struct box {
   friend bool operator==(const box&, const box&) = default;
 };
 
-/// Which boxes are left out.
+/// Which boxes are dropped.
 struct box_options {
-  double min_size = 1;   ///< least width and least height of what remains, in pixels of the rendered image
-  double min_area = 1;   ///< least width * height of what remains
+  double min_size = 1;   ///< minimum width and height of a clipped box, in pixels of the rendered image
+  double min_area = 1;   ///< minimum width * height of a clipped box
 };
 
 /// The meaning of the coordinates of points.
 struct point_options {
   bool pixel_centers = false;   ///< true: (0, 0) is the center of the first pixel, not its corner
-  bool clamp = false;           ///< moves points outside of the image to its nearest edge, or to its outermost pixel
+  bool clamp = false;           ///< moves points outside the image to its nearest edge or pixel center
 };
 
-/// The boxes that remain, and their numbers.
+/// The remaining boxes and their indices.
 struct kept_boxes {
   std::vector<box> boxes;           ///< in pixels of the rendered image
-  std::vector<std::size_t> kept;    ///< the index that each box had among the given ones; ascending
+  std::vector<std::size_t> kept;    ///< index of each box in the input; ascending
 
-  /// Returns the values that belong to the boxes that remain: their labels, areas, flags.
-  /// Throws setup_error if there are fewer values than boxes were given.
+  /// Returns the values of the remaining boxes: their labels, areas, flags.
+  /// Throws setup_error if there are fewer values than input boxes.
   template <class T>
   std::vector<T> of(const std::vector<T>& values) const {
-    std::vector<T> made;
-    made.reserve(kept.size());
+    std::vector<T> selected;
+    selected.reserve(kept.size());
     for (const std::size_t i : kept) {
       if (i >= values.size()) throw_too_few(values.size(), i);
-      made.push_back(values[i]);
+      selected.push_back(values[i]);
     }
-    return made;
+    return selected;
   }
   /// Returns the boxes as rows of left, top, right, bottom: `[n, 4]`, for a ragged column.
   template <detail::tensor_element T>
@@ -85,26 +86,26 @@ struct kept_boxes {
   [[noreturn]] static void throw_too_few(std::size_t values, std::size_t index);
 };
 
-/// All points, and which of them lie in the rendered image.
+/// All points, and which of them are in the rendered image.
 struct moved_points {
   std::vector<point> points;
   std::vector<std::uint8_t> inside;   ///< 1 for each point in the image, else 0
 };
 
-/// An image's geometry; made by picture::geometry().
+/// The geometry of an image plan; see picture::geometry().
 class geometry {
  public:
   geometry() = default;
-  /// Takes over a plan of an image of this size, to which an EXIF orientation has been applied; 1: none.
+  /// Stores a plan for an image of this size, to which an EXIF orientation has been applied; 1: none.
   geometry(const detail::resize_plan& plan, picture_size stored, int orientation) noexcept
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
   /// Returns the size of the rendered image in pixels.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
-  /// Returns the size of the image that coordinates are given for.
+  /// Returns the size of the image to which input coordinates refer.
   picture_size source() const noexcept { return source_; }
-  /// Returns the EXIF orientation that is a part of this geometry; 1 if none is.
+  /// Returns the EXIF orientation that is part of this geometry; 1 if there is none.
   int orientation() const noexcept { return orientation_; }
 
   /// Returns true if left and right are exchanged.
@@ -113,12 +114,11 @@ class geometry {
   /// Returns the geometry without the EXIF orientation: for labels that were drawn on the image as viewers show it.
   geometry upright() const noexcept;
 
-  /// Returns what is left of boxes in the image. Boxes without an area, or with coordinates that are not numbers, are
-  /// left out. Throws setup_error if an option is negative.
+  /// Returns the boxes, clipped to the image. Boxes without an area, or with coordinates that are not numbers, are
+  /// dropped. Throws setup_error if an option is negative.
   kept_boxes boxes(std::span<const box> all, const box_options& options = {}) const;
 
-  /// Returns where the points lie, also of those outside of the image, unless they are clamped. Points that are not
-  /// numbers stay that.
+  /// Returns the mapped points, including those outside the image, unless they are clamped. NaN coordinates stay NaN.
   moved_points points(std::span<const point> all, const point_options& options = {}) const;
 
   /// Returns the plan.
@@ -135,13 +135,14 @@ class geometry {
 
 namespace detail {
 
-/// Returns the axis as it is seen when its source, of `extent` pixels, is read backwards.
+/// Returns the axis for a source, of `extent` pixels, that is read backwards.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns where the axis puts an edge: 0 is where its first output begins.
+/// Returns where the axis maps an edge: 0 is the beginning of its first output.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
-/// Writes the source pixel of each output, in the order in which outputs are stored: the pixel that holds the output's
+/// Writes the source pixel of each output, in the order in which outputs are stored: the pixel that contains the
+/// output's
 /// center. A center between two pixels belongs to the later one of the source.
 void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 

@@ -1,18 +1,20 @@
-// Draws how a pair of rows is mixed: by mixup or by cutmix, in which shares, and with which box.
+// Draws how a pair of rows is mixed: by mixup or cutmix, the shares, and the box.
 //
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
-// The order of the draws: whether the pair is mixed, whether by cutmix (only if both have an alpha), the share, and for
-// cutmix the box: its center's column, then its row.
+// Order of the draws: whether to mix the pair, whether by cutmix (only if both have an alpha), the share, and for
+// cutmix
+// the box: the column of its center, then the row.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
-// Cutmix: sides of floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image; what
-// lies outside is cut off. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:
+// Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
+// is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:
 // floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
-// Cutmix with a least and a largest side is timm's cutmix_minmax: height and width are uniform in [floor(least * side),
-// floor(largest * side)), and the box lies inside. In both, lambda is then the part of the image outside of the box.
+// Cutmix with a minimum and a maximum side is timm's cutmix_minmax: height and width are uniform in
+// [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both, lambda is the part of the
+// image outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
-// Errors: setup_error for options out of range. Threads: immutable; one rng is used by one at a time.
+// Errors: setup_error for options out of range. Threads: immutable; do not share an rng between threads.
 #pragma once
 
 #include <millrace/image/plan/beta_draw.hpp>
@@ -29,15 +31,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct pair_rule_options {
   double mixup_alpha = 0;    ///< 0: no mixup
   double cutmix_alpha = 0;   ///< 0: no cutmix
-  double switch_probability = 0.5;   ///< of cutmix, where both have an alpha
+  double switch_probability = 0.5;   ///< of cutmix, if both have an alpha
   double probability = 1;            ///< of mixing a pair
-  std::array<double, 2> cutmix_minmax{};   ///< least and largest side of the box, as shares; 0: by alpha
+  std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0: use alpha
 };
 
 /// How a pair of rows is mixed.
 struct pair_mix {
-  bool mixes = false;    ///< false: both rows stay as they are
-  row_mix row{};         ///< of either row, without its partner
+  bool mixes = false;    ///< false: both rows stay unchanged
+  row_mix row{};         ///< of each row, without its partner
   float lambda = 1;      ///< weight of the row's own label
 };
 
@@ -49,9 +51,9 @@ class pair_rule {
   /// Throws setup_error for options that are out of range, and if there is neither mixup nor cutmix.
   explicit pair_rule(const options& o);
 
-  /// Returns whether pairs may be mixed by cutmix, for which rows need a height and a width.
+  /// Returns whether pairs may be mixed by cutmix, which needs rows with a height and a width.
   bool cuts() const noexcept { return cutmix_.has_value(); }
-  /// Draws how a pair of images of this size is mixed. Sides are at most 65535; without cutmix the size is not used.
+  /// Draws how a pair of images of this size is mixed. Sides are at most 65535; without cutmix the size is ignored.
   pair_mix draw(rng& random, picture_size size) const noexcept;
 
  private:

@@ -2,15 +2,15 @@
 //
 //   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
-// The same random numbers give the same crop on every compiler. The rule makes up to ten attempts; each one draws:
+// The same random numbers give the same crop on every compiler. The rule has up to ten attempts; each one draws:
 // - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - the position, uniform, if a box of that size fits.
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
 // Floating-point results would depend on libm and on the compiler's use of fused multiply-adds. Therefore areas and
-// logarithms are fixed-point numbers with 32 fraction bits, and square roots are taken of integers. The options are
+// logarithms are fixed-point numbers with 32 fraction bits, and square roots are those of integers. The options are
 // scaled by 2^32, which is exact, and rounded once.
-// Units: pixels. Errors: setup_error if an option is outside its range. Threads: any; one rng is used by one at a time.
+// Units: pixels. Errors: setup_error if an option is outside its range. Threads: any; do not share an rng.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A box in whole pixels; left = top = 0 is the top left corner of the image.
+/// A box in integer pixels; left = top = 0 is the top left corner of the image.
 struct crop_box {
   std::size_t left = 0, top = 0, width = 0, height = 0;
   friend bool operator==(const crop_box&, const crop_box&) = default;
@@ -30,10 +30,10 @@ struct crop_box {
 
 /// The areas and aspect ratios that a random crop may have.
 struct random_crop_options {
-  double scale_min = 0.08;        ///< least area, as a share of the image's; 0 < scale_min <= scale_max
-  double scale_max = 1.0;         ///< largest area, as a share of the image's; at most 1
-  double ratio_min = 3.0 / 4.0;   ///< least width / height; 1/1024 <= ratio_min <= ratio_max
-  double ratio_max = 4.0 / 3.0;   ///< largest width / height; at most 1024
+  double scale_min = 0.08;        ///< minimum area, as a fraction of the image's; 0 < scale_min <= scale_max
+  double scale_max = 1.0;         ///< maximum area, as a fraction of the image's; at most 1
+  double ratio_min = 3.0 / 4.0;   ///< minimum width / height; 1/1024 <= ratio_min <= ratio_max
+  double ratio_max = 4.0 / 3.0;   ///< maximum width / height; at most 1024
 };
 
 /// The size of an image in pixels.
@@ -82,7 +82,7 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
   return ((a << 32) + b / 2) / b;
 }
 
-/// Returns a random crop of an image of the given size, 1 to 65535 pixels on each side.
+/// Returns a random crop of an image of `size`, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
 crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {});
 

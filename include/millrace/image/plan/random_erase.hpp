@@ -1,18 +1,18 @@
-// Erases a random box of an image's numbers, as timm's and torchvision's RandomErasing do after normalization.
+// Erases a random box of an image's values, as timm's and torchvision's RandomErasing do after normalization.
 //
 //   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};     // mode 'pixel'
 //   const mr::random_erase_options as_torchvision{.scale_max = 0.33, .ratio_max = 3.3};
 //   const mr::detail::erased_box box = mr::detail::random_erase_box({.width = 224, .height = 224}, random, as_timm);
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
-// The rule makes up to ten attempts; each one draws the share of the area, uniform, and the ratio height / width,
-// log-uniform. A box that is lower and narrower than the image gets a uniform position. If none is, nothing is
-// erased. It computes with integers, as image/plan/random_crop.hpp does.
-// Noise is normal with variance 1, and drawn for each number. It is the count of ones among 48 random bits, and a
-// fraction of 16 more. This sum has an excess kurtosis of -0.04. It is made when the image is rendered, of a key that
-// is drawn with the box. So the same random numbers give the same noise on every machine.
+// The rule has up to ten attempts; each one draws the share of the area, uniform, and the ratio height / width,
+// log-uniform. A box that is lower and narrower than the image gets a uniform position. If no attempt fits, nothing is
+// erased. The arithmetic is integer, as in image/plan/random_crop.hpp.
+// Noise is normal with variance 1, drawn for each value: the number of ones among 48 random bits, plus a fraction of 16
+// more bits. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is drawn with the
+// box, so that the same random numbers give the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
-// Errors: setup_error if an option is outside its range. Threads: any; one rng is used by one at a time.
+// Errors: setup_error if an option is outside its range. Threads: any; do not share an rng.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -33,16 +33,16 @@ enum class erase_fill : std::uint8_t { zero, noise };
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
 struct random_erase_options {
   double probability = 0.5;       ///< of erasing
-  double scale_min = 0.02;        ///< least area, as a share of the image's; 0 < scale_min <= scale_max
-  double scale_max = 1.0 / 3;     ///< largest area, as a share of the image's; at most 1
-  double ratio_min = 0.3;         ///< least height / width; 1/1024 <= ratio_min <= ratio_max
-  double ratio_max = 1 / 0.3;     ///< largest height / width; at most 1024
+  double scale_min = 0.02;        ///< minimum area, as a fraction of the image's; 0 < scale_min <= scale_max
+  double scale_max = 1.0 / 3;     ///< maximum area, as a fraction of the image's; at most 1
+  double ratio_min = 0.3;         ///< minimum height / width; 1/1024 <= ratio_min <= ratio_max
+  double ratio_max = 1 / 0.3;     ///< maximum height / width; at most 1024
   erase_fill fill = erase_fill::zero;
 };
 
 namespace detail {
 
-/// Returns a number of the normal distribution of variance 1, number `index` of those of a key.
+/// Returns number `index` of a key's normally distributed numbers with variance 1.
 inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
@@ -51,7 +51,7 @@ inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); one product: nothing to fuse
 }
 
-/// A box to erase in an image's numbers.
+/// A box to erase in an image's values.
 struct erased_box {
   crop_box box{};   ///< empty: nothing is erased
   erase_fill fill = erase_fill::zero;

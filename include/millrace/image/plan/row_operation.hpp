@@ -1,4 +1,4 @@
-// An operation on the finished pixels of an image, such as a change of its colors.
+// An operation on the rendered pixels of an image, such as a change of its colors.
 //
 //   struct inversion final : mr::row_operation {
 //     void run(const mr::rgb_row& row, mr::scratch&) const override {
@@ -8,8 +8,8 @@
 //   const inversion invert;
 //   invert.run({.pixels = pixels, .height = 224, .width = 224}, memory);
 //
-// It runs when the image is rendered, on its row while that is in the cache. Images that are copied share it.
-// Errors: those of the operation. Threads: immutable; each thread has a scratch of its own.
+// It runs when the image is rendered, on its row while that is in the cache. Copies of a `picture` share it.
+// Errors: those of the operation. Threads: immutable; each thread has its own scratch.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -10,7 +10,7 @@
 // Rows are inflated down to the end of the crop, so that damage below it may not be seen. An interlaced file is decoded
 // whole.
 // Errors: data_error, with shard, key and stage "png", for bytes that are not a PNG and for damage. Also for an image
-// that exceeds max_pixels, or 65,535 pixels a side. Threads: as image.
+// that exceeds max_pixels, or 65,535 pixels a side. Threads: as `picture`.
 // Format: ISO/IEC 15948 (PNG).
 #pragma once
 

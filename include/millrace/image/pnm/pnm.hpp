@@ -5,7 +5,8 @@
 //
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. One file holds one image; what follows it
 // is ignored. The rows are read where they lie, so the whole image must be there.
-// Errors: data_error, with shard, key and stage "pnm", for other bytes and for a file that is cut. Threads: as image.
+// Errors: data_error, with shard, key and stage "pnm", for other formats and for a file that is cut short.
+// Threads: as `picture`.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
 

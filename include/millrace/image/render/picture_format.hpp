@@ -1,11 +1,11 @@
-// A file format of images: its name, and the function that renders planned images of it.
+// An image file format: its name, and the function that renders planned images of it.
 //
 //   static constexpr mr::detail::picture_format jpegs{.name = "jpeg", .render = mr::detail::render_jpegs};
 //   mr::picture p(file, mr::detail::picture_file{.format = &jpegs, .header = header, .options = options});
 //   jpegs.render({&job, 1}, memory);
 //
-// A batch may hold images of several formats. It renders those of each format together.
-// Errors: those of the format, with its name as their stage. Threads: constant; each thread has a scratch of its own.
+// A batch may contain images of several formats. It renders those of each format together.
+// Errors: those of the format, with its name as their stage. Threads: constant; each thread has its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
@@ -21,38 +21,38 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct picture_job;
 
-/// The values of a rendered pixel.
+/// Which values of a pixel are rendered.
 enum class alpha_use : std::uint8_t {
-  ignored,         ///< of the colors
-  premultiplied,   ///< of the colors times alpha, as Pillow rounds the product
-  alone            ///< of alpha, three times
+  ignored,         ///< the colors
+  premultiplied,   ///< the colors times alpha, rounded as by Pillow
+  alone            ///< alpha, three times
 };
 
-/// The renderer of one file format. It lives as long as the program.
+/// The renderer of one file format. It exists until the program ends.
 struct picture_format {
   const char* name = "";   ///< the stage of its errors
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
-  bool has_alpha = false;        ///< whether it knows other uses of alpha than to ignore it
-  bool decodes_smaller = false;  ///< whether `fast` images are decoded at eighths of the size
+  bool has_alpha = false;        ///< whether it supports values other than alpha_use::ignored
+  bool decodes_smaller = false;  ///< whether `fast` images are decoded at a reduced size
 };
 
-/// A file of an image, as its header describes it, and how to render it.
+/// An image file, as its header describes it, and how to render it.
 struct picture_file {
   const picture_format* format = nullptr;
-  jpeg_header header{};    ///< width, height and orientation are those of any format
-  jpeg_options options{};  ///< other formats use its orientation and its limit of pixels
-  std::uint32_t format_options = 0;   ///< of the format's own, in a number that it can read
+  jpeg_header header{};    ///< width, height and orientation are set for all formats
+  jpeg_options options{};  ///< other formats use only the orientation and the pixel limit
+  std::uint32_t format_options = 0;   ///< options that only this format interprets
 };
 
-/// Returns the color that transparent pixels are composited over, as the options of a format; 0 for none.
+/// Encodes the color that transparent pixels are composited over as the options of a format; 0 for none.
 constexpr std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
   if (!background) return 0;
   const auto& [red, green, blue] = *background;
   return std::uint32_t{1} << 24 | std::uint32_t{red} << 16 | std::uint32_t{green} << 8 | blue;
 }
 
-/// Returns what number_of() was called with.
+/// Returns the color that number_of() encoded.
 constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept {
   if (number == 0) return std::nullopt;
   return rgb_color{static_cast<std::uint8_t>(number >> 16), static_cast<std::uint8_t>(number >> 8),

@@ -1,13 +1,13 @@
-// The images of several rows and columns of a batch, which are rendered at once.
+// The images of several rows and columns of a batch, which are rendered together.
 //
 //   auto& group = scratch.get<mr::detail::picture_group>();
 //   group.clear();
 //   for (const mr::picture& p : views) p.join(group, row_of(p));
 //   group.render(scratch);
 //
-// The more images there are, the faster each is: JPEGs are decoded two at a time, and images that are made of the
-// same JPEG share its planes. No bit depends on it.
-// Errors: data_error of one of the images. Threads: one at a time. Lifetime: what joins outlives render().
+// More images render faster per image: JPEGs are decoded two at a time, and images of the same JPEG share its planes.
+// The result does not depend on it.
+// Errors: data_error of one of the images. Threads: one at a time. Lifetime: joined objects must outlive render().
 #pragma once
 
 #include <millrace/image/render/picture_job.hpp>

@@ -1,10 +1,10 @@
-// One image to render: its file, its plan, and where its pixels go.
+// One image to render: its file, its plan, and the destination of its pixels.
 //
 //   mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &options,
 //                              .header = &header, .target = {.data = row}};
 //   mr::detail::render_pictures({&job, 1}, memory);
 //
-// Errors: data_error for a damaged file. Threads: any; each has a scratch of its own.
+// Errors: data_error for a damaged file. Threads: any; each has its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
@@ -27,8 +27,8 @@ struct picture_job {
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
-  std::uint32_t format_options = 0;   ///< those of picture_file
-  alpha_use alpha = alpha_use::ignored;   ///< others only for formats that have it
+  std::uint32_t format_options = 0;   ///< as in picture_file
+  alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
   resize_plan plan{};       ///< in pixels of the image at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};

@@ -3,19 +3,20 @@
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &o,
 //                                    .header = &h, .plan = plan, .target = t};
-//   renderer.render({&job, 1}, scratch);                    // or several, which is faster
+//   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
-// Each worker keeps one renderer. The built-in decoder takes the files that it supports: baseline ones two at a time,
-// progressive ones alone. Its planes are resized as soon as they are complete. libjpeg decodes each refused file from
-// the start. It alone decides between pixels, warning and error. The built-in decoder is asked for every row of MCUs
-// that libjpeg would read for the crop. So both see the same damage, but for damage in restart intervals that the crop
-// leaves out: the built-in decoder does not look at them.
-// Images of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
-// Both decoders give the same bits for an exact image and for a fast image decoded at a reduced size. There RGB is
-// made before the resize. The bits of other fast images depend on whether the built-in decoder supports the file,
-// never on the CPU.
-// Shapes: pixel_target.hpp. Errors: data_error of one of the images, with its location; it is not stated which other
-// images have been rendered then. Threads: one at a time.
+// Each worker has one renderer. The built-in decoder processes the files that it supports: baseline files two at a
+// time,
+// progressive files alone. Its planes are resized as soon as they are complete. If it refuses a file, libjpeg decodes
+// that file from the start, and decides alone between pixels, warning and error. The built-in decoder decodes every row
+// of MCUs that libjpeg would read for the crop, so both detect the same damage. The exception is damage in restart
+// intervals that the crop does not need, which the built-in decoder skips.
+// Images of the same JPEG (several crops of it) share its planes, if the built-in decoder decodes it.
+// Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because
+// these are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in decoder
+// supports the file, never on the CPU.
+// Shapes: pixel_target.hpp. Errors: data_error of one of the images, with its location; the other images may or may not
+// have been rendered. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
@@ -44,29 +45,29 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class picture_renderer {
  public:
   void render(std::span<const picture_job> jobs, scratch& s) {
-    done_.assign(jobs.size(), {});
+    outcomes_.assign(jobs.size(), {});
     const jpeg_counts before = libjpeg_.counts();
-    decode_own(jobs, s);
+    decode_by_built_in(jobs, s);
     for (std::size_t i = 0; i < jobs.size(); ++i)
-      if (done_[i].refusal != jpeg_refusal::none) decode_other(jobs[i], done_[i].refusal, s);
+      if (outcomes_[i].refusal != jpeg_refusal::none) decode_by_libjpeg(jobs[i], outcomes_[i].refusal, s);
     // Events are counted only after success, because the caller may render the same images again after an error.
     render_counts sums{.shared = shared_, .libjpeg = libjpeg_.counts() - before};
-    for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], done_[i]);
-    sums.count_into(s, done_);
-    own_pictures_ += sums.own;
-    own_progressive_ += sums.own_progressive;
+    for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], outcomes_[i]);
+    sums.count_into(s, outcomes_);
+    built_in_pictures_ += sums.built_in;
+    built_in_progressive_ += sums.built_in_progressive;
   }
 
   jpeg_counts counts() const noexcept {
     jpeg_counts all = libjpeg_.counts();
-    all.pictures += own_pictures_;
-    all.progressive += own_progressive_;
+    all.pictures += built_in_pictures_;
+    all.progressive += built_in_progressive_;
     return all;
   }
 
  private:
-  /// Returns the reason for not asking the built-in decoder; `none` if it is asked.
-  jpeg_refusal unasked(const picture_job& job) const noexcept {
+  /// Returns the reason to skip the built-in decoder; `none` to use it.
+  jpeg_refusal reason_to_skip(const picture_job& job) const noexcept {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
     // If the bits depend on the decoder, the choice of the decoder must not depend on the CPU.
     const bool for_speed = job.options->decoder == picture_decoder::automatic && !resizes_planes(job);
@@ -86,8 +87,8 @@ class picture_renderer {
 
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
     const plane_box box = resize_source_box(job.plan, decoded_size(job));
-    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
-    // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
+    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. A request for more rows than libjpeg
+    // reads may refuse a file needlessly. A request for fewer rows would miss damage that libjpeg detects.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
             .eighths = static_cast<int>(job.eighths), .entries = job.data->entries(),
             .max_scans = job.options->limits.max_scans, .max_memory_bytes = job.options->limits.max_memory_bytes};
@@ -97,52 +98,53 @@ class picture_renderer {
     resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = finisher_.target_of(job)});
   }
 
-  /// Returns what the built-in decoder makes of a file that its part for baseline files has looked at.
-  jpeg_planes_result progressive_too(const jpeg_planes_result& got, const jpeg_planes_request& ask) {
-    return got.refusal == jpeg_refusal::progressive ? progressive_.decode(ask) : got;
+  /// Returns the result of the progressive decoder if the baseline decoder found a progressive file.
+  jpeg_planes_result or_progressive(const jpeg_planes_result& baseline, const jpeg_planes_request& request) {
+    return baseline.refusal == jpeg_refusal::progressive ? progressive_.decode(request) : baseline;
   }
 
-  void decode_own(std::span<const picture_job> jobs, scratch& s) {
+  void decode_by_built_in(std::span<const picture_job> jobs, scratch& s) {
     requests_.begin(jobs.size());
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      done_[i].refusal = unasked(jobs[i]);
-      if (done_[i].refusal != jpeg_refusal::none) continue;
+      outcomes_[i].refusal = reason_to_skip(jobs[i]);
+      if (outcomes_[i].refusal != jpeg_refusal::none) continue;
       requests_.add(i, request_of(jobs[i]), decoded_size(jobs[i]));
     }
     requests_.close();
     shared_ = 0;
-    planes_.decode_each(requests_.asked(), [&](std::size_t n, const jpeg_planes_result& baseline) {
-      const jpeg_planes_result got = progressive_too(baseline, requests_.asked()[n]);
-      std::size_t taken = 0;
+    planes_.decode_each(requests_.list(), [&](std::size_t n, const jpeg_planes_result& baseline) {
+      const jpeg_planes_result result = or_progressive(baseline, requests_.list()[n]);
+      std::size_t rendered = 0;
       requests_.for_each_job(n, [&](std::size_t i) {
-        take(jobs[i], got, done_[i], s);
-        shared_ += got && taken++ > 0 ? 1U : 0U;
+        render_planes(jobs[i], result, outcomes_[i], s);
+        shared_ += result && rendered++ > 0 ? 1U : 0U;
       });
     });
-    // Damage below an image is not seen where that image is decoded alone. A progressive file is read to its end.
-    for (std::size_t n = 0; n < requests_.asked().size(); ++n)
+    // An image that is decoded alone does not detect damage below its crop. A progressive file is read to its end.
+    for (std::size_t n = 0; n < requests_.list().size(); ++n)
       if (requests_.is_joined(n))
         requests_.for_each_job(n, [&](std::size_t i) {
-          if (done_[i].refusal == jpeg_refusal::none || jobs[i].header->progressive) return;
-          take(jobs[i], planes_.decode(request_of(jobs[i])), done_[i], s);
+          if (outcomes_[i].refusal == jpeg_refusal::none || jobs[i].header->progressive) return;
+          render_planes(jobs[i], planes_.decode(request_of(jobs[i])), outcomes_[i], s);
         });
   }
 
-  void take(const picture_job& job, const jpeg_planes_result& got, own_result& done, scratch& s) {
-    done = own_result{.refusal = got.refusal, .entries = got.entries, .entries_refused = got.entries_refused};
-    if (!got) return;
+  void render_planes(const picture_job& job, const jpeg_planes_result& result, built_in_result& outcome, scratch& s) {
+    outcome = built_in_result{
+        .refusal = result.refusal, .entries = result.entries, .entries_refused = result.entries_refused};
+    if (!result) return;
     start(job);
-    resizer_.render(got.planes);
+    resizer_.render(result.planes);
     finisher_.finish(job, s);
   }
 
-  void decode_other(const picture_job& job, jpeg_refusal why, scratch& s) {
+  void decode_by_libjpeg(const picture_job& job, jpeg_refusal why, scratch& s) {
     try {
       if (job.options->decoder == picture_decoder::built_in)
         throw data_error(std::string("the built-in decoder was requested but does not support this JPEG: ") +
                              refusal_name(why),
                          "Leave the choice of decoder to the library", {.stage = "jpeg"});
-      by_libjpeg(job);
+      run_libjpeg(job);
       finisher_.finish(job, s);
     } catch (error& e) {
       e.locate(location_of(*job.data));
@@ -150,7 +152,7 @@ class picture_renderer {
     }
   }
 
-  void by_libjpeg(const picture_job& job) {
+  void run_libjpeg(const picture_job& job) {
     start(job);
     const picture_limits& most = job.options->limits;
     libjpeg_.open(*job.data, {.max_scans = most.max_scans, .max_memory_bytes = most.max_memory_bytes,
@@ -171,8 +173,8 @@ class picture_renderer {
   plane_resizer resizer_;
   row_finisher finisher_;
   shared_requests requests_;
-  std::vector<own_result> done_;   // of each job
-  std::uint64_t own_pictures_ = 0, own_progressive_ = 0, shared_ = 0;
+  std::vector<built_in_result> outcomes_;   // of each job
+  std::uint64_t built_in_pictures_ = 0, built_in_progressive_ = 0, shared_ = 0;
 };
 
 /// Returns the event counts of the images rendered with this scratch so far.

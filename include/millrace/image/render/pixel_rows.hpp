@@ -1,4 +1,4 @@
-// Renders an image from rows of pixels that a decoder gives from top to bottom: the way of all formats but JPEG.
+// Renders an image from rows of pixels that a decoder delivers from top to bottom: used by all formats but JPEG.
 //
 //   struct gray_rows final : mr::detail::pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
@@ -8,15 +8,15 @@
 //   gray_rows rows;
 //   mr::detail::render_rows(job, rows, memory);             // crops, resizes, flips, runs the job's operations
 //
-// The decoder is asked for the box of pixels that the plan needs, row by row from its top. It need not read what lies
-// below the box. Each row has four bytes a pixel: red, green, blue, and alpha, which is used where the job asks for it.
-// The result is within one level of Pillow's.
+// The decoder receives the box of pixels that the plan needs, and delivers it row by row from the top. It need not read
+// below the box. Each row has four bytes per pixel: red, green, blue, and alpha, which is used only if the job requests
+// it. The result is within one level of Pillow's.
 //
 //   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
 //
-// Jobs of the same file share one decoding of the box around all of their boxes. No bit depends on it. Where that meets
-// damage, or would take more than 64 MiB, each of them is decoded by itself.
-// Errors: those of the rows; render_each() adds the location of the file. Threads: any; each has a scratch of its own.
+// Jobs of the same file share one decoding of the smallest box that contains their boxes. The result does not depend on
+// it. If that box is damaged or needs more than 64 MiB, each job is decoded alone.
+// Errors: those of the rows; render_each() adds the location of the file. Threads: any; each has its own scratch.
 #pragma once
 
 #include <millrace/image/render/picture_job.hpp>
@@ -28,20 +28,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Gives the rows of a box of an image.
+/// Delivers the rows of a box of an image.
 class pixel_rows {
  public:
   virtual ~pixel_rows() = default;
-  /// Called once, before the first row: columns [left, right) of rows [top, bottom) are wanted, of the stored image.
+  /// Called once, before the first row. The box is columns [left, right) of rows [top, bottom) of the stored image.
   virtual void start(const plane_box& box) = 0;
   /// Writes the next row of the box.
   virtual void next(std::span<std::uint8_t> rgbx) = 0;
 };
 
-/// Gives the rows of one file after the other.
+/// Delivers the rows of one file after the other.
 class row_decoder : public pixel_rows {
  public:
-  /// Begins a file. The fourth byte of its pixels has to be alpha if `with_alpha`.
+  /// Begins a file. The fourth byte of its pixels must be alpha if `with_alpha`.
   virtual void open(const picture_job& job, bool with_alpha) = 0;
   /// Called after the last row of the box.
   virtual void finish() {}
@@ -50,7 +50,7 @@ class row_decoder : public pixel_rows {
 /// Renders a job from these rows.
 void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
 
-/// Renders each job from the rows of its file, and counts those that were made of another one's decoding.
+/// Renders each job from the rows of its file, and counts jobs that shared the decoding of another job.
 void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// The events of JPEGs that were rendered together.
+// Counts the events of JPEGs that were rendered together.
 //
 //   mr::detail::render_counts sums;
 //   for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
@@ -20,7 +20,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The result of the built-in decoder for an image. It has rendered the image if the refusal is `none`.
-struct own_result {
+struct built_in_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   entry_origin entries = entry_origin::none;
   bool entries_refused = false;
@@ -28,17 +28,17 @@ struct own_result {
 
 /// Counts of events, added up over images.
 struct render_counts {
-  std::uint64_t own = 0, own_progressive = 0;   ///< decoded by the built-in decoder
+  std::uint64_t built_in = 0, built_in_progressive = 0;   ///< decoded by the built-in decoder
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
   std::uint64_t bytes = 0, pixels = 0;   ///< of the files, as stored
-  std::uint64_t shared = 0;              ///< images made of the planes of another one
+  std::uint64_t shared = 0;              ///< images rendered from the planes of another image
   jpeg_counts libjpeg{};                 ///< of the images that libjpeg decoded
 
   /// Adds a rendered image.
-  void add(const picture_job& job, const own_result& result) noexcept {
-    const bool is_own = result.refusal == jpeg_refusal::none;
-    own += is_own;
-    own_progressive += is_own && job.header->progressive;
+  void add(const picture_job& job, const built_in_result& result) noexcept {
+    const bool decoded = result.refusal == jpeg_refusal::none;
+    built_in += decoded;
+    built_in_progressive += decoded && job.header->progressive;
     smaller += job.eighths != 8;
     by_entries += result.entries == entry_origin::packed;
     by_restarts += result.entries == entry_origin::restart_markers;
@@ -47,10 +47,10 @@ struct render_counts {
     pixels += std::uint64_t{job.header->width} * job.header->height;
   }
 
-  /// Counts the events, and the reasons of those `results` that the built-in decoder refused.
-  void count_into(scratch& s, std::span<const own_result> results) const noexcept {
-    s.count(text_of(own > 1 ? event_name::own_together : event_name::own_alone), own);
-    for (const own_result& r : results)
+  /// Counts the events, and the reasons for which the built-in decoder refused images.
+  void count_into(scratch& s, std::span<const built_in_result> results) const noexcept {
+    s.count(text_of(built_in > 1 ? event_name::own_together : event_name::own_alone), built_in);
+    for (const built_in_result& r : results)
       if (r.refusal != jpeg_refusal::none) s.count(text_of(event_of(r.refusal)));
     s.count(text_of(event_name::bytes), bytes);
     s.count(text_of(event_name::pixels), pixels);
@@ -59,7 +59,7 @@ struct render_counts {
     s.count(text_of(event_name::by_restarts), by_restarts);
     s.count(text_of(event_name::entries_refused), entries_refused);
     s.count(text_of(event_name::shared), shared);
-    s.count(text_of(event_name::progressive), own_progressive + libjpeg.progressive);
+    s.count(text_of(event_name::progressive), built_in_progressive + libjpeg.progressive);
     s.count(text_of(event_name::damaged), libjpeg.damaged);
     s.count(text_of(event_name::warnings), libjpeg.warnings);
   }

@@ -1,12 +1,12 @@
-// Runs an image's operations on its row, and then makes numbers of it where those are wanted.
+// Runs an image's operations on its row, and then converts the row to floating point if the target needs it.
 //
-//   mr::detail::row_finisher last;                                  // kept from image to image
+//   mr::detail::row_finisher last;                                  // reused for all images
 //   resizer.start({.plan = job.plan, .target = last.target_of(job)});
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job without operations writes to its target at once, and finish() does nothing. A job with operations is rendered
-// as bytes; numbers are made of them at the end. They are the numbers that normalize() makes of the same bytes.
+// A job without operations is rendered directly to its target, and finish() does nothing. A job with operations is
+// rendered as bytes, and finish() converts them. The values are those of normalize() for the same bytes.
 // Errors: those of the operations. Threads: one at a time. Memory: one row of bytes.
 #pragma once
 
@@ -21,12 +21,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct picture_job;
 
-/// Ends the rendering of images, one after the other.
+/// Finishes the rendering of images, one after the other.
 class row_finisher {
  public:
   /// Returns where to render a job before finish().
   pixel_target target_of(const picture_job& job);
-  /// Runs the operations of the job, and writes its target if that has not been done.
+  /// Runs the operations of the job, and writes its target if that is still missing.
   void finish(const picture_job& job, scratch& s);
 
  private:

@@ -1,19 +1,18 @@
-// Joins the requests of images that are made of the same JPEG: it is decoded once, and all of them take its planes.
+// Joins requests for the same JPEG, so that it is decoded once and all its images share the planes.
 //
-//   mr::detail::shared_requests all;                  // kept from batch to batch
+//   mr::detail::shared_requests all;                  // reused for all batches
 //   all.begin(jobs.size());
 //   all.add(0, request, {.width = 500, .height = 375});
 //   all.close();
-//   decoder.decode_each(all.asked(), [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
+//   decoder.decode_each(all.list(), [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
 //     all.for_each_job(n, [&](std::size_t job) { render(job, got.planes); });
 //   });
 //
-// Requests are joined if their bytes lie at the same place, and they ask for the same decoding size and limits. A
-// joined request is for the box around all of its boxes. It covers what each of them asks for, so a file that it is
-// decoded from without a refusal is refused for none of them. Where a joined request is refused, a smaller one may
-// still be granted.
-// Boxes far from each other are not joined, because decoding all between them would take longer.
-// The longest request comes first. Two are decoded at a time, and the rest of the last one is decoded alone, which is
+// Requests are joined if their bytes are at the same address and they have the same decoding size and limits. A joined
+// request is for the smallest box that contains its boxes. It covers each of them, so if it is not refused, none of
+// them would be refused alone. If a joined request is refused, a smaller one may still succeed.
+// Boxes far from each other are not joined, because decoding the area between them would cost more.
+// The longest request is first: two are decoded at a time, and the rest of the last one is decoded alone, which is
 // slower.
 // Errors: std::bad_alloc. Threads: one at a time.
 #pragma once
@@ -31,53 +30,54 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class shared_requests {
  public:
-  /// Begins a list of at most so many jobs.
+  /// Begins a list of at most `jobs` jobs.
   void begin(std::size_t jobs) {
     files_.clear();
-    asked_.clear();
+    requests_.clear();
     first_.clear();
     jobs_.resize(std::max(jobs_.size(), jobs));
   }
 
-  /// Adds the request of a job. `decoded` is the size of the whole image at its decoding size.
-  void add(std::size_t job, const jpeg_planes_request& ask, const plane_size& decoded) {
-    jobs_[job].ask = ask;
+  /// Adds the request of a job. `decoded` is the size of the full image at its decoding size.
+  void add(std::size_t job, const jpeg_planes_request& request, const plane_size& decoded) {
+    jobs_[job].request = request;
     jobs_[job].next = none;
     const auto is_same = [&](const file& f) {
-      return f.box.bytes.data() == ask.bytes.data() && f.box.bytes.size() == ask.bytes.size() &&
-             f.box.eighths == ask.eighths && f.box.max_scans == ask.max_scans &&
-             f.box.max_memory_bytes == ask.max_memory_bytes;
+      return f.box.bytes.data() == request.bytes.data() && f.box.bytes.size() == request.bytes.size() &&
+             f.box.eighths == request.eighths && f.box.max_scans == request.max_scans &&
+             f.box.max_memory_bytes == request.max_memory_bytes;
     };
-    const auto found = std::find_if(files_.begin(), files_.end(), is_same);
-    if (found == files_.end()) {
-      files_.push_back({.box = ask, .size = decoded, .apart = time_of(ask, decoded), .first = job, .last = job});
+    const auto it = std::find_if(files_.begin(), files_.end(), is_same);
+    if (it == files_.end()) {
+      files_.push_back({.box = request, .size = decoded, .separate_time = time_of(request, decoded), .first = job,
+                        .last = job});
       return;
     }
-    found->box.left = std::min(found->box.left, ask.left);
-    found->box.top = std::min(found->box.top, ask.top);
-    found->box.right = std::max(found->box.right, ask.right);
-    found->box.bottom = std::max(found->box.bottom, ask.bottom);
-    found->apart += time_of(ask, decoded);
-    found->last = jobs_[found->last].next = job;
+    it->box.left = std::min(it->box.left, request.left);
+    it->box.top = std::min(it->box.top, request.top);
+    it->box.right = std::max(it->box.right, request.right);
+    it->box.bottom = std::max(it->box.bottom, request.bottom);
+    it->separate_time += time_of(request, decoded);
+    it->last = jobs_[it->last].next = job;
   }
 
-  /// Ends the list: asked() and for_each_job() are valid from here on.
+  /// Ends the list: list() and for_each_job() are valid from here on.
   void close() {
     for (const file& f : files_) {
-      if (time_of(f.box, f.size) <= f.apart) {
+      if (time_of(f.box, f.size) <= f.separate_time) {
         put(f.box, f, f.first);
         continue;
       }
       for (std::size_t job = f.first, next = 0; job != none; job = next) {
         next = jobs_[job].next;
         jobs_[job].next = none;
-        put(jobs_[job].ask, f, job);
+        put(jobs_[job].request, f, job);
       }
     }
   }
 
   /// Returns the requests to decode, the longest first.
-  std::span<const jpeg_planes_request> asked() const noexcept { return asked_; }
+  std::span<const jpeg_planes_request> list() const noexcept { return requests_; }
 
   /// Returns whether request `n` is for several jobs.
   bool is_joined(std::size_t n) const noexcept { return jobs_[first_[n].job].next != none; }
@@ -92,38 +92,38 @@ class shared_requests {
   static constexpr std::size_t none = ~std::size_t{0};
 
   struct job_request {
-    jpeg_planes_request ask{};
+    jpeg_planes_request request{};
     std::size_t next = none;   // the next job of the same file
   };
   struct file {
     jpeg_planes_request box{};
     plane_size size{};
-    std::uint64_t apart = 0;   // time of all requests one by one
+    std::uint64_t separate_time = 0;   // time of all requests one by one
     std::size_t first = none, last = none;
   };
   struct first_job {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time, in pixels that are skipped. All rows down to the last one are gone through, unless
-  /// there are entries. Blocks of the box are transformed and stored as well, which takes three times as long again.
-  static std::uint64_t time_of(const jpeg_planes_request& ask, const plane_size& size) noexcept {
-    const std::uint64_t bottom = std::min(ask.bottom, size.height), right = std::min(ask.right, size.width);
-    const std::uint64_t box = (bottom - ask.top) * (right - ask.left);
-    return (ask.entries.empty() ? bottom * size.width : box) + 3 * box;
+  /// Estimates the decoding time in units of skipped pixels. All rows down to the last one are decoded, unless there
+  /// are entries. Pixels of the box are also transformed and stored, which costs three units more.
+  static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
+    const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
+    const std::uint64_t box = (bottom - request.top) * (right - request.left);
+    return (request.entries.empty() ? bottom * size.width : box) + 3 * box;
   }
 
-  void put(const jpeg_planes_request& ask, const file& of, std::size_t job) {
-    const std::size_t coded = ask.bytes.size() * std::min(ask.bottom, of.size.height) / of.size.height;
-    std::size_t at = asked_.size();
+  void put(const jpeg_planes_request& request, const file& of, std::size_t job) {
+    const std::size_t coded = request.bytes.size() * std::min(request.bottom, of.size.height) / of.size.height;
+    std::size_t at = requests_.size();
     while (at > 0 && first_[at - 1].coded_bytes < coded) --at;
-    asked_.insert(asked_.begin() + static_cast<std::ptrdiff_t>(at), ask);
+    requests_.insert(requests_.begin() + static_cast<std::ptrdiff_t>(at), request);
     first_.insert(first_.begin() + static_cast<std::ptrdiff_t>(at), {.job = job, .coded_bytes = coded});
   }
 
   std::vector<job_request> jobs_;
   std::vector<file> files_;
-  std::vector<jpeg_planes_request> asked_;
+  std::vector<jpeg_planes_request> requests_;
   std::vector<first_job> first_;
 };
 

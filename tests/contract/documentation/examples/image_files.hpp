@@ -218,7 +218,7 @@ EXAMPLE 2
 }
 
 // ---- render_counts.hpp
-void example(std::span<const mr::detail::picture_job> jobs, std::span<const mr::detail::own_result> results,
+void example(std::span<const mr::detail::picture_job> jobs, std::span<const mr::detail::built_in_result> results,
              mr::scratch& scratch) {
 EXAMPLE
 }

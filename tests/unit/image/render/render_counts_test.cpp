@@ -31,10 +31,11 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
                         mr::detail::picture_job{.data = &data, .header = &progressive},
                         mr::detail::picture_job{.data = &data, .header = &progressive},
                         mr::detail::picture_job{.data = &data, .header = &baseline}};
-  const std::array results{mr::detail::own_result{.entries = entry_origin::packed},
-                           mr::detail::own_result{.entries = entry_origin::restart_markers, .entries_refused = true},
-                           mr::detail::own_result{.refusal = jpeg_refusal::sampling},
-                           mr::detail::own_result{.refusal = jpeg_refusal::damaged}};
+  const std::array results{mr::detail::built_in_result{.entries = entry_origin::packed},
+                           mr::detail::built_in_result{.entries = entry_origin::restart_markers,
+                                                       .entries_refused = true},
+                           mr::detail::built_in_result{.refusal = jpeg_refusal::sampling},
+                           mr::detail::built_in_result{.refusal = jpeg_refusal::damaged}};
   mr::event_counts counts;
   mr::scratch s;
   s.count_into(counts);
@@ -42,8 +43,8 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
   SUBCASE("several of the built-in decoder") {
     mr::detail::render_counts sums{.shared = 1, .libjpeg = {.progressive = 1, .damaged = 1, .warnings = 7}};
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
-    CHECK(sums.own == 2);
-    CHECK(sums.own_progressive == 1);
+    CHECK(sums.built_in == 2);
+    CHECK(sums.built_in_progressive == 1);
     sums.count_into(s, results);
     CHECK(counts_of(counts) ==
           counted{{text_of(mr::detail::event_name::own_together), 2},

@@ -150,18 +150,18 @@ TEST_CASE("requests of one file are joined where that is less work, and the long
   all.add(4, ask_of(two, {.left = 470, .top = 345, .width = 30, .height = 30}), size);
   all.close();
   // The small corners of the second file stay apart: all between them would have to be decoded.
-  REQUIRE(all.asked().size() == 3);
+  REQUIRE(all.list().size() == 3);
   CHECK(jobs_of(0) == std::vector<std::size_t>{4});
   CHECK(jobs_of(1) == std::vector<std::size_t>{0, 3});
   CHECK(jobs_of(2) == std::vector<std::size_t>{1});
   CHECK(all.is_joined(1));
   CHECK_FALSE(all.is_joined(0));
-  CHECK(all.asked()[1].left == 10);
-  CHECK(all.asked()[1].top == 5);
-  CHECK(all.asked()[1].right == 450);
-  CHECK(all.asked()[1].bottom == 220);
-  CHECK(all.asked()[2].bottom == 30);
+  CHECK(all.list()[1].left == 10);
+  CHECK(all.list()[1].top == 5);
+  CHECK(all.list()[1].right == 450);
+  CHECK(all.list()[1].bottom == 220);
+  CHECK(all.list()[2].bottom == 30);
   all.begin(1);
   all.close();
-  CHECK(all.asked().empty());
+  CHECK(all.list().empty());
 }

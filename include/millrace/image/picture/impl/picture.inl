@@ -89,12 +89,12 @@ MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) c
 
 MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) const {
   const std::size_t h = height(), w = width();
-  const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
+  const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() rejects it; no product overflows
   return w <= h ? resize(limited * h / w, limited) : resize(limited, limited * w / h);
 }
 
 MILLRACE_INLINE picture picture::resize_within(const picture_size& size) const {
-  constexpr std::size_t limit = 1'000'000;   // resize() refuses it; no product overflows
+  constexpr std::size_t limit = 1'000'000;   // resize() rejects it; no product overflows
   const std::size_t h = height(), w = width();
   const std::size_t max_height = std::min(size.height, limit), max_width = std::min(size.width, limit);
   return h * max_width <= w * max_height ? resize(std::max<std::size_t>(1, max_width * h / w), max_width)
@@ -117,7 +117,7 @@ MILLRACE_INLINE picture picture::flip() const {
 
 namespace detail {
 
-/// Two operations, one behind the other.
+/// Runs two operations in order.
 class row_operations final : public row_operation {
  public:
   row_operations(std::shared_ptr<const row_operation> first, std::shared_ptr<const row_operation> then) noexcept
@@ -151,9 +151,9 @@ MILLRACE_INLINE void picture::render_together(std::span<const picture* const> pi
 }
 
 MILLRACE_INLINE image picture::pixels(scratch& s) const {
-  image made(shape());
-  render_alone(job_for(target_of(made.span(), false)), s);
-  return made;
+  image result(shape());
+  render_alone(job_for(target_of(result.span(), false)), s);
+  return result;
 }
 
 MILLRACE_INLINE image picture::pixels() const {
@@ -165,9 +165,9 @@ MILLRACE_INLINE std::string picture::size_text(std::size_t width, std::size_t he
   return std::to_string(width) + " x " + std::to_string(height) + " pixels";
 }
 
-MILLRACE_INLINE std::size_t picture::middle(std::size_t whole, std::size_t part) noexcept {
-  if (part > whole) return 0;
-  const std::size_t rest = whole - part;
+MILLRACE_INLINE std::size_t picture::middle(std::size_t total, std::size_t part) noexcept {
+  if (part > total) return 0;
+  const std::size_t rest = total - part;
   return rest / 2 + (rest % 2 == 1 && rest / 2 % 2 == 1 ? 1 : 0);
 }
 

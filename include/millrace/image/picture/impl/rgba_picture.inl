@@ -11,13 +11,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail { namespace rgba_pictures {
 
-/// The working memory of a thread: RGB rows of colors, and behind each one of alpha.
+/// A thread's working memory: RGB rows of colors, each followed by a row of alpha.
 struct memory {
   std::vector<picture_job> jobs;
   std::vector<std::uint8_t> rgb;
 };
 
-/// Pillow's way back from colors that were multiplied by alpha.
+/// Divides premultiplied colors by alpha, with Pillow's rounding.
 MILLRACE_INLINE void divide_by_alpha(std::span<std::uint8_t> rgb, std::span<const std::uint8_t> alpha) noexcept {
   for (std::size_t i = 0; i < rgb.size(); ++i)
     if (const unsigned a = alpha[i]; a != 0) rgb[i] = static_cast<std::uint8_t>(std::min(255U, rgb[i] * 255U / a));
@@ -56,7 +56,7 @@ MILLRACE_INLINE void rgba_picture::render_together(std::span<const rgba_picture*
         continue;
       }
       detail::picture_job job = p.job_for(p.target_of(to, false));
-      job.operation = nullptr;   // it is for colors that alpha does not weigh
+      job.operation = nullptr;   // it works on colors without the alpha weight
       const bool weighed = use == detail::alpha_use::alone || pictures[i]->is_resized();
       if (has_alpha) job.alpha = weighed ? use : detail::alpha_use::ignored;
       jobs.push_back(job);
@@ -85,9 +85,9 @@ MILLRACE_INLINE void rgba_picture::render(std::span<std::uint8_t> row, scratch& 
 }
 
 MILLRACE_INLINE image rgba_picture::pixels(scratch& s) const {
-  image made(shape());
-  render(made.span(), s);
-  return made;
+  image result(shape());
+  render(result.span(), s);
+  return result;
 }
 
 MILLRACE_INLINE image rgba_picture::pixels() const {

@@ -19,19 +19,19 @@ MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t i
 }
 
 MILLRACE_INLINE geometry geometry::upright() const noexcept {
-  geometry made = *this;
-  const int o = std::exchange(made.orientation_, 1);
-  auto& [rows, columns, transposed] = made.plan_;
+  geometry result = *this;
+  const int o = std::exchange(result.orientation_, 1);
+  auto& [rows, columns, transposed] = result.plan_;
   if (o == 2 || o == 3 || o == 7 || o == 8)
     columns = detail::mirrored_axis(columns, static_cast<std::int64_t>(source_.width));
   if (o == 3 || o == 4 || o == 6 || o == 7)
     rows = detail::mirrored_axis(rows, static_cast<std::int64_t>(source_.height));
   if (o >= 5) {
     std::swap(rows, columns);
-    std::swap(made.source_.width, made.source_.height);
+    std::swap(result.source_.width, result.source_.height);
     transposed = !transposed;
   }
-  return made;
+  return result;
 }
 
 MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_options& options) const {
@@ -45,31 +45,31 @@ MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_o
   const auto moved = [](const detail::plan_axis& axis, side s) {
     const auto place = [&](double edge) {
       const double at = detail::edge_on(axis, edge), end = static_cast<double>(axis.count);
-      return at < 0 ? 0.0 : at > end ? end : at;   // a number that is none stays so
+      return at < 0 ? 0.0 : at > end ? end : at;   // NaN stays NaN
     };
     return axis.flipped ? side{place(s.end), place(s.begin)} : side{place(s.begin), place(s.end)};
   };
-  kept_boxes made;
+  kept_boxes result;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const box& b = all[i];
     side x = moved(plan_.columns, {b.left, b.right}), y = moved(plan_.rows, {b.top, b.bottom});
     if (plan_.transposed) std::swap(x, y);
     const double width = x.end - x.begin, height = y.end - y.begin;
-    // Negated comparisons would keep boxes whose coordinates are not numbers.
+    // Negated comparisons would keep boxes with NaN coordinates.
     const bool keeps = width > 0 && height > 0 && width >= options.min_size && height >= options.min_size &&
                        width * height >= options.min_area;
     if (!keeps) continue;
-    made.boxes.push_back({.left = x.begin, .top = y.begin, .right = x.end, .bottom = y.end});
-    made.kept.push_back(i);
+    result.boxes.push_back({.left = x.begin, .top = y.begin, .right = x.end, .bottom = y.end});
+    result.kept.push_back(i);
   }
-  return made;
+  return result;
 }
 
 MILLRACE_INLINE moved_points geometry::points(std::span<const point> all, const point_options& options) const {
   const double to_edges = options.pixel_centers ? 0.5 : 0;
-  moved_points made;
-  made.points.reserve(all.size());
-  made.inside.reserve(all.size());
+  moved_points result;
+  result.points.reserve(all.size());
+  result.inside.reserve(all.size());
   for (const point& p : all) {
     double x = detail::edge_on(plan_.columns, p.x + to_edges), y = detail::edge_on(plan_.rows, p.y + to_edges);
     if (plan_.transposed) std::swap(x, y);
@@ -79,31 +79,31 @@ MILLRACE_INLINE moved_points geometry::points(std::span<const point> all, const 
       x = std::clamp(x, to_edges, static_cast<double>(width()) - to_edges);
       y = std::clamp(y, to_edges, static_cast<double>(height()) - to_edges);
     }
-    made.points.push_back({.x = x - to_edges, .y = y - to_edges});
-    made.inside.push_back(inside ? 1 : 0);
+    result.points.push_back({.x = x - to_edges, .y = y - to_edges});
+    result.inside.push_back(inside ? 1 : 0);
   }
-  return made;
+  return result;
 }
 
 namespace detail {
 
 MILLRACE_INLINE plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept {
-  plan_axis made = axis;
-  made.begin = extent * axis.denominator - axis.begin - axis.length;
-  made.clip_begin = extent - axis.clip_end;
-  made.clip_end = extent - axis.clip_begin;
-  made.first = axis.target - axis.first - axis.count;
-  made.flipped = !axis.flipped;
-  return made;
+  plan_axis result = axis;
+  result.begin = extent * axis.denominator - axis.begin - axis.length;
+  result.clip_begin = extent - axis.clip_end;
+  result.clip_end = extent - axis.clip_begin;
+  result.first = axis.target - axis.first - axis.count;
+  result.flipped = !axis.flipped;
+  return result;
 }
 
 MILLRACE_INLINE double edge_on(const plan_axis& axis, double edge) noexcept {
-  // Fused on every machine, for else some compilers would fuse it and others not.
+  // Explicitly fused, because only some compilers would fuse it.
   const double in_box =
       __builtin_fma(edge, static_cast<double>(axis.denominator), -static_cast<double>(axis.begin));
   const double output = in_box * static_cast<double>(axis.target) / static_cast<double>(axis.length);
-  const double wanted = output - static_cast<double>(axis.first);
-  return axis.flipped ? static_cast<double>(axis.count) - wanted : wanted;
+  const double offset = output - static_cast<double>(axis.first);
+  return axis.flipped ? static_cast<double>(axis.count) - offset : offset;
 }
 
 MILLRACE_INLINE void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels) {

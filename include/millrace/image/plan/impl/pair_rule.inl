@@ -43,21 +43,21 @@ MILLRACE_INLINE pair_mix pair_rule::draw(rng& random, picture_size size) const n
   const bool both = mixup_ && cutmix_;
   const bool by_cutmix = both ? random.chance(options_.switch_probability) : !mixup_;
   const std::uint64_t share = (by_cutmix ? *cutmix_ : *mixup_)(random);
-  pair_mix made{.mixes = true};
+  pair_mix mix{.mixes = true};
   if (!by_cutmix) {
-    made.row.weight = static_cast<std::uint32_t>((share + (std::uint64_t{1} << 16)) >> 17) * 2;
-    made.lambda = mix_weights(made.row.weight).own_share;
-    return made;
+    mix.row.weight = static_cast<std::uint32_t>((share + (std::uint64_t{1} << 16)) >> 17) * 2;
+    mix.lambda = mix_weights(mix.row.weight).own_share;
+    return mix;
   }
-  made.row = cut(random, share, size);
-  const row_mix& box = made.row;
+  mix.row = cut(random, share, size);
+  const row_mix& box = mix.row;
   const std::uint64_t pixels = std::uint64_t{size.width} * size.height;
   const auto cut_out = static_cast<std::uint64_t>(box.right - box.left) * static_cast<unsigned>(box.bottom - box.top);
-  made.lambda = static_cast<float>(static_cast<double>(pixels - cut_out) / static_cast<double>(pixels));
-  return made;
+  mix.lambda = static_cast<float>(static_cast<double>(pixels - cut_out) / static_cast<double>(pixels));
+  return mix;
 }
 
-/// `share` is what stays of the row, with 32 fraction bits.
+/// `share` is the part of the row outside the box, with 32 fraction bits.
 MILLRACE_INLINE row_mix pair_rule::cut(rng& random, std::uint64_t share, picture_size size) const noexcept {
   struct interval {
     std::uint16_t begin, end;

@@ -21,7 +21,7 @@ struct row_renderer {
   row_finisher finisher;
 };
 
-/// Makes of rows with alpha what a job is rendered of.
+/// Replaces the colors of rows with alpha by the values that a job renders.
 MILLRACE_INLINE void use_alpha(std::span<std::uint8_t> rgba, alpha_use use) noexcept {
   for (std::size_t x = 0; x < rgba.size(); x += 4)
     for (std::size_t c = 0; c < 3; ++c) {
@@ -30,8 +30,8 @@ MILLRACE_INLINE void use_alpha(std::span<std::uint8_t> rgba, alpha_use use) noex
     }
 }
 
-/// The rows of a box that was decoded for several jobs.
-class kept_rows final : public pixel_rows {
+/// The decoded rows of a box that several jobs share.
+class buffered_rows final : public pixel_rows {
  public:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -40,8 +40,8 @@ class kept_rows final : public pixel_rows {
   }
 
   /// Decodes the box.
-  void keep(const plane_box& box, pixel_rows& from) {
-    kept_ = box;
+  void decode(const plane_box& box, pixel_rows& from) {
+    box_ = box;
     const std::size_t row_bytes = 4 * (box.right - box.left);
     rgba_.resize(row_bytes * (box.bottom - box.top));
     from.start(box);
@@ -49,15 +49,15 @@ class kept_rows final : public pixel_rows {
   }
 
   void start(const plane_box& box) override {
-    next_ = &rgba_[4 * ((box.top - kept_.top) * (kept_.right - kept_.left) + box.left - kept_.left)];
+    next_ = &rgba_[4 * ((box.top - box_.top) * (box_.right - box_.left) + box.left - box_.left)];
   }
   void next(std::span<std::uint8_t> rgbx) override {
     std::memcpy(rgbx.data(), next_, rgbx.size());
-    next_ += 4 * (kept_.right - kept_.left);
+    next_ += 4 * (box_.right - box_.left);
   }
 
  private:
-  plane_box kept_{};
+  plane_box box_{};
   std::vector<std::uint8_t> rgba_;
   const std::uint8_t* next_ = nullptr;
 };
@@ -66,8 +66,9 @@ MILLRACE_INLINE bool is_of_same_file(const picture_job& a, const picture_job& b)
   return a.data->data() == b.data->data() && a.data->size() == b.data->size() && a.format_options == b.format_options;
 }
 
-/// Decodes the box around what all jobs of a file need. Returns false if each is to be decoded by itself.
-MILLRACE_INLINE bool keep_rows(std::span<const picture_job* const> jobs, row_decoder& from, kept_rows& to) {
+/// Decodes the smallest box that contains the boxes of all jobs of a file. Returns false if each job must be decoded
+/// alone.
+MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row_decoder& from, buffered_rows& to) {
   const picture_job& first = *jobs.front();
   const plane_size size{.width = first.header->width, .height = first.header->height};
   plane_box all{.left = size.width, .top = size.height};
@@ -78,13 +79,13 @@ MILLRACE_INLINE bool keep_rows(std::span<const picture_job* const> jobs, row_dec
                     .right = std::max(all.right, box.right), .bottom = std::max(all.bottom, box.bottom)};
     with_alpha = with_alpha || job->alpha != alpha_use::ignored;
   }
-  if (!kept_rows::fits(all)) return false;
+  if (!buffered_rows::fits(all)) return false;
   try {
     from.open(first, with_alpha);
-    to.keep(all, from);
+    to.decode(all, from);
     from.finish();
     return true;
-  } catch (const data_error&) {   // it may lie beyond what some of the jobs need
+  } catch (const data_error&) {   // the damage may be outside the boxes of some jobs
     return false;
   }
 }
@@ -115,9 +116,9 @@ MILLRACE_INLINE void render_each(std::span<const picture_job> jobs, row_decoder&
     for (const picture_job& job : jobs.subspan(i))
       if (is_like_this(job)) alike.push_back(&job);
     try {
-      auto& kept = s.get<kept_rows>();
-      if (alike.size() > 1 && keep_rows(alike, from, kept)) {
-        for (const picture_job* job : alike) render_rows(*job, kept, s);
+      auto& buffer = s.get<buffered_rows>();
+      if (alike.size() > 1 && decode_shared(alike, from, buffer)) {
+        for (const picture_job* job : alike) render_rows(*job, buffer, s);
         shared += alike.size() - 1;
         continue;
       }
