@@ -8,11 +8,11 @@
 // Opt-in: needs DLPack's header (libdlpack-dev). A library's own copy works as well if it is included first
 // (<ATen/dlpack.h>).
 // Export: tensors are row-major, with strides. bool becomes u8. A ragged column becomes two tensors: values, lengths.
-// The batch moves into its tensors. Its slot is released when the last of them is gone (kept_batch.hpp). A loop that
+// The tensors own the batch. Its slot is released when the last of them is destroyed (shared_batch.hpp). A loop that
 // keeps as many batches as there are slots gets no further batch.
-// Import: row-major tensors of that element type and rank, on the host or on a GPU. Work on a GPU tensor must come
-// behind the stream that made it.
-// Errors: setup_error for a tensor of another kind; its deleter has been called by then.
+// Import: row-major tensors of that element type and rank, on the host or on a GPU. Order your work on a GPU tensor
+// after the stream that wrote it.
+// Errors: setup_error for a tensor of another type, rank, device or layout; its deleter has been called by then.
 // Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
 #pragma once
 
@@ -50,7 +50,7 @@ struct dlpack_delete {
 
 }  // namespace detail
 
-/// Owns a tensor until release() gives it to a receiver.
+/// Owns a tensor until release() transfers it to a receiver.
 using dlpack_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_delete>;
 
 namespace detail {
@@ -64,7 +64,7 @@ constexpr DLDataType dlpack_type() noexcept {
   return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
 }
 
-/// The memory behind the manager_ctx of an exported tensor.
+/// The memory that manager_ctx of an exported tensor points to.
 template <std::size_t N>
 struct dlpack_export {
   DLManagedTensor tensor{};
@@ -106,7 +106,7 @@ inline std::string describe_dlpack(const DLTensor& t) {
   return t.strides && t.ndim > 0 ? text + "]" : text;
 }
 
-/// Returns whether the elements lie behind each other in row-major order, or whether there are none.
+/// Returns whether the elements are contiguous in row-major order, or whether there are none.
 inline bool is_row_major(const DLTensor& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;
@@ -120,13 +120,13 @@ inline bool is_row_major(const DLTensor& t) noexcept {
 
 }  // namespace detail
 
-/// Owns a tensor that another library made. May be a column of a flow.
+/// Owns a tensor of another library. May be a column of a flow.
 template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:
   using element = T;
 
-  /// Takes over the tensor.
+  /// Takes ownership of the tensor.
   /// Throws setup_error if it has another element type, rank or device, or is not row-major.
   explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
     const DLTensor& t = tensor_->dl_tensor;
@@ -166,9 +166,9 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
   return dlpack_array<T, N>(std::move(tensor));
 }
 
-/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column gives two: values,
-/// then lengths. Mixed rows give two more at the end: label_b and lambda. Throws setup_error if the batch is empty, and
-/// the errors of also_used_on().
+/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two: values,
+/// then lengths. Mixed rows add two at the end: label_b and lambda. Throws setup_error if the batch is empty, and the
+/// errors of also_used_on().
 template <detail::given_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);

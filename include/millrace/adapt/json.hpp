@@ -1,4 +1,4 @@
-// Takes one field out of a JSON document: of a line, or of a record's field.
+// Extracts one field of a JSON document: of a line, or of a field of a record.
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
@@ -14,13 +14,13 @@
 //   }
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
-// NaN, Infinity and -Infinity are read as json.dumps() writes them, where a float is asked for.
+// A float may also be NaN, Infinity or -Infinity, as json.dumps() writes them.
 // Strings are UTF-8 with their escapes resolved. An integer is a JSON number without fraction or exponent, in the range
 // of its type. A float is any number in the range of its type, rounded. A bool is true or false. Arrays are
 // rectangular, and nested as deep as the tensor or the ragged row has dimensions.
-// Errors: data_error for a text that is not one whole JSON document, and for a missing field. Also data_error for a
-// value of another type, range or shape. The error names the found and the expected value; the flow adds file and line.
-// Threads: any number at once; each worker has its own parser.
+// Errors: data_error for a text that is not one complete JSON document, for a missing field, and for a value of another
+// type, range or shape. The error contains the actual and the expected value; the flow adds file and line.
+// Threads: any number concurrently; each worker has its own parser.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -61,7 +61,7 @@ namespace detail {
 
 struct no_json_options {};
 
-/// Says how a JSON value becomes a T. A value that is not an array has rank 0.
+/// Describes how a JSON value is converted to a T. A value that is not an array has rank 0.
 template <class T>
 struct json_kind;
 template <>
@@ -117,7 +117,7 @@ concept json_type = requires {
   json_kind<T>::rank;
 };
 
-/// Returns a text for messages: the value that json_field<T> expects.
+/// Returns the value that json_field<T> expects, as a text for messages.
 template <class T>
 std::string json_expectation() {
   if constexpr (std::is_same_v<T, std::string>) return "a string";
@@ -128,8 +128,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// Numbers that JSON does not have, as Python's json.dumps() writes them. They are parsed as strings that no document
-/// has: an escaped NUL before the word.
+/// Numbers that JSON does not have, as Python's json.dumps() writes them. They are parsed as strings that cannot occur
+/// in a document: an escaped NUL before the word.
 struct json_constant {
   std::string_view word;
   double value;
@@ -138,7 +138,7 @@ inline constexpr json_constant json_constants[] = {{"NaN", std::numeric_limits<d
                                                    {"-Infinity", -std::numeric_limits<double>::infinity()},
                                                    {"Infinity", std::numeric_limits<double>::infinity()}};
 
-/// Returns the constant that a parsed string stands for; null if it is an ordinary string.
+/// Returns the constant that a parsed string represents; null if it is an ordinary string.
 inline const json_constant* json_constant_of(std::string_view text) noexcept {
   if (!text.starts_with('\0')) return nullptr;
   for (const json_constant& c : json_constants)
@@ -162,7 +162,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
     const json_constant* constant = nullptr;
     for (const json_constant& one : json_constants)
       if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
-    if (constant) {   // the name of a member has to be a string
+    if (constant) {   // the name of a member must be a string
       const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
       if (next != std::string_view::npos && document[next] == ':') constant = nullptr;
     }
@@ -211,8 +211,8 @@ bool read_json(const simdjson::dom::element& from, T& to) {
   return true;
 }
 
-/// The parser of a worker, with the document that it parsed last. Callers often ask for several fields of a record in
-/// turn, so the same document is not parsed again.
+/// The parser of a worker, with its last document. Callers often request several fields of a record in turn, so a
+/// document is parsed only once.
 class json_document {
  public:
   /// Parses a document. Returns the error code; does not throw simdjson errors.
@@ -255,7 +255,7 @@ class json_field {
  public:
   using options = typename kind::options;
 
-  /// Takes the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
+  /// Sets the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
   explicit json_field(std::string name, const options& o = {}) : name_(std::move(name)), options_(o) {}
 
   /// Returns the field of a document. Throws data_error if the document, the field or its value is not as expected.

@@ -1,9 +1,9 @@
-// Keeps a batch alive for tensors of another library: its slot is released when the last tensor is gone.
+// Keeps a batch alive for tensors of another library: its slot is released when the last tensor is destroyed.
 //
-//   const auto kept = mr::detail::keep(std::move(b), {.stream = s});   // a shared_ptr; each deleter holds a copy
+//   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // a shared_ptr; each deleter owns a copy
 //
 // The release is an event in the batch's own stream and in the consumer's stream. The consumer's stream also waits for
-// the batch to arrive. So the host may destroy a tensor while kernels that read it have not run yet.
+// the batch to arrive. Therefore the host may destroy a tensor before the kernels that read it have run.
 // Errors: those of also_used_on(); the caller then still owns the batch.
 // Threads: the last owner may be on any thread, even after the session.
 #pragma once
@@ -19,18 +19,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Names the stream that works on the tensors of a batch.
+/// Identifies the stream that works on the tensors of a batch.
 struct consumer_options {
   std::optional<stream_view> stream{};   ///< consumer's stream; none: the batch's own stream, given to to_device()
 };
 
 namespace detail {
 
-/// A delivered batch that is given away: batch_of<...>, or what mix_rows makes of it.
+/// A delivered batch that may be moved: batch_of<...>, or the result of mix_rows.
 template <class Batch>
 concept given_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
 
-/// Moves the batch into a shared_ptr, and names the consumer's stream to it.
+/// Moves the batch into a shared_ptr, and registers the consumer's stream.
 /// Throws setup_error if the batch is empty.
 template <given_batch Batch>
 std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {

@@ -1,12 +1,12 @@
-// Puts pictures that OpenCV decoded into batches, and turns pictures of a batch into a cv::Mat.
+// Puts images that OpenCV decoded into batches, and copies images of a batch to a cv::Mat.
 //
 //   struct example { mr::mat_pixels pixels; std::int32_t label; };
 //   example prepare(const mr::record& r) { return {mr::mat_pixels(my_decode(r["webp"])), ...}; }     // a cv::Mat
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
 // Opt-in: needs OpenCV's core.
-// Shape: [rows, columns, 3 or 1] u8. OpenCV keeps three channels as B, G, R. Batches hold R, G, B, as networks and
-// Millrace's built-in decoders do. The single copy on the way also reverses the channels.
+// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels as B, G, R. Batches store R, G, B, as networks and
+// Millrace's built-in decoders do. The single copy also reverses the channels.
 // Errors: data_error for a Mat that is empty, of another depth or of other channels; setup_error for a view of GPU
 // memory. Threads: as cv::Mat, whose copies share their pixels.
 #pragma once
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Copies three channels in reverse order, or one channel as it is. Both pictures must have the same size and type.
+/// Copies three channels in reverse order, or one channel unchanged. Both images must have the same size and type.
 inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
   if (from.channels() == 1) return from.copyTo(to);
   constexpr std::array<int, 6> pairs = {0, 2, 1, 1, 2, 0};
@@ -39,13 +39,14 @@ inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
 
 }  // namespace detail
 
-/// A picture of OpenCV as a column of a batch, [rows, columns, 3 or 1] u8. The rows of the Mat may lie apart (a crop).
+/// An OpenCV image as a column of a batch, [rows, columns, 3 or 1] u8. The rows of the Mat need not be contiguous (a
+/// crop).
 class mat_pixels {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = "copy";
 
-  /// Takes an 8-bit picture of 3 or 1 channels. Throws data_error if it is empty or of another type.
+  /// Accepts an 8-bit image of 3 or 1 channels. Throws data_error if it is empty or of another type.
   explicit mat_pixels(cv::Mat picture) : picture_(std::move(picture)) {
     const bool fits = !picture_.empty() && picture_.dims == 2 && picture_.depth() == CV_8U &&
                       (picture_.channels() == 3 || picture_.channels() == 1);
@@ -56,7 +57,7 @@ class mat_pixels {
                        "Check the file, or decode it to 8 bits");
   }
 
-  /// Returns the picture as it was given: B, G, R.
+  /// Returns the unchanged image: B, G, R.
   const cv::Mat& mat() const noexcept { return picture_; }
   /// Returns [rows, columns, channels].
   std::array<std::size_t, 3> shape() const {
@@ -72,8 +73,8 @@ class mat_pixels {
   cv::Mat picture_;
 };
 
-/// Returns a copy of one picture of a batch, [height, width, 3 or 1] u8. The Mat holds B, G, R.
-/// Throws setup_error if the picture has another number of channels or lies in GPU memory.
+/// Returns a copy of one image of a batch, [height, width, 3 or 1] u8. The Mat stores B, G, R.
+/// Throws setup_error if the image has another number of channels or is in GPU memory.
 template <class T>
   requires std::is_same_v<std::remove_const_t<T>, std::uint8_t>
 cv::Mat to_mat(const tensor_view<T, 3>& picture) {

@@ -7,15 +7,15 @@
 //   std::puts(mr::to_text(place.figures()).c_str());
 //
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
-// Reads ahead of the sources in large ranges, over connections that stay. An answer that breaks off is continued from
-// its last byte. A request that fails is sent again for a while (remote_options::retry). An object that is replaced
-// meanwhile is an error by name, never a mixture of two. Certificates are always verified. Proxies are those of the
+// Fetches large ranges ahead of the sources, over persistent connections. A response that breaks off is resumed at its
+// last byte. A failed request is retried (remote_options::retry). If an object is replaced during the run, the error
+// names it; bytes of two versions are never mixed. Certificates are always verified. Proxies are those of the
 // environment.
-// With .cache everything is fetched once for all processes and runs of a machine (io/cache/cached.hpp).
+// With .cache all processes and runs of a machine fetch each object once (io/cache/cached.hpp).
 // Globs and folders need a store that lists its objects: s3:// and gs://.
-// Errors: io_error with the server's words, how often and how long it was tried; setup_error for keys and options.
-// Threads: any. One thread of its own moves the bytes; it starts with the first name that is opened.
-// Lifetime: files keep alive what they need.
+// Errors: io_error with the server's message, the number of attempts and the time; setup_error for keys and options.
+// Threads: any. A dedicated thread moves the bytes; it starts when the first name is opened.
+// Lifetime: files keep their dependencies alive.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)
@@ -34,12 +34,12 @@ class cached_storage;
 class remote_interface;
 }  // namespace detail
 
-/// A storage that is far away.
+/// A storage on web servers and object stores.
 class remote_storage : public storage {
  public:
-  /// Returns what it has done so far.
+  /// Returns the statistics of its requests.
   remote_figures figures() const;
-  /// Returns what its cache has done so far.
+  /// Returns the statistics of its cache.
   millrace::cache_figures cache_figures() const;
 
  private:
@@ -50,7 +50,7 @@ class remote_storage : public storage {
   std::shared_ptr<detail::cached_storage> kept_;   // null: there is no cache
 };
 
-/// Returns the storage of all names that begin with http://, https://, s3:// or gs://. Connects to nothing yet.
+/// Returns the storage of all names that begin with http://, https://, s3:// or gs://. Does not connect yet.
 remote_storage remote(remote_options options = {});
 
 }}  // namespace millrace

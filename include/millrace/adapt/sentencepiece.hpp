@@ -6,8 +6,8 @@
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
 // Opt-in: needs SentencePiece (libsentencepiece-dev). Turns UTF-8 text into std::vector<std::uint32_t>.
-// Errors: data_error for a text that SentencePiece refuses. Threads: copies share one model, which any number of
-// threads may use at once.
+// Errors: data_error for a text that SentencePiece rejects. Threads: copies share one model, which any number of
+// threads may use concurrently.
 #pragma once
 
 #include <millrace/base/error.hpp>

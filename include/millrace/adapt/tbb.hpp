@@ -1,20 +1,20 @@
-// Runs the workers of sessions in a tbb::task_arena of the user's.
+// Runs the workers of sessions in a tbb::task_arena of the program.
 //
 //   #include <millrace/adapt/tbb.hpp>                                   // link with -ltbb
 //   tbb::task_arena arena(8, 0);
 //   mr::session run{std::move(flow), {.threads = 6, .executor = mr::tbb_executor(arena)}};
 //
-// Opt-in: includes oneTBB. Sessions need oneTBB anyway, and without an executor they have arenas of their own.
-// Threads of the arena: concurrency() is the number of its slots, arena.max_concurrency(). Those that are reserved for
-// threads of yours, one by default, run no workers: task_arena(8) runs 7 at the same time, task_arena(8, 0) runs 8. An
+// Opt-in: includes oneTBB. Sessions need oneTBB anyway, and without an executor they have their own arenas.
+// Threads of the arena: concurrency() is the number of its slots, arena.max_concurrency(). Slots that are reserved for
+// your threads, one by default, run no workers: task_arena(8) runs 7 workers concurrently, task_arena(8, 0) runs 8. An
 // arena of one slot runs one worker.
-// Threads of the process: oneTBB starts one fewer than the machine has cores, as it counts the caller, and warns of an
-// arena with more slots. A tbb::global_control with a larger max_allowed_parallelism changes that. Sessions with an
-// executor do not hold one.
-// A worker that waits for nested oneTBB work runs no other worker meanwhile. oneTBB does not run tasks in their order,
-// which no batch depends on.
-// Errors and threads: as executor (run/executor.hpp). Lifetime: the arena outlives the sessions. It does not have to
-// be initialized. Fork: oneTBB has no threads in a child.
+// Threads of the process: oneTBB starts one thread fewer than the machine has cores, since it counts the caller, and
+// warns of an arena with more slots. A tbb::global_control with a larger max_allowed_parallelism changes that. Sessions
+// with an executor do not own one.
+// A worker that waits for nested oneTBB work runs no other worker during the wait. oneTBB does not preserve the order
+// of tasks, and no batch depends on it.
+// Errors and threads: as executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. It need not be
+// initialized. Fork: oneTBB has no threads in a child.
 #pragma once
 
 #if !__has_include(<oneapi/tbb/task_arena.h>)
@@ -48,7 +48,7 @@ class task_arena_executor final : public executor {
 
 }  // namespace detail
 
-/// Returns an executor that runs tasks in this arena, which has to outlive the sessions that use it.
+/// Returns an executor that runs tasks in this arena, which must outlive the sessions that use it.
 inline std::shared_ptr<executor> tbb_executor(tbb::task_arena& arena) {
   return std::make_shared<detail::task_arena_executor>(arena);
 }

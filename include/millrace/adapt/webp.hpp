@@ -1,15 +1,15 @@
-// Pictures in WebP files, decoded by libwebp.
+// Images in WebP files, decoded by libwebp.
 //
 //   #include <millrace/adapt/webp.hpp>                                  // link with -lwebp
 //   mr::picture p = mr::webp(r["webp"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});
 //
 // Opt-in: needs libwebp (libwebp-dev).
-// Lossy and lossless files of one picture. Alpha is dropped: the pixels are those of Pillow's convert("RGB"). With a
-// background it is composited, and mr::rgba_picture keeps it. libwebp decodes the rows down to the end of the crop, and
-// converts the crop alone.
-// Errors: data_error, with shard, key and stage "webp", for bytes that are no WebP, for damage, and for an animation.
-// Damage below the crop may not be seen. Threads: as picture. Format: RFC 9649.
+// Supports lossy and lossless files with one image. Alpha is dropped: the pixels are those of Pillow's convert("RGB").
+// With a background the image is composited, and mr::rgba_picture keeps alpha. libwebp decodes the rows down to the end
+// of the crop, and converts the crop only.
+// Errors: data_error, with shard, key and stage "webp", for bytes that are not a WebP file, for damage, and for an
+// animation. Damage below the crop may not be detected. Threads: as picture. Format: RFC 9649.
 #pragma once
 
 #if !__has_include(<webp/decode.h>)
@@ -36,8 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of webp().
 struct webp_options {
   std::optional<rgb_color> background{};      ///< composites pixels over this color by their alpha; empty: drops alpha
-  bool apply_orientation = false;             ///< turns and mirrors the picture as its EXIF tag says
-  picture_limits limits{};                    ///< max_pixels: what the picture may need
+  bool apply_orientation = false;             ///< rotates and mirrors the image as specified by its EXIF tag
+  picture_limits limits{};                    ///< max_pixels: limit of the image
 };
 
 namespace detail { namespace webp_files {
@@ -65,7 +65,7 @@ inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
   }
 }
 
-/// Calls `visit` with the name and the payload of each chunk that is whole, until it returns true.
+/// Calls `visit` with the name and the payload of each complete chunk, until it returns true.
 template <class Visit>
 void for_each_chunk(std::span<const std::byte> file, const Visit& visit) {
   const auto number = [&](std::size_t at) {
@@ -95,7 +95,7 @@ inline int orientation_of(std::span<const std::byte> file) {
   return found;
 }
 
-/// Returns the lossy picture without its alpha, so that libwebp does not decode that; else the whole file.
+/// Returns the lossy image without its alpha, so that libwebp does not decode that; else the complete file.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
   std::span<const std::byte> found = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
@@ -110,7 +110,7 @@ inline bool is_webp(std::span<const std::byte> file) noexcept {
   return file.size() >= 12 && std::memcmp(file.data(), "RIFF", 4) == 0 && std::memcmp(file.data() + 8, "WEBP", 4) == 0;
 }
 
-/// Decodes the box of a picture at once, and gives its rows.
+/// Decodes the box of an image at once, and returns its rows.
 class webp_rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -121,7 +121,7 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma within the crop alone, so the crop is larger than the box. Its corner is even.
+    // libwebp interpolates chroma within the crop only, so the crop is larger than the box. Its corner is even.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);
@@ -132,7 +132,7 @@ class webp_rows final : public row_decoder {
     pixels_.resize(height * stride_);
 
     WebPDecoderConfig config;
-    WebPInitDecoderConfig(&config);   // fails only for another version of the library than the header's
+    WebPInitDecoderConfig(&config);   // fails only if the versions of header and library differ
     config.options.use_cropping = 1;
     config.options.crop_left = static_cast<int>(left);
     config.options.crop_top = static_cast<int>(top);
@@ -156,7 +156,7 @@ class webp_rows final : public row_decoder {
   }
 
  private:
-  /// As png/png_pixels.hpp does.
+  /// As in png/png_pixels.hpp.
   void composite(std::span<std::uint8_t> rgba) const noexcept {
     for (std::size_t x = 0; x < rgba.size(); x += 4) {
       const unsigned alpha = rgba[x + 3];
@@ -183,7 +183,7 @@ inline void render(std::span<const picture_job> jobs, scratch& s) {
 
 inline constexpr picture_format format{.name = "webp", .render = render, .has_alpha = true};
 
-/// Reads the header. Throws data_error if the file is no WebP of one picture.
+/// Reads the header. Throws data_error if the file is not a WebP file with one image.
 inline picture read_over(bytes data, const jpeg_options& options, const std::optional<rgb_color>& background) {
   if (!is_webp(data))
     fail(sniff_format(data).empty() ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) +
@@ -210,8 +210,8 @@ inline picture read(bytes data, const jpeg_options& options) { return read_over(
 /// The format of WebP files, for any_picture_options::also.
 inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_webp, .read = detail::webp_files::read};
 
-/// Returns a plan of the whole picture in `data`. Reads only the header.
-/// Throws data_error if the bytes are no WebP of one picture, or if it exceeds max_pixels.
+/// Returns a plan of the complete image in `data`. Reads only the header.
+/// Throws data_error if the bytes are not a WebP file with one image, or if it exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
   return detail::webp_files::read_over(std::move(data), {.apply_orientation = options.apply_orientation,
                                                          .limits = options.limits}, options.background);

@@ -1,4 +1,4 @@
-// Defines what remote.hpp declares.
+// Definitions for remote.hpp.
 #pragma once
 
 #include <millrace/adapt/remote.hpp>
@@ -38,12 +38,13 @@ MILLRACE_INLINE void check_options(const remote_options& o) {
          "hedge is out of range (expected: a share of 0 to 0.5)");
 }
 
-/// All that is far away.
+/// The storage of all remote names.
 class remote_interface final : public storage_interface {
  public:
   explicit remote_interface(remote_options o) : options_(std::move(o)) {}
 
-  /// Asks for the front of an object. One that was found before is opened without a request, as what it was then.
+  /// Requests the front of an object. An object that was opened before is opened again without a request, in the same
+  /// version.
   std::unique_ptr<stored_file> open(const std::string& name) override {
     auto at = place();
     if (auto known = at->found.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(known));

@@ -1,12 +1,12 @@
-// An object of a remote storage as a file: reads wait for the network, and what will be read is fetched ahead.
+// An object of a remote storage as a file: reads wait for the network, and announced ranges are fetched ahead.
 //
 //   mr::detail::remote_file file(place, object, front);
-//   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its front on
+//   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its beginning
 //   const std::size_t got = file.read_at(0, buffer);
 //
-// Ranges that were told are fetched in parts. Parts are ahead of the reader by a window (fetch_window.hpp). All files
-// share the memory for parts. Other bytes are fetched when they are read, straight into the reader's buffer.
-// Errors: those of the network, as transfer_engine.hpp says. Threads: one at a time.
+// Announced ranges are fetched in parts, ahead of the reader by at most a window (fetch_window.hpp). All files share
+// the memory for parts. Other bytes are fetched when they are read, directly into the reader's buffer.
+// Errors: those of the network, see transfer_engine.hpp. Threads: one at a time.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
@@ -25,12 +25,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The objects that were found, by their names.
+/// The objects that were opened, by name.
 class found_objects {
  public:
-  /// Returns the object; null if it was not found yet.
+  /// Returns the object; null if it has not been opened yet.
   std::shared_ptr<remote_object> get(const std::string& name) const;
-  /// Keeps what was found last; null forgets.
+  /// Stores the latest result; null removes it.
   void put(const std::string& name, std::shared_ptr<remote_object> object);
 
  private:
@@ -38,7 +38,7 @@ class found_objects {
   std::unordered_map<std::string, std::shared_ptr<remote_object>> by_name_;
 };
 
-/// The window of the file that was read and closed last.
+/// The window of the file that was closed last.
 class kept_window {
  public:
   explicit kept_window(std::size_t bytes) noexcept : last_(bytes) {}
@@ -50,12 +50,12 @@ class kept_window {
   fetch_window last_;
 };
 
-/// The parts of a remote storage that its files share.
+/// The state that all files of a remote storage share.
 struct remote_place {
   explicit remote_place(const remote_options& o)
       : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
-  /// Returns the size of a part, which is smaller where many files are read at the same time.
+  /// Returns the size of a part, which is smaller if many files are read concurrently.
   std::size_t part_size() const noexcept;
 
   const std::size_t part_bytes;
@@ -71,10 +71,10 @@ class remote_file final : public stored_file {
  public:
   static constexpr std::size_t usual_front_bytes = std::size_t{64} << 10;
 
-  /// Asks for the front of an object. Returns null if there is none.
+  /// Requests the front of an object. Returns null if there is none.
   static std::unique_ptr<remote_file> open(std::shared_ptr<remote_place> place, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
-  /// Asks whether an object is there, for one byte of it. Signed addresses and some stores refuse HEAD.
+  /// Requests one byte to check whether an object exists. Signed addresses and some stores reject HEAD.
   static std::shared_ptr<remote_object> find(remote_place& place, const std::string& name);
   remote_file(std::shared_ptr<remote_place> place, std::shared_ptr<remote_object> object)
       : place_(std::move(place)), object_(std::move(object)), name_(object_->name) {}
@@ -91,7 +91,7 @@ class remote_file final : public stored_file {
     std::shared_ptr<range_fetch> fetch;
     part_memory::block memory;
   };
-  /// A part that its owner has not taken is given up.
+  /// Abandons the part in its destructor unless its owner has claimed it.
   struct abandoned_at_end {
     part& one;
     remote_place& place;
@@ -104,13 +104,13 @@ class remote_file final : public stored_file {
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
-  /// Asks for the told part with this offset, if there is one. Told parts before it are skipped.
+  /// Requests the announced part with this offset, if there is one. Announced parts before it are skipped.
   void reach(std::uint64_t offset_bytes);
-  /// Asks for told parts until the window or the memory is full.
+  /// Requests announced parts until the window or the memory is full.
   void ask_ahead();
-  /// Asks for the next told part. Returns false if there is none, or no memory.
+  /// Requests the next announced part. Returns false if there is none, or no memory.
   bool ask_next(part_memory::need how);
-  /// Fetches into the reader's own buffer; much at once in several parts.
+  /// Fetches into the reader's own buffer; large reads in several concurrent parts.
   std::size_t read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   void drop_parts_before(std::uint64_t offset_bytes);
   void drop_parts_but_of_told();
@@ -120,8 +120,8 @@ class remote_file final : public stored_file {
   const std::shared_ptr<remote_place> place_;
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
-  std::deque<part> parts_;          // on their way or there, in the order in which they will be read
-  std::deque<asked_range> told_;   // of which no part was asked for yet
+  std::deque<part> parts_;          // requested or complete, in the order in which they will be read
+  std::deque<asked_range> told_;   // ranges of which no part has been requested yet
   fetch_window window_{place_->windows.of_next_file()};
   bool reading_ = false;
 };

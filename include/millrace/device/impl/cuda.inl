@@ -1,4 +1,4 @@
-// Defines what cuda.hpp declares.
+// Definitions for cuda.hpp.
 #pragma once
 
 #include <millrace/device/cuda.hpp>

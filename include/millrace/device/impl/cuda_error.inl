@@ -1,4 +1,4 @@
-// Defines what cuda_error.hpp declares.
+// Definitions for cuda_error.hpp.
 #pragma once
 
 #include <millrace/device/cuda_error.hpp>

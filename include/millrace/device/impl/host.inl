@@ -1,4 +1,4 @@
-// Defines what host.hpp declares.
+// Definitions for host.hpp.
 #pragma once
 
 #include <millrace/device/host.hpp>

@@ -1,4 +1,4 @@
-// Defines what mix_pixels.hpp declares.
+// Definitions for mix_pixels.hpp.
 #pragma once
 
 #include <millrace/device/mix_pixels.hpp>

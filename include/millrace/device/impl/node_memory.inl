@@ -1,4 +1,4 @@
-// Defines what node_memory.hpp declares.
+// Definitions for node_memory.hpp.
 #pragma once
 
 #include <millrace/device/node_memory.hpp>

@@ -1,4 +1,4 @@
-// Defines what run_report.hpp declares.
+// Definitions for run_report.hpp.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

@@ -1,4 +1,4 @@
-// Defines what saved_predictions.hpp declares.
+// Definitions for saved_predictions.hpp.
 #pragma once
 
 #include <millrace/report/saved_predictions.hpp>

@@ -1,4 +1,4 @@
-// Defines what grid_overlay.hpp declares.
+// Definitions for grid_overlay.hpp.
 #pragma once
 
 #include <millrace/train/grid_overlay.hpp>

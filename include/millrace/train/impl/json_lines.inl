@@ -1,4 +1,4 @@
-// Defines what json_lines.hpp declares.
+// Definitions for json_lines.hpp.
 #pragma once
 
 #include <millrace/train/json_lines.hpp>

@@ -1,4 +1,4 @@
-// Defines what log.hpp declares.
+// Definitions for log.hpp.
 #pragma once
 
 #include <millrace/train/log.hpp>

@@ -1,4 +1,4 @@
-// Defines what metrics.hpp declares.
+// Definitions for metrics.hpp.
 #pragma once
 
 #include <millrace/train/metrics.hpp>

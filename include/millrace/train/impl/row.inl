@@ -1,4 +1,4 @@
-// Defines what row.hpp declares.
+// Definitions for row.hpp.
 #pragma once
 
 #include <millrace/train/row.hpp>

@@ -1,4 +1,4 @@
-// Defines what status_line.hpp declares.
+// Definitions for status_line.hpp.
 #pragma once
 
 #include <millrace/train/status_line.hpp>

@@ -1,4 +1,4 @@
-// Defines what tensorboard.hpp declares.
+// Definitions for tensorboard.hpp.
 #pragma once
 
 #include <millrace/train/tensorboard.hpp>

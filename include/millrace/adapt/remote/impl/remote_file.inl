@@ -1,4 +1,4 @@
-// Defines what remote_file.hpp declares.
+// Definitions for remote_file.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/remote_file.hpp>
@@ -120,7 +120,7 @@ MILLRACE_INLINE void remote_file::reach(std::uint64_t offset_bytes) {
   });
   if (found == told_.end()) return;
   told_.erase(told_.begin(), found);
-  // A reader that looks at headers only jumps over what is between.
+  // A reader that only inspects headers skips the bytes between them.
   const std::uint64_t skipped = offset_bytes - told_.front().first_byte;
   if (skipped >= place_->part_size()) told_.front().first_byte = offset_bytes;
   drop_parts_before(told_.front().first_byte);
@@ -142,7 +142,7 @@ MILLRACE_INLINE void remote_file::ask_ahead() {
 MILLRACE_INLINE bool remote_file::ask_next(part_memory::need how) {
   while (!told_.empty()) {
     asked_range& next = told_.front();
-    // The front of the object is there from the start.
+    // The front of the object has been fetched already.
     for (const part& p : parts_)
       if (next.first_byte >= p.fetch->offset_bytes() && next.first_byte < p.fetch->end_byte())
         next.first_byte = p.fetch->end_byte();
@@ -151,7 +151,7 @@ MILLRACE_INLINE bool remote_file::ask_next(part_memory::need how) {
       continue;
     }
     const std::uint64_t left = next.end_byte - next.first_byte;
-    // A rest that is smaller than half a part goes with the last one.
+    // A remainder below half a part is added to the last part.
     const std::size_t size = place_->part_size();
     const std::uint64_t bytes = left <= size + size / 2 ? left : size;
     auto memory = place_->memory.take(static_cast<std::size_t>(bytes), how);

@@ -1,11 +1,11 @@
-// The places in which keys for Amazon's services are looked for.
+// Searches the standard places for AWS keys.
 //
 //   mr::detail::credential_sources sources(around, {.profile = "train"});
-//   if (auto found = sources.from_environment()) use(found->keys);
+//   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // all of them in turn
 //
-// A place that is not in use gives nothing. Errors: setup_error or io_error for a place that is in use and wrong; no
-// message holds a secret or what a server of credentials answered. Threads: one at a time.
+// A source that is not configured returns nothing. Errors: setup_error or io_error for a source that is configured but
+// invalid; messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -19,29 +19,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Looks for keys.
+/// Searches for keys.
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< the profile that the program names; where STS is asked
+    std::string profile{}, region{};   ///< the profile that the program sets; the region of STS
   };
 
   credential_sources(const surroundings& around, choice chosen);
-  /// Returns the keys of the first place that has some; nothing if none has.
+  /// Returns the keys of the first source that has any; nothing if there are none.
   std::optional<found_keys> find();
   std::optional<found_keys> from_environment() const;
   std::optional<found_keys> from_profile();
   std::optional<found_keys> from_web_identity() const;
   std::optional<found_keys> from_container() const;
   std::optional<found_keys> from_instance() const;
-  /// Returns a value of the profile that is in use; the credentials file comes before the config file.
+  /// Returns a value of the selected profile; the credentials file has precedence over the config file.
   std::string profile_value(const std::string& name);
-  /// As profile_value(), of the profile's services section: where S3 is.
+  /// As profile_value(), but from the services section of the profile: the endpoint of S3.
   std::string service_endpoint();
-  /// Returns the path of a profile file that has no section, as one that is being written again; empty if none is so.
+  /// Returns the path of a profile file without sections, probably one that is being rewritten; empty if there is none.
   std::string blank_file();
 
-  /// Returns what the profile has in the place of keys, and is not followed; empty if nothing.
+  /// Returns the unsupported key source that the profile names; empty if there is none.
   const std::string& unread() const noexcept { return unread_; }
 
   static constexpr const char* export_hint =
@@ -55,16 +55,16 @@ class credential_sources {
   std::string value_in(const std::string& profile, const std::string& name) const;
   std::string file_of_token(const std::string& path) const;
   std::string answer_of(const small_request& request, const std::string& who) const;
-  /// Reads what a container's agent and an instance's metadata answer.
+  /// Parses the response of a container's agent or of an instance's metadata.
   static found_keys from_json(const std::string& body, const std::string& who);
 
   security_token_service sts() const { return {around_, chosen_.region}; }
 
   std::optional<found_keys> from_profile(const std::string& profile, int depth);
   std::optional<found_keys> static_keys(const std::string& profile, const std::string& origin) const;
-  /// Returns keys from what a profile's credential_source names.
+  /// Returns keys from the credential_source of a profile.
   std::optional<found_keys> from_place(const std::string& place, const std::string& origin) const;
-  /// Whether a token may be sent to this URL: nobody else hears it.
+  /// Returns whether a token may be sent to this URL: it cannot be intercepted.
   static bool may_have_token(std::string_view url);
 
   const surroundings& around_;

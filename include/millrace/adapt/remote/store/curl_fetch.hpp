@@ -1,12 +1,13 @@
-// Sends small requests by libcurl, one after the other, and waits for their answers.
+// Sends small requests with libcurl, one at a time, and waits for their responses.
 //
 //   const mr::detail::small_fetch fetch = mr::detail::curl_fetch({.ca_file = ""});
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1, .attempts = 1});
 //
-// Needs libcurl; link with -lcurl. Redirects are not followed: what is signed is signed for one host. Proxies are those
-// of the environment, but addresses of this machine's own link are asked directly.
-// Errors: io_error if no answer comes, or one of more than 64 MiB. It names the URL without its query.
-// Threads: any; each call has a connection of its own.
+// Needs libcurl; link with -lcurl. Redirects are not followed, since a signature is valid for one host only. Proxies
+// are those of the environment, but link-local addresses are connected directly.
+// Errors: io_error if there is no response, or if it is larger than 64 MiB. The error contains the URL without its
+// query.
+// Threads: any; each call has its own connection.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Sends a request, and takes its answer.
+/// Sends a request, and returns the response.
 class curl_fetch {
  public:
   struct settings {

@@ -1,7 +1,7 @@
-// The handles of libcurl, and what all requests have in common.
+// The handles of libcurl, and settings that all requests share.
 //
 //   mr::detail::require_curl();
-//   mr::detail::curl_easy handle;                                 // closed at its end
+//   mr::detail::curl_easy handle;                                 // closed in its destructor
 //   handle.set(CURLOPT_URL, url.c_str());
 //   mr::detail::curl_headers lines;  lines.add("Range: bytes=0-99");
 //
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Starts libcurl, once. It is never stopped: other parts of the program may use it, too.
+/// Initializes libcurl, once. It is never cleaned up, since other parts of the program may use it, too.
 inline void require_curl() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK)
@@ -63,12 +63,12 @@ class curl_easy {
     if (!handle_) throw std::bad_alloc();
   }
 
-  /// Sets an option. Those that this libcurl was built without are left out.
+  /// Sets an option. Options that this libcurl was built without are ignored.
   template <class Value>
   void set(CURLoption option, Value value) noexcept {
     static_cast<void>(curl_easy_setopt(handle_.get(), option, value));
   }
-  /// Forgets all options; connections stay.
+  /// Resets all options; connections stay.
   void reset() noexcept { curl_easy_reset(handle_.get()); }
   CURL* get() const noexcept { return handle_.get(); }
 

@@ -1,10 +1,10 @@
-// Tokens for Google Cloud Storage from the key files of Google's tools: a logged-in user's, a service account's.
+// Tokens for Google Cloud Storage from the key files of Google's tools: of a logged-in user or of a service account.
 //
-//   const mr::detail::google_key_file file(around);          // GOOGLE_APPLICATION_CREDENTIALS, or what gcloud has left
-//   if (auto found = file.token()) use(found->keys.session_token);
+//   const mr::detail::google_key_file file(around);          // GOOGLE_APPLICATION_CREDENTIALS, or gcloud's default
+//   if (auto provided = file.token()) use(provided->keys.session_token);
 //
-// A token may read, and nothing else. Errors: setup_error for a file of another kind; io_error for one that cannot be
-// read, and where no token is given. No message holds what stands in the file. Threads: any.
+// A token only permits reading. Errors: setup_error for a file of an unsupported type; io_error for a file that cannot
+// be read and for a refused token. Messages never contain text of the file. Threads: any.
 // Source: "How Application Default Credentials works" and RFC 7523.
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the text that URLs and tokens hold bytes as: base64 of RFC 4648, section 5, without padding.
+/// Returns bytes as a text for URLs and tokens: base64 of RFC 4648, section 5, without padding.
 std::string base64_url(std::string_view bytes);
 
-/// The file that the environment names, or the one that `gcloud auth application-default login` writes.
+/// The key file that the environment names, or the one that `gcloud auth application-default login` writes.
 class google_key_file {
  public:
   explicit google_key_file(const surroundings& around) : around_(around) {}
 
-  /// Returns a token, which is the session_token of the keys; nothing if there is no file.
+  /// Returns a token in the session_token of the keys; nothing if there is no file.
   std::optional<found_keys> token() const;
 
  private:

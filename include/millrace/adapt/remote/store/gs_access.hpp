@@ -1,10 +1,11 @@
-// Asks Google Cloud Storage for objects, by its XML API: with a bearer token, or an HMAC key and Amazon's signatures.
+// Builds requests for objects in Google Cloud Storage with its XML API: with a bearer token, or with an HMAC key and
+// AWS signatures.
 //
 //   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, around);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
 //
-// Errors: setup_error for an endpoint that is not a URL, and where there are no keys; io_error for a metadata server
-// that answers something else than a token. No message holds a secret. Threads: any.
+// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response of the
+// metadata server. Messages contain no secrets. Threads: any.
 // Source: "XML API overview" and "About VM metadata" of Google Cloud's documentation.
 #pragma once
 
@@ -37,10 +38,10 @@ class gs_access final : public object_access {
   std::int64_t now_seconds() const override { return around_.now_seconds(); }
 
  private:
-  /// An emulator takes any keys, or none.
+  /// Returns whether requests go to an emulator, which accepts any keys, or none.
   bool is_emulated() const;
   std::string endpoint() const;
-  /// A token is sent as it is in a header.
+  /// Returns keys with a token, which a header carries unchanged.
   static found_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
   static found_keys fixed(found_keys found);
   found_keys find_keys() const;

@@ -1,10 +1,10 @@
-// Lists the objects of a bucket whose keys begin alike, page by page.
+// Lists the objects of a bucket whose keys have a common prefix, page by page.
 //
 //   for (const std::string& name : mr::detail::list_objects(access, around, prefix)) use(name);
 //
-// Keys that end in a slash are left out: they stand for folders.
-// Errors: located io_error for a store that refuses. data_error for an answer that cannot be read, for pages without
-// end, and for more than 10,000,000 names. Threads: any.
+// Keys that end in a slash are omitted: they represent folders.
+// Errors: located io_error if the store refuses. data_error for an invalid response, for an endless sequence of pages,
+// and for more than 10,000,000 names. Threads: any.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 

@@ -1,8 +1,8 @@
-// The stores behind s3:// and gs:// names, for who moves the bytes.
+// Requests for s3:// and gs:// names, for the transfer engine.
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, around);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
-//   const auto next = stores.heal("s3://photos/a.tar", sent, answer);   // of a refusal: whether to address it again
+//   const auto next = stores.heal("s3://photos/a.tar", sent, answer);   // after a refusal: whether to build it again
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
 // Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
@@ -32,7 +32,7 @@ class object_stores {
       : around_(std::move(around)), s3_(std::move(chosen.s3), around_, chosen.patience),
         gs_(std::move(chosen.gs), around_, chosen.patience) {}
 
-  /// Returns URL and headers of a request for a name for which is_object_url() holds.
+  /// Returns URL and headers of a request for a name that satisfies is_object_url().
   addressed_request address(std::string_view method, std::string_view name) {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
@@ -42,15 +42,15 @@ class object_stores {
     return of(object).address(method, object, {});
   }
 
-  /// Notes that a request was answered with what it asked for.
+  /// Records that a request succeeded.
   void accepted(std::string_view name, const addressed_request& sent) { of(parse_object_url(name)).accepted(sent); }
 
-  /// Learns from a refusal. Returns whether and when the same request may succeed when it is addressed again.
+  /// Handles a refusal. Returns whether and when a new request may succeed.
   remedy heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
     const object_url object = parse_object_url(name);
     return of(object).heal(object, sent, read_store_answer(answer));
   }
-  /// Returns the error of a request that a store refuses. `tried` says what was done about it.
+  /// Returns the error of a refused request. `tried` describes the recovery attempts.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& tried = {}) const {
     store_answer said = read_store_answer(answer);

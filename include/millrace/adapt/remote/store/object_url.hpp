@@ -3,7 +3,7 @@
 //   const auto name = mr::detail::parse_object_url("s3://photos/2026/a b+c.tar");
 //   name.bucket;     // "photos"
 //   name.key;        // "2026/a b+c.tar": nothing in a name is encoded
-//
+// Errors: setup_error for an invalid bucket name. Threads: values.
 // Errors: setup_error for a bucket that cannot be one. Threads: values.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// A bucket, and a key in it; the key may be empty where a prefix is meant.
+/// A bucket, and a key in it; the key of a prefix may be empty.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};
@@ -32,14 +32,14 @@ inline bool is_object_url(std::string_view name) noexcept {
   return name.starts_with("s3://") || name.starts_with("gs://");
 }
 
-/// Returns the parts of a name for which is_object_url() holds.
+/// Returns the parts of a name that satisfies is_object_url().
 inline object_url parse_object_url(std::string_view name) {
   object_url url{.kind = name.starts_with("gs://") ? object_store_kind::gs : object_store_kind::s3};
   const std::string_view rest = name.substr(5);
   const std::size_t slash = rest.find('/');
   url.bucket = rest.substr(0, slash);
   if (slash != std::string_view::npos) url.key = rest.substr(slash + 1);
-  // Buckets of the first years have capitals and underscores, and up to 255 characters.
+  // Early buckets may have capitals, underscores and up to 255 characters.
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_';

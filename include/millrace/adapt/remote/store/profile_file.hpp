@@ -1,11 +1,12 @@
-// Reads the profile files of Amazon's programs: ~/.aws/credentials and ~/.aws/config.
+// Reads AWS profile files: ~/.aws/credentials and ~/.aws/config.
 //
 //   const auto file = mr::detail::profile_file::parse(text, "/made-up/.aws/config");
 //   file.value("profile train", "region");               // "eu-west-1"; empty if there is none
 //   file.value("services mine", "s3.endpoint_url");      // indented lines belong to the name above them
 //
-// Errors: profile_error with path and line for what is neither a section nor NAME = VALUE. It never quotes a line,
-// since that may hold a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
+// Errors: profile_error with path and line for a line that is neither a section nor NAME = VALUE. It never quotes a
+// line, which may contain a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config
+// files".
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A profile file that cannot be read, perhaps because a program is writing it.
+/// A profile file that cannot be parsed, perhaps because a program is writing it.
 class profile_error : public setup_error {
  public:
   using setup_error::setup_error;
@@ -33,7 +34,7 @@ class profile_file {
 
  private:
   [[noreturn]] static void fail(std::string_view path, std::size_t line);
-  /// [profile "a b"] is the section `profile a b`.
+  /// Returns the section name of a header: `profile a b` for [profile "a b"].
   static std::string section_name(std::string_view text);
   static std::string_view without_comment(std::string_view value) noexcept;
 

@@ -1,10 +1,10 @@
-// Asks Amazon S3, and servers that speak its protocol, for objects.
+// Builds requests for objects in Amazon S3 and in servers with the same protocol.
 //
 //   mr::detail::s3_access access({.region = "eu-west-1"}, around);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
-// A bucket that is in another region than it seemed is remembered with its region. Profile files are read and keys are
-// looked for at the first request. Errors: setup_error for an endpoint that is not a URL, and where there are no keys.
+// If a bucket turns out to be in another region, that region is remembered. Profile files are read and keys are
+// searched for on the first request. Errors: setup_error for an endpoint that is not a URL, and for missing keys.
 // Threads: any.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns an endpoint without the slash at its end; setup_error if it is not that of a server.
+/// Returns an endpoint without its trailing slash; throws setup_error if it is not a server URL.
 std::string checked_endpoint(std::string endpoint, const char* option);
 found_keys keys_of_user(const s3_credentials& given, const char* option);
 
@@ -45,13 +45,13 @@ class s3_access final : public object_access {
  private:
   static constexpr std::string_view label_characters = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
-  /// All that options, environment and profile say together.
+  /// The combined settings of options, environment and profile.
   struct settings {
     bool ready = false, anonymous = false;
     std::string region{}, endpoint{};
   };
 
-  /// Returns the settings. Looks for keys unless they say that there are to be none.
+  /// Returns the settings. Searches for keys unless requests are anonymous.
   settings settled_with(std::optional<found_keys>& found);
   settings settled();
 
@@ -64,16 +64,16 @@ class s3_access final : public object_access {
   }
 
   std::string region_of(const std::string& bucket, const settings& s);
-  /// Returns the URL up to the key, slash included.
+  /// Returns the URL up to the key, including the slash.
   std::string base_of(const std::string& bucket, const std::string& region, const settings& s) const;
   found_keys find_keys();
 
   const s3_options options_;
   const surroundings around_;
-  std::mutex mutex_;   // of what follows
+  std::mutex mutex_;   // guards the members below
   settings settings_;
   bool had_keys_ = false;
-  std::map<std::string, std::string> regions_;   // by bucket, where it is not the settings' one
+  std::map<std::string, std::string> regions_;   // by bucket, if it differs from the settings
   key_provider keys_;
 };
 

@@ -1,10 +1,10 @@
-// Asks Amazon's Security Token Service for the keys of a role.
+// Requests the keys of a role from AWS Security Token Service.
 //
 //   const mr::detail::security_token_service sts(around, "eu-west-1");
-//   auto found = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
+//   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //
-// Errors: io_error for a refusal, with its code; no message holds more of an answer. Threads: any.
+// Errors: io_error for a refusal, with its code; messages contain no other text of a response. Threads: any.
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
 
@@ -17,33 +17,33 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Keys, and the words for where they are from.
+/// Keys, and a description of their source.
 struct found_keys {
   signing_keys keys{};
   std::string origin{};
-  bool is_fixed = false;   ///< looking again finds the same: the environment of a process does not change
+  bool is_fixed = false;   ///< a new search returns the same: the environment of a process does not change
 };
 
-/// Returns keys from an answer with the time at which they expire, if it has one.
+/// Returns the keys of a response, with their expiry time if it has one.
 found_keys keys_of_answer(found_keys found, const std::string& expiration);
 
 /// The service, in a region.
 class security_token_service {
  public:
-  /// A role, and for whom it is asked.
+  /// A role, and the session that requests it.
   struct role_request {
     std::string role{};
-    std::string session{};       ///< stands in logs; empty: one with the time
-    std::string external_id{};   ///< a word that some roles ask for
+    std::string session{};       ///< appears in logs; empty: a name with the time
+    std::string external_id{};   ///< required by some roles
     std::string origin{};
   };
 
   security_token_service(const surroundings& around, std::string region)
       : around_(around), region_(std::move(region)) {}
 
-  /// Returns the role's keys for those who hold `keys`.
+  /// Returns the role's keys for the owner of `keys`.
   found_keys assume(const role_request& wanted, const signing_keys& keys) const;
-  /// Returns the role's keys for those who hold a token of an identity provider.
+  /// Returns the role's keys for the owner of a token of an identity provider.
   found_keys assume_by_token(const role_request& wanted, std::string_view token) const;
 
  private:

@@ -1,4 +1,4 @@
-// SHA-256, and the HMAC that is built on it, by OpenSSL's libcrypto.
+// SHA-256 and HMAC-SHA-256, computed by OpenSSL's libcrypto.
 //
 //   const auto key = mr::detail::hmac_sha256("secret", "20130524");
 //   mr::detail::hex_text(mr::detail::sha256("body"));     // 64 lowercase digits

@@ -1,10 +1,10 @@
-// A request whose answer is small enough for memory, as credentials and listings are, and the function that sends it.
+// A request whose response fits into memory, such as credentials and listings, and the function that sends it.
 //
 //   mr::detail::small_fetch fetch = ...;                       // the tests have one without a network
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});
 //   if (answer.status == 200) use(answer.body);
 //
-// Errors: a small_fetch throws io_error if there is no answer; any status is an answer. Threads: values.
+// Errors: a small_fetch throws io_error if there is no response; any status is a response. Threads: values.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,7 +30,7 @@ inline std::string ascii_lower(std::string_view text) {
   return lower;
 }
 
-/// Returns the value of the first header of that name, whatever its case; empty if there is none.
+/// Returns the value of the first header with that name, regardless of case; empty if there is none.
 inline std::string_view header_value(const header_list& headers, std::string_view name) {
   const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
   for (const auto& [other, value] : headers)
@@ -38,7 +38,7 @@ inline std::string_view header_value(const header_list& headers, std::string_vie
   return {};
 }
 
-/// Returns the text without blanks, tabs and ends of lines around it.
+/// Returns the text without leading and trailing blanks, tabs and line ends.
 inline std::string_view trimmed(std::string_view text) noexcept {
   constexpr std::string_view blanks = " \t\r\n";
   const std::size_t from = text.find_first_not_of(blanks);
@@ -46,16 +46,16 @@ inline std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(from, text.find_last_not_of(blanks) + 1 - from);
 }
 
-/// A request of which all is in memory.
+/// A request that is completely in memory.
 struct small_request {
   std::string method = "GET", url{};
   header_list headers{};
   std::string body{};
-  double seconds = 10;   ///< how long it may take as a whole
-  int attempts = 3;      ///< how often it is sent where no answer comes
+  double seconds = 10;   ///< limit of the complete exchange
+  int attempts = 3;      ///< attempts if there is no response
 };
 
-/// An answer of which all is in memory.
+/// A response that is completely in memory.
 struct small_answer {
   int status = 0;
   header_list headers{};

@@ -1,11 +1,11 @@
-// Reads what an object store answers instead of the object: its code, and what to do about it.
+// Reads the error response of an object store: its code, and the recommended action.
 //
-//   const auto said = mr::detail::read_store_answer(answer);
-//   if (said.is_transient()) wait_and_try_again();
-//   throw said.failure("s3://bucket/a.tar", "the environment", now_seconds);
+//   const auto response = mr::detail::read_store_answer(answer);
+//   if (response.is_transient()) wait_and_try_again();
+//   throw response.failure("s3://bucket/a.tar", "the environment", now_seconds);
 //
-// Errors: none; an answer that cannot be read has no code. Threads: values. No message holds more of an answer than its
-// code and its sentence: beside them stores repeat what was signed, and tokens.
+// Errors: none; a response that cannot be parsed has no code. Threads: values. Messages contain only the code and the
+// message of a response, since stores also repeat signed texts and tokens.
 // Source: "Error responses" of the Amazon S3 API Reference.
 #pragma once
 
@@ -18,31 +18,31 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An answer with an error.
+/// A response with an error.
 struct store_answer {
   int status = 0;
-  std::string code{}, sentence{};   ///< empty: the answer has none, as to HEAD
-  std::string region{};             ///< where the bucket is, if the answer says so
+  std::string code{}, sentence{};   ///< empty: the response has none, as for HEAD
+  std::string region{};             ///< where the bucket is, if the response contains it
   std::optional<std::int64_t> server_seconds{};
-  std::string tried{};              ///< what was done about it, for the error
+  std::string tried{};              ///< the recovery attempts, for the error
 
-  /// Whether the same request may succeed later.
+  /// Returns whether the same request may succeed later.
   bool is_transient() const noexcept {
     return status >= 500 || status == 408 || status == 429 || code == "SlowDown" || code == "InternalError" ||
            code == "RequestTimeout" || code == "ServiceUnavailable" || code == "OperationAborted";
   }
-  /// Whether other keys may help. An answer to HEAD has no code.
+  /// Returns whether other keys may help. A response to HEAD has no code.
   bool is_about_keys() const noexcept;
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 
-  /// Returns the error of a request for `name` that this answer ends; `origin` says where the keys are from.
+  /// Returns the error of a request for `name` that this response ends; `origin` is the source of the keys.
   io_error failure(const std::string& name, const std::string& origin, std::int64_t now_seconds) const;
 
  private:
   std::string advice(const std::string& origin) const;
 };
 
-/// Reads an answer with an error.
+/// Parses an error response.
 store_answer read_store_answer(const small_answer& answer);
 
 }}}  // namespace millrace::detail

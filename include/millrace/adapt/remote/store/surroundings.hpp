@@ -1,11 +1,10 @@
-// The places in which credentials are looked for: the environment, files, the network; and the time of day. The tests
-// hand in their own.
+// The inputs of a search for credentials: environment, files, network, and the time of day. Tests replace them.
 //
 //   const auto around = mr::detail::process_surroundings(fetch);
 //   around.variable("AWS_REGION");                       // empty if it is not set
 //   around.read_file("/var/run/secrets/token");          // nothing if it cannot be read
 //
-// Errors: those of the functions. Threads: any; nobody may change the environment meanwhile.
+// Errors: those of the functions. Threads: any, while no thread changes the environment.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -23,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The world around a process, as functions.
+/// The environment of a process, as functions.
 struct surroundings {
   std::function<std::string(const char* name)> variable{};
   std::function<std::optional<std::string>(const std::string& path)> read_file{};
@@ -31,7 +30,7 @@ struct surroundings {
   std::function<std::int64_t()> now_seconds{};   ///< since 1970
   std::function<void(double seconds)> sleep{};
 
-  /// Returns whether a variable is set to what means yes.
+  /// Returns whether a variable has a value that means yes.
   bool is_on(const char* name) const {
     const std::string value = ascii_lower(variable(name));
     return value == "1" || value == "true" || value == "yes" || value == "on";
@@ -51,7 +50,7 @@ inline std::optional<std::string> read_small_file(const std::string& path, std::
   if (std::ferror(file.get())) return std::nullopt;
   return text;
 }
-/// Returns those of this process.
+/// Returns the surroundings of this process.
 inline surroundings process_surroundings(small_fetch fetch) {
   return {.variable = [](const char* name) {
             const char* const value = std::getenv(name);

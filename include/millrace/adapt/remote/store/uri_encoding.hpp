@@ -3,8 +3,8 @@
 //   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::kept);     // "a%20b/c%3D1"
 //   mr::detail::uri_decoded("a%20b+c");                              // "a b+c"
 //
-// Every byte but letters, digits and -._~ is encoded, with uppercase digits. Errors: none; text that is not encoded
-// right decodes to nothing. Threads: pure. Source: RFC 3986, section 2.
+// All bytes except letters, digits and -._~ are encoded, with uppercase digits. Errors: none; incorrectly encoded text
+// decodes to nothing. Threads: pure. Source: RFC 3986, section 2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Says whether slashes stay, as in a key, or are encoded, as in a query's value.
+/// Whether slashes are unchanged, as in a key, or encoded, as in the value of a query.
 enum class slash : std::uint8_t { kept, encoded };
 
 inline std::string uri_encoded(std::string_view text, slash what) {
@@ -39,7 +39,7 @@ inline std::string uri_encoded(std::string_view text, slash what) {
   return encoded;
 }
 
-/// Says what a plus stands for: itself in a path, a blank in a form and in the names that S3 lists.
+/// The meaning of a plus: itself in a path, a blank in a form and in the names of an S3 listing.
 enum class plus : std::uint8_t { itself, blank };
 
 /// Returns the text; nothing if a percent sign is not followed by two digits.

@@ -1,10 +1,10 @@
-// Times of day as the storages' protocols write them, in seconds since 1970.
+// Times of day in the formats of the storage protocols, in seconds since 1970.
 //
-//   mr::detail::basic_utc(1'440'938'160);                          // "20150830T123600Z", as a signature has it
-//   mr::detail::utc_seconds("2015-08-30T12:36:00Z");               // 1440938160, as credentials expire
+//   mr::detail::basic_utc(1'440'938'160);                          // "20150830T123600Z", the format of signatures
+//   mr::detail::utc_seconds("2015-08-30T12:36:00Z");               // 1440938160, the format of credentials
 //   mr::detail::http_date_seconds("Sun, 30 Aug 2015 12:36:00 GMT");
 //
-// Errors: none; text of another form gives nothing. Threads: pure.
+// Errors: none; text in another format returns nothing. Threads: pure.
 // Source: ISO 8601; RFC 9110, section 5.6.7; the calendar after Howard Hinnant's days_from_civil.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A moment in the calendar, in UTC.
+/// A time in the calendar, in UTC.
 struct utc_fields {
   std::int64_t year = 1970;
   unsigned month = 1, day = 1, hour = 0, minute = 0, second = 0;
@@ -33,7 +33,7 @@ struct utc_fields {
 std::string basic_utc(std::int64_t seconds);
 /// Reads 2015-08-30T12:36:00Z, 20150830T123600Z, fractions of seconds, and other zones as +01:00.
 std::optional<std::int64_t> utc_seconds(std::string_view text);
-/// Reads the form that servers send: Sun, 30 Aug 2015 12:36:00 GMT.
+/// Reads the format of HTTP headers: Sun, 30 Aug 2015 12:36:00 GMT.
 std::optional<std::int64_t> http_date_seconds(std::string_view text);
 
 }}}  // namespace millrace::detail

@@ -1,14 +1,15 @@
-// Reads the small XML documents in which object stores answer, element by element.
+// Reads the small XML documents of object stores, element by element.
 //
 //   mr::detail::xml_reader xml(text);
 //   xml.for_each([&](std::string_view path, const std::string& content) {
 //     if (path == "ListBucketResult/Contents/Key") keys.push_back(content);
 //   });
 //
-// Passes each element at its end, with the names of those around it and the text that stands in it directly. Leaves out
-// prefixes of names and all attributes. Knows comments, processing instructions, CDATA and the five entities.
+// Passes each element at its end, with the names of its ancestors and its direct text. Omits name prefixes and all
+// attributes. Supports comments, processing instructions, CDATA and the five predefined entities.
 // Errors: data_error with the offset for text that is not well-formed, and beyond 16 levels and 64 MiB. A document type
-// is refused, too: it could define entities that grow without end. Threads: no shared state. Source: XML 1.0.
+// is rejected, too, since it could define entities that expand without limit. Threads: no shared state. Source: XML
+// 1.0.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -51,7 +52,7 @@ class xml_reader {
  private:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20, max_depth = 16;
 
-  /// An element that is not yet closed: where its own name begins in the path, and its text.
+  /// An element that is not closed yet: the position of its name in the path, and its text.
   struct element {
     std::string name{};
     std::size_t path_bytes = 0;
@@ -68,7 +69,7 @@ class xml_reader {
   void add_entity(std::string& content, std::string_view name) const;
   void add_character(std::string& content, std::string_view digits, std::uint32_t base) const;
   std::string_view name_here();
-  /// Reads the attributes, which nobody asks for.
+  /// Skips the attributes.
   void skip_attributes();
 
   template <class Take>

@@ -1,4 +1,4 @@
-// Defines what read_meter.hpp declares.
+// Definitions for read_meter.hpp.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>

@@ -1,4 +1,4 @@
-// Defines what run_figures.hpp declares.
+// Definitions for run_figures.hpp.
 #pragma once
 
 #include <millrace/measure/meters/run_figures.hpp>

@@ -1,4 +1,4 @@
-// Defines what span_ring.hpp declares.
+// Definitions for span_ring.hpp.
 #pragma once
 
 #include <millrace/measure/meters/span_ring.hpp>

@@ -1,4 +1,4 @@
-// Defines what trainer_times.hpp declares.
+// Definitions for trainer_times.hpp.
 #pragma once
 
 #include <millrace/measure/meters/trainer_times.hpp>

@@ -1,4 +1,4 @@
-// Defines what worker_times.hpp declares.
+// Definitions for worker_times.hpp.
 #pragma once
 
 #include <millrace/measure/meters/worker_times.hpp>

@@ -1,4 +1,4 @@
-// Defines what distribution.hpp declares.
+// Definitions for distribution.hpp.
 #pragma once
 
 #include <millrace/measure/values/distribution.hpp>

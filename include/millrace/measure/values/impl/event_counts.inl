@@ -1,4 +1,4 @@
-// Defines what event_counts.hpp declares.
+// Definitions for event_counts.hpp.
 #pragma once
 
 #include <millrace/measure/values/event_counts.hpp>

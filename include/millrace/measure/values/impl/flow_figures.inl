@@ -1,4 +1,4 @@
-// Defines what flow_figures.hpp declares.
+// Definitions for flow_figures.hpp.
 #pragma once
 
 #include <millrace/measure/values/flow_figures.hpp>

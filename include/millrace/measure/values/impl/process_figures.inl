@@ -1,4 +1,4 @@
-// Defines what process_figures.hpp declares.
+// Definitions for process_figures.hpp.
 #pragma once
 
 #include <millrace/measure/values/process_figures.hpp>

@@ -1,4 +1,4 @@
-// Defines what read_levels.hpp declares.
+// Definitions for read_levels.hpp.
 #pragma once
 
 #include <millrace/measure/values/read_levels.hpp>

@@ -1,4 +1,4 @@
-// Defines what charts.hpp declares.
+// Definitions for charts.hpp.
 #pragma once
 
 #include <millrace/report/print/charts.hpp>

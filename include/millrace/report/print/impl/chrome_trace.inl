@@ -1,4 +1,4 @@
-// Defines what chrome_trace.hpp declares.
+// Definitions for chrome_trace.hpp.
 #pragma once
 
 #include <millrace/report/print/chrome_trace.hpp>

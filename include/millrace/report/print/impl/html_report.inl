@@ -1,4 +1,4 @@
-// Defines what html_report.hpp declares.
+// Definitions for html_report.hpp.
 #pragma once
 
 #include <millrace/report/print/html_report.hpp>

@@ -1,4 +1,4 @@
-// Defines what json_report.hpp declares.
+// Definitions for json_report.hpp.
 #pragma once
 
 #include <millrace/report/print/json_report.hpp>

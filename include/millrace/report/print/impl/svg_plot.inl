@@ -1,4 +1,4 @@
-// Defines what svg_plot.hpp declares.
+// Definitions for svg_plot.hpp.
 #pragma once
 
 #include <millrace/report/print/svg_plot.hpp>

@@ -1,4 +1,4 @@
-// Defines what text_report.hpp declares.
+// Definitions for text_report.hpp.
 #pragma once
 
 #include <millrace/report/print/text_report.hpp>

@@ -1,4 +1,4 @@
-// Defines what write_reports.hpp declares.
+// Definitions for write_reports.hpp.
 #pragma once
 
 #include <millrace/report/print/write_reports.hpp>

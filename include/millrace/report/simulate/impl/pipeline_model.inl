@@ -1,4 +1,4 @@
-// Defines what pipeline_model.hpp declares.
+// Definitions for pipeline_model.hpp.
 #pragma once
 
 #include <millrace/report/simulate/pipeline_model.hpp>

@@ -1,4 +1,4 @@
-// Defines what simulation.hpp declares.
+// Definitions for simulation.hpp.
 #pragma once
 
 #include <millrace/report/simulate/simulation.hpp>

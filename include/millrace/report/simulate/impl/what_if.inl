@@ -1,4 +1,4 @@
-// Defines what what_if.hpp declares.
+// Definitions for what_if.hpp.
 #pragma once
 
 #include <millrace/report/simulate/what_if.hpp>

@@ -1,4 +1,4 @@
-// Defines what knobs.hpp declares.
+// Definitions for knobs.hpp.
 #pragma once
 
 #include <millrace/report/verdict/knobs.hpp>

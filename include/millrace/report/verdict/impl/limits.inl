@@ -1,4 +1,4 @@
-// Defines what limits.hpp declares.
+// Definitions for limits.hpp.
 #pragma once
 
 #include <millrace/report/verdict/limits.hpp>

@@ -1,4 +1,4 @@
-// Defines what picture_figures.hpp declares.
+// Definitions for picture_figures.hpp.
 #pragma once
 
 #include <millrace/report/verdict/picture_figures.hpp>

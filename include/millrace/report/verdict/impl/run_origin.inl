@@ -1,4 +1,4 @@
-// Defines what run_origin.hpp declares.
+// Definitions for run_origin.hpp.
 #pragma once
 
 #include <millrace/report/verdict/run_origin.hpp>

@@ -1,4 +1,4 @@
-// Defines what verdict.hpp declares.
+// Definitions for verdict.hpp.
 #pragma once
 
 #include <millrace/report/verdict/verdict.hpp>

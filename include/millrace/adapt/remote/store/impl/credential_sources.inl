@@ -1,4 +1,4 @@
-// Defines what credential_sources.hpp declares.
+// Definitions for credential_sources.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/credential_sources.hpp>

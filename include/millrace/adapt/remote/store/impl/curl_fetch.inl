@@ -1,4 +1,4 @@
-// Defines what curl_fetch.hpp declares.
+// Definitions for curl_fetch.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_fetch.hpp>

@@ -1,4 +1,4 @@
-// Defines what google_key_file.hpp declares.
+// Definitions for google_key_file.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/google_key_file.hpp>

@@ -1,4 +1,4 @@
-// Defines what gs_access.hpp declares.
+// Definitions for gs_access.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>

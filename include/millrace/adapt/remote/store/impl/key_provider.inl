@@ -1,4 +1,4 @@
-// Defines what key_provider.hpp declares.
+// Definitions for key_provider.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/key_provider.hpp>

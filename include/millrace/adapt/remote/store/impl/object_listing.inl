@@ -1,4 +1,4 @@
-// Defines what object_listing.hpp declares.
+// Definitions for object_listing.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_listing.hpp>

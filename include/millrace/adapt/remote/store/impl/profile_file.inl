@@ -1,4 +1,4 @@
-// Defines what profile_file.hpp declares.
+// Definitions for profile_file.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/profile_file.hpp>

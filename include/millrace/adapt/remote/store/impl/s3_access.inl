@@ -1,4 +1,4 @@
-// Defines what s3_access.hpp declares.
+// Definitions for s3_access.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/s3_access.hpp>

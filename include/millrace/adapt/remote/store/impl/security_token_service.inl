@@ -1,4 +1,4 @@
-// Defines what security_token_service.hpp declares.
+// Definitions for security_token_service.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>

@@ -1,4 +1,4 @@
-// Defines what sha256.hpp declares.
+// Definitions for sha256.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/sha256.hpp>

@@ -1,4 +1,4 @@
-// Defines what signature_v4.hpp declares.
+// Definitions for signature_v4.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/signature_v4.hpp>

@@ -1,4 +1,4 @@
-// Defines what store_answer.hpp declares.
+// Definitions for store_answer.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/store_answer.hpp>

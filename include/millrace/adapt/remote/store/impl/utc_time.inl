@@ -1,4 +1,4 @@
-// Defines what utc_time.hpp declares.
+// Definitions for utc_time.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/utc_time.hpp>

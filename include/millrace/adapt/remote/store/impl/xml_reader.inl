@@ -1,4 +1,4 @@
-// Defines what xml_reader.hpp declares.
+// Definitions for xml_reader.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/store/xml_reader.hpp>

@@ -1,4 +1,4 @@
-// Defines what fetch_attempt.hpp declares.
+// Definitions for fetch_attempt.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>

@@ -1,4 +1,4 @@
-// Defines what fetch_errors.hpp declares.
+// Definitions for fetch_errors.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_errors.hpp>

@@ -1,4 +1,4 @@
-// Defines what part_memory.hpp declares.
+// Definitions for part_memory.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/part_memory.hpp>

@@ -1,4 +1,4 @@
-// Defines what range_answer.hpp declares.
+// Definitions for range_answer.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/range_answer.hpp>

@@ -1,4 +1,4 @@
-// Defines what range_fetch.hpp declares.
+// Definitions for range_fetch.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/range_fetch.hpp>

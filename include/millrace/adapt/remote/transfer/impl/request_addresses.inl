@@ -1,4 +1,4 @@
-// Defines what request_addresses.hpp declares.
+// Definitions for request_addresses.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/request_addresses.hpp>

@@ -1,4 +1,4 @@
-// Defines what transfer_engine.hpp declares.
+// Definitions for transfer_engine.hpp.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/transfer_engine.hpp>
