@@ -69,31 +69,31 @@ template <std::size_t N>
 struct dlpack_export {
   DLManagedTensor tensor{};
   std::array<std::int64_t, N> shape{}, strides{};
-  std::shared_ptr<const void> kept{};
+  std::shared_ptr<const void> owner{};
 
   static void destroy(DLManagedTensor* tensor) { delete static_cast<dlpack_export*>(tensor->manager_ctx); }
 };
 
 template <class T, std::size_t N>
-dlpack_tensor export_dlpack(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> kept) {
-  auto made = std::make_unique<dlpack_export<N>>();
+dlpack_tensor export_dlpack(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> owner) {
+  auto exported = std::make_unique<dlpack_export<N>>();
   std::int64_t stride = 1;
   for (std::size_t d = N; d-- > 0;) {
-    made->shape[d] = static_cast<std::int64_t>(view.shape[d]);
-    made->strides[d] = stride;
-    stride *= made->shape[d];
+    exported->shape[d] = static_cast<std::int64_t>(view.shape[d]);
+    exported->strides[d] = stride;
+    stride *= exported->shape[d];
   }
-  made->kept = std::move(kept);
+  exported->owner = std::move(owner);
   const bool on_host = view.memory == memory_kind::host;
-  made->tensor.dl_tensor.data = const_cast<std::remove_const_t<T>*>(view.data);
-  made->tensor.dl_tensor.device = {on_host ? kDLCPU : kDLCUDA, on_host ? 0 : ordinal};
-  made->tensor.dl_tensor.ndim = static_cast<int>(N);
-  made->tensor.dl_tensor.dtype = dlpack_type<std::remove_const_t<T>>();
-  made->tensor.dl_tensor.shape = made->shape.data();
-  made->tensor.dl_tensor.strides = made->strides.data();
-  made->tensor.manager_ctx = made.get();
-  made->tensor.deleter = dlpack_export<N>::destroy;
-  return dlpack_tensor(&made.release()->tensor);
+  exported->tensor.dl_tensor.data = const_cast<std::remove_const_t<T>*>(view.data);
+  exported->tensor.dl_tensor.device = {on_host ? kDLCPU : kDLCUDA, on_host ? 0 : ordinal};
+  exported->tensor.dl_tensor.ndim = static_cast<int>(N);
+  exported->tensor.dl_tensor.dtype = dlpack_type<std::remove_const_t<T>>();
+  exported->tensor.dl_tensor.shape = exported->shape.data();
+  exported->tensor.dl_tensor.strides = exported->strides.data();
+  exported->tensor.manager_ctx = exported.get();
+  exported->tensor.deleter = dlpack_export<N>::destroy;
+  return dlpack_tensor(&exported.release()->tensor);
 }
 
 inline std::string describe_dlpack(const DLTensor& t) {
@@ -169,12 +169,14 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two: values,
 /// then lengths. Mixed rows add two at the end: label_b and lambda. Throws setup_error if the batch is empty, and the
 /// errors of also_used_on().
-template <detail::given_batch Batch>
+template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
-  const auto kept = detail::keep(std::move(b), consumer);
+  const auto shared = detail::share(std::move(b), consumer);
   return std::apply(
-      [&](const auto&... views) { return std::array{detail::export_dlpack(views, kept->device_ordinal(), kept)...}; },
-      detail::tensors_of(*kept));
+      [&](const auto&... views) {
+    return std::array{detail::export_dlpack(views, shared->device_ordinal(), shared)...};
+      },
+      detail::tensors_of(*shared));
 }
 
 }}  // namespace millrace

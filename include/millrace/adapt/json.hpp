@@ -273,26 +273,26 @@ class json_field {
                ? "Write one complete document per line (JSON Lines); lines_options::skip_empty drops empty lines"
                : "Write one complete document per line (JSON Lines)",
            from);
-    simdjson::dom::element found;
+    simdjson::dom::element node;
     const auto& root = parsed.root();
     const auto looked_up = name_.starts_with('/') ? root.at_pointer(name_) : root.at_key(name_);
-    if (looked_up.get(found))
+    if (looked_up.get(node))
       fail("has no field '" + printable(name_) + "'", "Name a field that every document has", from);
     if constexpr (kind::rank == 0) {
       T value{};
-      if (!detail::read_json(found, value)) fail_value(found, "", detail::json_expectation<T>(), from);
+      if (!detail::read_json(node, value)) fail_value(node, "", detail::json_expectation<T>(), from);
       return value;
     } else {
-      array_in_making array{.shape = kind::expected(options_)};
-      for (std::size_t d = 0; d < kind::rank; ++d) array.known[d] = array.shape[d] > 0;
-      read_array(found, 0, array, from);
+      array_builder array{.shape = kind::expected(options_)};
+      for (std::size_t d = 0; d < kind::rank; ++d) array.is_fixed[d] = array.shape[d] > 0;
+      read_array(node, 0, array, from);
       return kind::make(array.shape, std::move(array.elements), options_);
     }
   }
 
-  struct array_in_making {
+  struct array_builder {
     std::array<std::size_t, kind::rank> shape{}, at{};
-    std::array<bool, kind::rank> known{};
+    std::array<bool, kind::rank> is_fixed{};
     std::vector<element> elements{};
 
     /// Returns the current element in the first `dimensions` dimensions, as "[2][0]".
@@ -303,7 +303,7 @@ class json_field {
     }
   };
 
-  void read_array(const simdjson::dom::element& from, std::size_t dimension, array_in_making& to,
+  void read_array(const simdjson::dom::element& from, std::size_t dimension, array_builder& to,
                   const bytes& field) const {
     simdjson::dom::array values;
     if (from.get(values))
@@ -321,10 +321,10 @@ class json_field {
         fail_value(value, to.where(kind::rank), detail::json_expectation<element>(), field);
       to.elements.push_back(std::move(read));
     }
-    if (to.known[dimension] && to.shape[dimension] != count)
+    if (to.is_fixed[dimension] && to.shape[dimension] != count)
       fail_value(std::to_string(count) + (count == 1 ? " element" : " elements"), to.where(dimension),
                  std::to_string(to.shape[dimension]), field);
-    to.known[dimension] = true;
+    to.is_fixed[dimension] = true;
     to.shape[dimension] = count;
   }
 

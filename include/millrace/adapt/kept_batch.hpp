@@ -28,12 +28,12 @@ namespace detail {
 
 /// A delivered batch that may be moved: batch_of<...>, or the result of mix_rows.
 template <class Batch>
-concept given_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
+concept owned_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
 
 /// Moves the batch into a shared_ptr, and registers the consumer's stream.
 /// Throws setup_error if the batch is empty.
-template <given_batch Batch>
-std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {
+template <owned_batch Batch>
+std::shared_ptr<const Batch> share(Batch&& b, const consumer_options& consumer) {
   if (!b)
     throw setup_error("an empty batch cannot be exported as tensors", "Export a batch before you release or move it");
   if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
@@ -41,7 +41,7 @@ std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {
 }
 
 /// Returns a tuple of views, one for each tensor: one per column, but two for a ragged column.
-template <given_batch Batch>
+template <owned_batch Batch>
 auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {
     if constexpr (requires { column.lengths; }) return std::tuple(column.values, column.lengths);

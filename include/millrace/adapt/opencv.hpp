@@ -84,9 +84,9 @@ cv::Mat to_mat(const tensor_view<T, 3>& picture) {
     throw setup_error("an image of shape " + to_string(picture.shape) + " cannot be copied to a cv::Mat",
                       "Pass [height, width, 3 or 1]");
   const int type = channels == 3 ? CV_8UC3 : CV_8UC1;
-  cv::Mat made(static_cast<int>(height), static_cast<int>(width), type);
-  detail::copy_reversed(cv::Mat(made.rows, made.cols, type, const_cast<std::uint8_t*>(pixels.data())), made);
-  return made;
+  cv::Mat copy(static_cast<int>(height), static_cast<int>(width), type);
+  detail::copy_reversed(cv::Mat(copy.rows, copy.cols, type, const_cast<std::uint8_t*>(pixels.data())), copy);
+  return copy;
 }
 
 }}  // namespace millrace

@@ -44,10 +44,10 @@ class remote_storage : public storage {
 
  private:
   friend remote_storage remote(remote_options options);
-  remote_storage(std::shared_ptr<detail::remote_interface> place, std::shared_ptr<detail::cached_storage> kept);
+  remote_storage(std::shared_ptr<detail::remote_interface> place, std::shared_ptr<detail::cached_storage> cached);
 
   std::shared_ptr<detail::remote_interface> place_;
-  std::shared_ptr<detail::cached_storage> kept_;   // null: there is no cache
+  std::shared_ptr<detail::cached_storage> cached_;   // null: there is no cache
 };
 
 /// Returns the storage of all names that begin with http://, https://, s3:// or gs://. Does not connect yet.

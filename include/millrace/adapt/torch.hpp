@@ -51,14 +51,14 @@ constexpr at::ScalarType torch_type() noexcept {
 }
 
 template <class T, std::size_t N>
-at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> kept) {
+at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> owner) {
   std::array<std::int64_t, N> shape;
   for (std::size_t d = 0; d < N; ++d) shape[d] = static_cast<std::int64_t>(view.shape[d]);
   const at::Device where = view.memory == memory_kind::host
                                ? at::Device(at::kCPU)
                                : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(ordinal));
   return at::for_blob(const_cast<std::remove_const_t<T>*>(view.data), shape)
-      .deleter([kept = std::move(kept)](void*) mutable { kept.reset(); })
+      .deleter([owner = std::move(owner)](void*) mutable { owner.reset(); })
       .options(at::TensorOptions(torch_type<std::remove_const_t<T>>()).device(where))
       .target_device(where)   // without it torch asks the driver
       .make_tensor();
@@ -69,12 +69,14 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two: values,
 /// then lengths. Mixed rows add two at the end: label_b and lambda. Throws setup_error if the batch is empty, and the
 /// errors of also_used_on().
-template <detail::given_batch Batch>
+template <detail::owned_batch Batch>
 auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
-  const auto kept = detail::keep(std::move(b), consumer);
+  const auto shared = detail::share(std::move(b), consumer);
   return std::apply(
-      [&](const auto&... views) { return std::array{detail::export_torch(views, kept->device_ordinal(), kept)...}; },
-      detail::tensors_of(*kept));
+      [&](const auto&... views) {
+    return std::array{detail::export_torch(views, shared->device_ordinal(), shared)...};
+      },
+      detail::tensors_of(*shared));
 }
 
 }}  // namespace millrace

@@ -83,27 +83,27 @@ void for_each_chunk(std::span<const std::byte> file, const Visit& visit) {
 }
 
 inline int orientation_of(std::span<const std::byte> file) {
-  int found = 1;
+  int orientation = 1;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
     if (name != "EXIF") return false;
     constexpr std::size_t mark_bytes = 6;   // some writers put JPEG's mark before the TIFF header
     const bool marked = payload.size() >= mark_bytes && std::memcmp(payload.data(), "Exif\0\0", mark_bytes) == 0;
-    const int told = tiff_orientation(marked ? payload.subspan(mark_bytes) : payload);
-    if (told != 0) found = told;
+    const int value = tiff_orientation(marked ? payload.subspan(mark_bytes) : payload);
+    if (value != 0) orientation = value;
     return true;
   });
-  return found;
+  return orientation;
 }
 
 /// Returns the lossy image without its alpha, so that libwebp does not decode that; else the complete file.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
-  std::span<const std::byte> found = file;
+  std::span<const std::byte> image_bytes = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
     if (name != "VP8 ") return false;
-    found = payload;
+    image_bytes = payload;
     return true;
   });
-  return found;
+  return image_bytes;
 }
 
 inline bool is_webp(std::span<const std::byte> file) noexcept {
@@ -190,14 +190,14 @@ inline picture read_over(bytes data, const jpeg_options& options, const std::opt
                                           " bytes do not"
                                     : other_format_message(data, "a WebP"),
          std::string(hint_on_format(data).advice), data);
-  WebPBitstreamFeatures found;
-  const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &found);
+  WebPBitstreamFeatures features;
+  const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &features);
   if (status != VP8_STATUS_OK) fail(status, data);
-  if (found.has_animation != 0)
+  if (features.has_animation != 0)
     fail("the WebP is an animation: expected one image", "Split it into frames before packing", data);
   picture_file file{.format = &format, .header = {}, .options = options, .format_options = number_of(background)};
-  file.header.width = static_cast<std::size_t>(found.width);
-  file.header.height = static_cast<std::size_t>(found.height);
+  file.header.width = static_cast<std::size_t>(features.width);
+  file.header.height = static_cast<std::size_t>(features.height);
   file.header.components = 3;
   if (options.apply_orientation) file.header.orientation = orientation_of(data);
   return {std::move(data), file};

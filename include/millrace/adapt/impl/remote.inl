@@ -47,7 +47,7 @@ class remote_interface final : public storage_interface {
   /// version.
   std::unique_ptr<stored_file> open(const std::string& name) override {
     auto at = place();
-    if (auto known = at->found.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(known));
+    if (auto object = at->objects.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(object));
     return remote_file::open(std::move(at), name);
   }
   std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) override {
@@ -56,14 +56,14 @@ class remote_interface final : public storage_interface {
     return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
   }
   void assume(const std::string& name, const file_identity& identity) override {
-    place()->found.put(name, std::make_shared<remote_object>(
-                                 remote_object{.name = name, .identity = identity, .is_assumed = true}));
+    place()->objects.put(name, std::make_shared<remote_object>(
+                                   remote_object{.name = name, .identity = identity, .is_assumed = true}));
   }
   std::optional<file_identity> find(const std::string& name) override {
     const auto at = place();
-    if (const auto known = at->found.get(name); known && known->is_assumed) return known->identity;
+    if (const auto assumed = at->objects.get(name); assumed && assumed->is_assumed) return assumed->identity;
     const auto object = remote_file::find(*at, name);
-    at->found.put(name, object);
+    at->objects.put(name, object);
     return object ? object->identity : std::nullopt;
   }
   std::vector<std::string> list(const std::string& prefix) override { return place()->engine.list(prefix); }
@@ -94,22 +94,22 @@ class remote_interface final : public storage_interface {
 }  // namespace detail
 
 MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_interface> place,
-                                               std::shared_ptr<detail::cached_storage> kept)
-    : storage(kept ? std::shared_ptr<storage_interface>(kept) : place), place_(std::move(place)),
-      kept_(std::move(kept)) {}
+                                               std::shared_ptr<detail::cached_storage> cached)
+    : storage(cached ? std::shared_ptr<storage_interface>(cached) : place), place_(std::move(place)),
+      cached_(std::move(cached)) {}
 
 MILLRACE_INLINE remote_figures remote_storage::figures() const { return place_->figures(); }
 
 MILLRACE_INLINE cache_figures remote_storage::cache_figures() const {
-  return kept_ ? kept_->figures() : millrace::cache_figures();
+  return cached_ ? cached_->figures() : millrace::cache_figures();
 }
 
 MILLRACE_INLINE remote_storage remote(remote_options options) {
   detail::check_options(options);
   const cache_options cache = options.cache;
   auto place = std::make_shared<detail::remote_interface>(std::move(options));
-  auto kept = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(place, cache);
-  return {std::move(place), std::move(kept)};
+  auto cached = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(place, cache);
+  return {std::move(place), std::move(cached)};
 }
 
 }}  // namespace millrace

@@ -26,7 +26,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The objects that were opened, by name.
-class found_objects {
+class object_table {
  public:
   /// Returns the object; null if it has not been opened yet.
   std::shared_ptr<remote_object> get(const std::string& name) const;
@@ -39,9 +39,9 @@ class found_objects {
 };
 
 /// The window of the file that was closed last.
-class kept_window {
+class last_window {
  public:
-  explicit kept_window(std::size_t bytes) noexcept : last_(bytes) {}
+  explicit last_window(std::size_t bytes) noexcept : last_(bytes) {}
   void keep(const fetch_window& w) noexcept;
   fetch_window of_next_file() const noexcept;
 
@@ -61,8 +61,8 @@ struct remote_place {
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // files that fetch ahead now
-  kept_window windows{part_bytes};   // each file begins with the last one
-  found_objects found;
+  last_window windows{part_bytes};   // each file begins with the last one
+  object_table objects;
   transfer_engine engine;
 };
 
@@ -92,13 +92,13 @@ class remote_file final : public stored_file {
     part_memory::block memory;
   };
   /// Abandons the part in its destructor unless its owner has claimed it.
-  struct abandoned_at_end {
+  struct abandon_guard {
     part& one;
     remote_place& place;
-    ~abandoned_at_end();
+    ~abandon_guard();
   };
 
-  static part make_part(remote_place& place, const std::shared_ptr<remote_object>& object, const asked_range& range,
+  static part make_part(remote_place& place, const std::shared_ptr<remote_object>& object, const byte_interval& range,
                         part_memory::need how);
 
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
@@ -107,13 +107,13 @@ class remote_file final : public stored_file {
   /// Requests the announced part with this offset, if there is one. Announced parts before it are skipped.
   void reach(std::uint64_t offset_bytes);
   /// Requests announced parts until the window or the memory is full.
-  void ask_ahead();
+  void request_ahead();
   /// Requests the next announced part. Returns false if there is none, or no memory.
-  bool ask_next(part_memory::need how);
+  bool request_next(part_memory::need how);
   /// Fetches into the reader's own buffer; large reads in several concurrent parts.
   std::size_t read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   void drop_parts_before(std::uint64_t offset_bytes);
-  void drop_parts_but_of_told();
+  void drop_unannounced_parts();
   void drop_all() noexcept;
   void set_reading(bool reading) noexcept;
 
@@ -121,7 +121,7 @@ class remote_file final : public stored_file {
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
   std::deque<part> parts_;          // requested or complete, in the order in which they will be read
-  std::deque<asked_range> told_;   // ranges of which no part has been requested yet
+  std::deque<byte_interval> announced_;   // ranges of which no part has been requested yet
   fetch_window window_{place_->windows.of_next_file()};
   bool reading_ = false;
 };

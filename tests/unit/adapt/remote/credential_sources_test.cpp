@@ -9,12 +9,12 @@
 
 namespace mr = millrace;
 using mr::detail::credential_sources;
-using mr::detail::found_keys;
+using mr::detail::provided_keys;
 using mr::detail::signing_keys;
 
 namespace {
 
-std::optional<found_keys> find(fake_world& world, const std::string& profile = "", const std::string& region = "") {
+std::optional<provided_keys> find(fake_world& world, const std::string& profile = "", const std::string& region = "") {
   const auto around = world.around();
   return credential_sources(around, {.profile = profile, .region = region}).find();
 }

@@ -21,7 +21,7 @@ struct waiting_reader {
   /// `rate` is bytes a ns; `idle` is the share of the time in which the network's thread has nothing to do.
   void read_a_mib(double rate, double idle) {
     window.adapt(128 * mib);
-    window.gave(mib, now);
+    window.record_consumed(mib, now);
     pass(static_cast<double>(mib) / rate, idle);
   }
   void pass(double ns, double idle) {
@@ -122,12 +122,12 @@ TEST_CASE("a window does not go beyond its limit, and one beyond it stays") {
   for (int i = 0; i < 400; ++i) {
     window.adapt(64 * mib);
     CHECK(window.bytes() <= 64 * mib);
-    window.gave(mib, later());
+    window.record_consumed(mib, later());
   }
   fetch_window wide(128 * mib);
   for (int i = 0; i < 400; ++i) {
     wide.adapt(64 * mib);
     CHECK(wide.bytes() == 128 * mib);
-    wide.gave(mib, later());
+    wide.record_consumed(mib, later());
   }
 }

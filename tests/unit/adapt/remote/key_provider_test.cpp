@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace mr = millrace;
-using mr::detail::found_keys;
+using mr::detail::provided_keys;
 using mr::detail::key_provider;
 using mr::detail::remedy;
 
@@ -29,7 +29,7 @@ struct many_keys {
           if (fails) throw mr::io_error("nobody answers", "Try again");
           if (!same || found == 0) ++found;
           // The same keys, asked for again, may have a later end.
-          return found_keys{.keys = {.access_key_id = std::to_string(found), .expires_seconds = now + life},
+          return provided_keys{.keys = {.access_key_id = std::to_string(found), .expires_seconds = now + life},
                             .origin = "test"};
         },
         {.now_seconds = [this] { return now; },
@@ -115,7 +115,7 @@ TEST_CASE("without any place that has keys the error comes at once, but not afte
   key_provider keys(
       [&] {
         if (none) throw mr::detail::no_keys_error("keys are missing", "Set them");
-        return found_keys{.keys = {.access_key_id = "1", .expires_seconds = now + 3'600}, .origin = "test"};
+        return provided_keys{.keys = {.access_key_id = "1", .expires_seconds = now + 3'600}, .origin = "test"};
       },
       {.now_seconds = [&] { return now; }});
   CHECK_THROWS_AS(keys.get(), mr::setup_error);
@@ -129,7 +129,7 @@ TEST_CASE("without any place that has keys the error comes at once, but not afte
 TEST_CASE("keys that have expired are those of a look-up that failed") {
   std::int64_t now = 1'000, expires = 900;
   key_provider keys(
-      [&] { return found_keys{.keys = {.access_key_id = "1", .expires_seconds = expires}, .origin = "test"}; },
+      [&] { return provided_keys{.keys = {.access_key_id = "1", .expires_seconds = expires}, .origin = "test"}; },
       {.now_seconds = [&] { return now; }});
   CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
   expires = 5'000;
@@ -181,7 +181,7 @@ TEST_CASE("keys that were accepted once are looked for as long as requests are s
   CHECK(looks == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
   const remedy last = keys.refused(first);
   CHECK(last.what == remedy::kind::none);
-  CHECK(last.tried == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");
+  CHECK(last.attempted == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");
   REQUIRE(all.lines.size() == 3);   // one each minute
   CHECK(all.lines[0] == "the server refuses the keys of test. Millrace searches for new keys for up to 180 s");
   CHECK(all.lines[2] ==
@@ -226,10 +226,10 @@ TEST_CASE("keys that were never accepted are given up soon, those of the environ
   all.now += 1;
   CHECK(keys.refused(first).what == remedy::kind::none);
   key_provider fixed(
-      [] { return found_keys{.keys = {.access_key_id = "1"}, .origin = "environment", .is_fixed = true}; },
+      [] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "environment", .is_fixed = true}; },
       {.now_seconds = [&] { return all.now; }});
   CHECK(fixed.refused(fixed.get().keys).what == remedy::kind::none);
-  key_provider impatient([] { return found_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
+  key_provider impatient([] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
                          {.now_seconds = [&] { return all.now; }, .patience = {.retry_seconds = 0}});
   CHECK(impatient.refused(impatient.get().keys).what == remedy::kind::none);
 }
@@ -239,7 +239,7 @@ TEST_CASE("one thread looks for keys while the others wait") {
   key_provider keys(
       [&] {
         ++asked;
-        return found_keys{.keys = {.access_key_id = "1"}, .origin = "test"};
+        return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"};
       },
       {.now_seconds = [] { return std::int64_t{1}; }});
   std::vector<std::thread> threads;

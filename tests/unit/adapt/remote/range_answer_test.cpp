@@ -7,12 +7,12 @@
 
 namespace mr = millrace;
 using mr::detail::answer_kind;
-using mr::detail::asked_range;
+using mr::detail::byte_interval;
 using mr::detail::parse_content_range;
 
 namespace {
 
-mr::detail::judged_answer judged(const asked_range& asked, const mr::file_identity* known, int status,
+mr::detail::judged_answer judged(const byte_interval& asked, const mr::file_identity* known, int status,
                                  const mr::detail::header_list& headers) {
   return mr::detail::judge(asked, known, {status, headers});
 }

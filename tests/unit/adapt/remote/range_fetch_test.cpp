@@ -44,7 +44,7 @@ TEST_CASE("bytes that are there before they are asked for stay there") {
   f.send(0, f.expected.size());
   CHECK(f.reads_right(0, 1 << 20));
   CHECK(f.reads_right(0, 2 << 20));
-  CHECK(f.range.kept_from() == 0);
+  CHECK(f.range.buffered_from() == 0);
 }
 
 TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, twice by some") {
@@ -65,7 +65,7 @@ TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, 
     for (std::size_t at = 0; at < f.expected.size();) {
       const std::size_t bytes = std::min<std::size_t>(f.expected.size() - at, 1 + random() % 900'000);
       right = right && f.reads_right(at, bytes);
-      right = right && f.range.kept_from() <= at + bytes;
+      right = right && f.range.buffered_from() <= at + bytes;
       at += bytes;
     }
     network.join();
@@ -118,16 +118,16 @@ TEST_CASE("what went to a waiting reader is told to be missing from the memory")
   });
   CHECK(f.reads_right(0, 1 << 20));
   network.join();
-  const auto kept_from = static_cast<std::ptrdiff_t>(f.range.kept_from());
-  CHECK((kept_from == 0 || kept_from == 1 << 20));   // 0: the bytes came first, on a busy machine
-  CHECK(std::equal(f.memory.begin() + kept_from, f.memory.end(), f.expected.begin() + kept_from));
+  const auto buffered_from = static_cast<std::ptrdiff_t>(f.range.buffered_from());
+  CHECK((buffered_from == 0 || buffered_from == 1 << 20));   // 0: the bytes came first, on a busy machine
+  CHECK(std::equal(f.memory.begin() + buffered_from, f.memory.end(), f.expected.begin() + buffered_from));
 }
 
 TEST_CASE("small reads leave their bytes in the memory") {
   fetched f;
   std::thread network([&] { f.send(0, 100'000); });
   CHECK(f.reads_right(0, 50'000));
-  CHECK(f.range.kept_from() == 0);
+  CHECK(f.range.buffered_from() == 0);
   CHECK(f.reads_right(10, 99'000));
   network.join();
 }

@@ -29,7 +29,7 @@ TEST_CASE("attempts end by their number, and by the time since the last progress
   mr::detail::retry_state state(0);
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
-  state.brought(10, 1'000'000, 5 * second_ns);        // too little to count
+  state.record_progress(10, 1'000'000, 5 * second_ns);        // too little to count
   CHECK_FALSE(state.next_pause_ns(rule, 5 * second_ns, 0, 0));
   mr::detail::retry_state fresh(0);
   CHECK_FALSE(fresh.next_pause_ns(rule, 11 * second_ns, 0, 0));
@@ -42,13 +42,13 @@ TEST_CASE("progress begins the count again, and no request goes on for ever") {
   mr::detail::retry_state state(0);
   int attempts = 0;
   for (std::int64_t now_ns = 0; attempts < 1000; now_ns += 9 * second_ns, ++attempts) {
-    state.brought(300'000, 8'000'000, now_ns);
+    state.record_progress(300'000, 8'000'000, now_ns);
     if (!state.next_pause_ns(rule, now_ns, 0, 0)) break;
   }
   CHECK(attempts == mr::detail::retry_state::max_attempts - 1);
   mr::detail::retry_state small(0);
   for (int i = 0; i < 5; ++i) {
-    small.brought(20, 100, 0);   // a good part of a small range
+    small.record_progress(20, 100, 0);   // a good part of a small range
     CHECK(small.next_pause_ns(rule, 0, 0, 0));
   }
 }
@@ -58,7 +58,7 @@ TEST_CASE("a few late requests are hedged, and none where many are late") {
   CHECK(rule.late_seconds() == 0.5);
   CHECK(rule.take(1, 10));
   CHECK_FALSE(rule.take(1, 10));   // one for the start; more come with requests that went well
-  for (int i = 0; i < 256; ++i) rule.came(i % 10 == 0 ? 1.0 : 0.1);
+  for (int i = 0; i < 256; ++i) rule.record_first_byte(i % 10 == 0 ? 1.0 : 0.1);
   CHECK(rule.late_seconds() == doctest::Approx(3.0));
   CHECK_FALSE(rule.take(5, 10));
   int taken = 0;

@@ -8,25 +8,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::shared_ptr<remote_object> found_objects::get(const std::string& name) const {
+MILLRACE_INLINE std::shared_ptr<remote_object> object_table::get(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto at = by_name_.find(name);
   return at == by_name_.end() ? nullptr : at->second;
 }
 
-MILLRACE_INLINE void found_objects::put(const std::string& name, std::shared_ptr<remote_object> object) {
+MILLRACE_INLINE void object_table::put(const std::string& name, std::shared_ptr<remote_object> object) {
   const std::lock_guard lock(mutex_);
   if (object) by_name_[name] = std::move(object);
   else by_name_.erase(name);
 }
 
-MILLRACE_INLINE void kept_window::keep(const fetch_window& w) noexcept {
-  if (!w.has_given()) return;
+MILLRACE_INLINE void last_window::keep(const fetch_window& w) noexcept {
+  if (!w.has_consumed()) return;
   const std::lock_guard lock(mutex_);
   last_ = w;
 }
 
-MILLRACE_INLINE fetch_window kept_window::of_next_file() const noexcept {
+MILLRACE_INLINE fetch_window last_window::of_next_file() const noexcept {
   const std::lock_guard lock(mutex_);
   return last_.of_next_file();
 }
@@ -40,7 +40,7 @@ MILLRACE_INLINE std::unique_ptr<remote_file> remote_file::open(std::shared_ptr<r
                                                                const std::string& name, std::size_t front_bytes) {
   auto object = std::make_shared<remote_object>(remote_object{.name = name});
   part front = make_part(*place, object, {0, front_bytes}, part_memory::need::required);
-  const abandoned_at_end guard{front, *place};
+  const abandon_guard guard{front, *place};
   place->engine.submit(front.fetch);
   if (!front.fetch->wait_for_identity()) return nullptr;
   auto file = std::make_unique<remote_file>(place, std::move(object));
@@ -52,9 +52,9 @@ MILLRACE_INLINE std::shared_ptr<remote_object> remote_file::find(remote_place& p
   auto object = std::make_shared<remote_object>(remote_object{.name = name});
   std::byte one{};
   const auto fetch = std::make_shared<range_fetch>(object, 0, std::span(&one, 1));
-  struct abandoned_at_end {
+  struct abandon_guard {
     range_fetch& fetch;
-    ~abandoned_at_end() { fetch.abandon(); }
+    ~abandon_guard() { fetch.abandon(); }
   } const guard{*fetch};
   place.engine.submit(fetch);
   return fetch->wait_for_identity() ? object : nullptr;
@@ -66,14 +66,14 @@ MILLRACE_INLINE remote_file::~remote_file() {
 }
 
 MILLRACE_INLINE void remote_file::will_read(std::span<const byte_range> ranges) {
-  told_.clear();
+  announced_.clear();
   const std::uint64_t end = size_bytes();
   for (const byte_range& r : ranges) {
     if (r.offset_bytes >= end || r.size_bytes == 0) continue;
-    told_.push_back({r.offset_bytes, r.offset_bytes + std::min(r.size_bytes, end - r.offset_bytes)});
+    announced_.push_back({r.offset_bytes, r.offset_bytes + std::min(r.size_bytes, end - r.offset_bytes)});
   }
-  drop_parts_but_of_told();
-  ask_ahead();
+  drop_unannounced_parts();
+  request_ahead();
 }
 
 MILLRACE_INLINE std::size_t remote_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
@@ -87,13 +87,13 @@ MILLRACE_INLINE std::size_t remote_file::read_at(std::uint64_t offset_bytes, std
   const std::size_t end = std::min(from + bytes, at->fetch->size_bytes());
   if (at->fetch->arrived() < end) window_.adapt(place_->memory.bound_bytes() / 2);
   at->fetch->wait_into(from, buffer.first(end - from));
-  window_.gave(end - from, place_->engine.now());
+  window_.record_consumed(end - from, place_->engine.now());
   if (end == at->fetch->size_bytes()) parts_.erase(at);
-  ask_ahead();
+  request_ahead();
   return end - from;
 }
 
-MILLRACE_INLINE remote_file::abandoned_at_end::~abandoned_at_end() {
+MILLRACE_INLINE remote_file::abandon_guard::~abandon_guard() {
   if (!one.fetch) return;
   one.fetch->abandon();
   place.engine.sweep();
@@ -101,7 +101,7 @@ MILLRACE_INLINE remote_file::abandoned_at_end::~abandoned_at_end() {
 
 MILLRACE_INLINE remote_file::part remote_file::make_part(remote_place& place,
                                                          const std::shared_ptr<remote_object>& object,
-                                                         const asked_range& range, part_memory::need how) {
+                                                         const byte_interval& range, part_memory::need how) {
   auto memory = place.memory.take(static_cast<std::size_t>(range.end_byte - range.first_byte), how);
   if (!memory) throw std::bad_alloc();
   auto fetch = std::make_shared<range_fetch>(object, range.first_byte, memory->bytes());
@@ -110,44 +110,44 @@ MILLRACE_INLINE remote_file::part remote_file::make_part(remote_place& place,
 
 MILLRACE_INLINE std::deque<remote_file::part>::iterator remote_file::find(std::uint64_t offset_bytes) {
   return std::find_if(parts_.begin(), parts_.end(), [&](const part& p) {
-    return offset_bytes >= p.fetch->offset_bytes() + p.fetch->kept_from() && offset_bytes < p.fetch->end_byte();
+    return offset_bytes >= p.fetch->offset_bytes() + p.fetch->buffered_from() && offset_bytes < p.fetch->end_byte();
   });
 }
 
 MILLRACE_INLINE void remote_file::reach(std::uint64_t offset_bytes) {
-  const auto found = std::find_if(told_.begin(), told_.end(), [&](const asked_range& r) {
+  const auto match = std::find_if(announced_.begin(), announced_.end(), [&](const byte_interval& r) {
     return offset_bytes >= r.first_byte && offset_bytes < r.end_byte;
   });
-  if (found == told_.end()) return;
-  told_.erase(told_.begin(), found);
+  if (match == announced_.end()) return;
+  announced_.erase(announced_.begin(), match);
   // A reader that only inspects headers skips the bytes between them.
-  const std::uint64_t skipped = offset_bytes - told_.front().first_byte;
-  if (skipped >= place_->part_size()) told_.front().first_byte = offset_bytes;
-  drop_parts_before(told_.front().first_byte);
-  while (find(offset_bytes) == parts_.end() && ask_next(part_memory::need::required)) {
+  const std::uint64_t skipped = offset_bytes - announced_.front().first_byte;
+  if (skipped >= place_->part_size()) announced_.front().first_byte = offset_bytes;
+  drop_parts_before(announced_.front().first_byte);
+  while (find(offset_bytes) == parts_.end() && request_next(part_memory::need::required)) {
   }
 }
 
-MILLRACE_INLINE void remote_file::ask_ahead() {
-  set_reading(!told_.empty() || !parts_.empty());
+MILLRACE_INLINE void remote_file::request_ahead() {
+  set_reading(!announced_.empty() || !parts_.empty());
   std::size_t ahead = 0;
   for (const part& p : parts_) ahead += p.fetch->size_bytes();
-  while (!told_.empty() && ahead < window_.bytes()) {
+  while (!announced_.empty() && ahead < window_.bytes()) {
     const std::size_t before = parts_.size();
-    if (!ask_next(parts_.empty() ? part_memory::need::required : part_memory::need::optional)) return;
+    if (!request_next(parts_.empty() ? part_memory::need::required : part_memory::need::optional)) return;
     if (parts_.size() > before) ahead += parts_.back().fetch->size_bytes();
   }
 }
 
-MILLRACE_INLINE bool remote_file::ask_next(part_memory::need how) {
-  while (!told_.empty()) {
-    asked_range& next = told_.front();
+MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
+  while (!announced_.empty()) {
+    byte_interval& next = announced_.front();
     // The front of the object has been fetched already.
     for (const part& p : parts_)
       if (next.first_byte >= p.fetch->offset_bytes() && next.first_byte < p.fetch->end_byte())
         next.first_byte = p.fetch->end_byte();
     if (next.first_byte >= next.end_byte) {
-      told_.pop_front();
+      announced_.pop_front();
       continue;
     }
     const std::uint64_t left = next.end_byte - next.first_byte;
@@ -159,7 +159,7 @@ MILLRACE_INLINE bool remote_file::ask_next(part_memory::need how) {
     auto fetch = std::make_shared<range_fetch>(object_, next.first_byte, memory->bytes());
     parts_.push_back({fetch, std::move(*memory)});
     next.first_byte += bytes;
-    if (next.first_byte == next.end_byte) told_.pop_front();
+    if (next.first_byte == next.end_byte) announced_.pop_front();
     place_->engine.submit(std::move(fetch));
     return true;
   }
@@ -167,10 +167,10 @@ MILLRACE_INLINE bool remote_file::ask_next(part_memory::need how) {
 }
 
 MILLRACE_INLINE std::size_t remote_file::read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-  struct all_abandoned {
+  struct fetch_list {
     std::vector<std::shared_ptr<range_fetch>> all{};
     remote_place& place;
-    ~all_abandoned() {
+    ~fetch_list() {
       for (const auto& one : all) one->abandon();
       place.engine.sweep();
     }
@@ -201,13 +201,13 @@ MILLRACE_INLINE void remote_file::drop_parts_before(std::uint64_t offset_bytes) 
   if (any) place_->engine.sweep();
 }
 
-MILLRACE_INLINE void remote_file::drop_parts_but_of_told() {
+MILLRACE_INLINE void remote_file::drop_unannounced_parts() {
   bool any = false;
   for (auto it = parts_.begin(); it != parts_.end();) {
-    const bool told = std::any_of(told_.begin(), told_.end(), [&](const asked_range& r) {
+    const bool is_announced = std::any_of(announced_.begin(), announced_.end(), [&](const byte_interval& r) {
       return it->fetch->offset_bytes() < r.end_byte && r.first_byte < it->fetch->end_byte();
     });
-    if (told || it->fetch->offset_bytes() == 0) {
+    if (is_announced || it->fetch->offset_bytes() == 0) {
       ++it;
       continue;
     }

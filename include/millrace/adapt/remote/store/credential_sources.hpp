@@ -26,14 +26,14 @@ class credential_sources {
     std::string profile{}, region{};   ///< the profile that the program sets; the region of STS
   };
 
-  credential_sources(const surroundings& around, choice chosen);
+  credential_sources(const surroundings& around, choice choices);
   /// Returns the keys of the first source that has any; nothing if there are none.
-  std::optional<found_keys> find();
-  std::optional<found_keys> from_environment() const;
-  std::optional<found_keys> from_profile();
-  std::optional<found_keys> from_web_identity() const;
-  std::optional<found_keys> from_container() const;
-  std::optional<found_keys> from_instance() const;
+  std::optional<provided_keys> find();
+  std::optional<provided_keys> from_environment() const;
+  std::optional<provided_keys> from_profile();
+  std::optional<provided_keys> from_web_identity() const;
+  std::optional<provided_keys> from_container() const;
+  std::optional<provided_keys> from_instance() const;
   /// Returns a value of the selected profile; the credentials file has precedence over the config file.
   std::string profile_value(const std::string& name);
   /// As profile_value(), but from the services section of the profile: the endpoint of S3.
@@ -50,25 +50,25 @@ class credential_sources {
 
  private:
   [[noreturn]] static void fail_status(const std::string& who, int status);
-  static found_keys whole(found_keys found);
+  static provided_keys checked(provided_keys keys);
   void load_profiles();
   std::string value_in(const std::string& profile, const std::string& name) const;
   std::string file_of_token(const std::string& path) const;
   std::string answer_of(const small_request& request, const std::string& who) const;
   /// Parses the response of a container's agent or of an instance's metadata.
-  static found_keys from_json(const std::string& body, const std::string& who);
+  static provided_keys from_json(const std::string& body, const std::string& who);
 
-  security_token_service sts() const { return {around_, chosen_.region}; }
+  security_token_service sts() const { return {around_, choices_.region}; }
 
-  std::optional<found_keys> from_profile(const std::string& profile, int depth);
-  std::optional<found_keys> static_keys(const std::string& profile, const std::string& origin) const;
+  std::optional<provided_keys> from_profile(const std::string& profile, int depth);
+  std::optional<provided_keys> static_keys(const std::string& profile, const std::string& origin) const;
   /// Returns keys from the credential_source of a profile.
-  std::optional<found_keys> from_place(const std::string& place, const std::string& origin) const;
+  std::optional<provided_keys> from_place(const std::string& place, const std::string& origin) const;
   /// Returns whether a token may be sent to this URL: it cannot be intercepted.
   static bool may_have_token(std::string_view url);
 
   const surroundings& around_;
-  choice chosen_;
+  choice choices_;
   std::string profile_, credentials_path_, config_path_, unread_, blank_;
   bool is_named_ = false, loaded_ = false;
   profile_file credentials_, config_;

@@ -24,7 +24,7 @@ class curl_fetch {
     std::string ca_file{};   ///< empty: the system's certificates
   };
 
-  explicit curl_fetch(settings chosen) : settings_(std::move(chosen)) {}
+  explicit curl_fetch(settings s) : settings_(std::move(s)) {}
 
   small_answer operator()(const small_request& request) const;
 

@@ -26,7 +26,7 @@ class google_key_file {
   explicit google_key_file(const surroundings& around) : around_(around) {}
 
   /// Returns a token in the session_token of the keys; nothing if there is no file.
-  std::optional<found_keys> token() const;
+  std::optional<provided_keys> token() const;
 
  private:
   using members = std::map<std::string, std::string>;
@@ -34,8 +34,8 @@ class google_key_file {
   /// Returns the members of the outermost object.
   static members members_of(const std::string& json, const std::string& who);
   static std::string value_of(const members& all, const std::string& name);
-  found_keys of_service_account(const members& file, const std::string& path) const;
-  found_keys asked(const std::string& url, const std::string& form, const std::string& path) const;
+  provided_keys of_service_account(const members& file, const std::string& path) const;
+  provided_keys requested(const std::string& url, const std::string& form, const std::string& path) const;
 
   const surroundings& around_;
 };

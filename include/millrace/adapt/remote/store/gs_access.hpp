@@ -33,7 +33,7 @@ class gs_access final : public object_access {
     if (!sent.origin.empty()) keys_.accepted(sent.keys);
   }
 
-  remedy heal(const object_url&, const addressed_request& sent, const store_answer& said) override;
+  remedy heal(const object_url&, const addressed_request& sent, const store_answer& answer) override;
 
   std::int64_t now_seconds() const override { return around_.now_seconds(); }
 
@@ -42,10 +42,10 @@ class gs_access final : public object_access {
   bool is_emulated() const;
   std::string endpoint() const;
   /// Returns keys with a token, which a header carries unchanged.
-  static found_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
-  static found_keys fixed(found_keys found);
-  found_keys find_keys() const;
-  std::optional<found_keys> from_instance() const;
+  static provided_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
+  static provided_keys as_fixed(provided_keys keys);
+  provided_keys find_keys() const;
+  std::optional<provided_keys> from_instance() const;
 
   const gs_options options_;
   const surroundings around_;

@@ -48,7 +48,7 @@ struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
   kind what = kind::none;        ///< whether to build and send the request again
   double pause_seconds = 0;      ///< before a later one
-  std::string tried{};           ///< for the error of none: the number and time of the searches; may be empty
+  std::string attempted{};       ///< for the error of none: the number and time of the searches; may be empty
 };
 
 /// How long to search for keys, and the receiver of notices.
@@ -63,7 +63,7 @@ class key_provider {
   static constexpr std::int64_t margin_seconds = 300, pause_seconds = 60;
   static constexpr std::int64_t unproven_seconds = 7, longest_pause_seconds = 16;
 
-  using finder = std::function<found_keys()>;
+  using finder = std::function<provided_keys()>;
 
   struct settings {
     std::function<std::int64_t()> now_seconds;   ///< since 1970
@@ -73,19 +73,19 @@ class key_provider {
   key_provider(finder find, settings s)
       : find_(std::move(find)), settings_(std::move(s)), notices_(settings_.patience.notice) {}
 
-  found_keys get();
+  provided_keys get();
   /// Records that the server accepted a request that was signed with these keys.
   void accepted(const signing_keys& keys);
   /// Records that the server refuses these keys. Returns whether there are others, or may be soon.
   remedy refused(const signing_keys& keys);
   /// Handles a failure to read the environment or files, as a failed search for keys. Call it inside a catch block.
-  [[noreturn]] void look_up_failed();
+  [[noreturn]] void search_failed();
 
  private:
   /// A time of refusals or failed searches, and when it began.
   struct trouble {
-    std::int64_t since_seconds = 0, last_seconds = 0, next_look = 0;
-    int looks = 0;
+    std::int64_t since_seconds = 0, last_seconds = 0, next_search = 0;
+    int searches = 0;
     std::exception_ptr failure{};   // of the last search; null: it returned the same keys
   };
 
@@ -98,14 +98,14 @@ class key_provider {
   bool has_same(signing_keys keys) const;
 
   void begin_trouble(std::int64_t now) {
-    trouble_.emplace(trouble{.since_seconds = now, .last_seconds = now, .next_look = now});
+    trouble_.emplace(trouble{.since_seconds = now, .last_seconds = now, .next_search = now});
   }
 
-  found_keys take(found_keys found, std::int64_t now);
-  void count_look(std::int64_t now) noexcept;
-  void look(std::int64_t now);
+  provided_keys take(provided_keys provided, std::int64_t now);
+  void count_search(std::int64_t now) noexcept;
+  void search(std::int64_t now);
   /// Call it inside a catch block.
-  void note_failure(std::int64_t now);
+  void record_failure(std::int64_t now);
   double allowed_seconds() const noexcept;
 
   bool is_over(std::int64_t now) const noexcept {
@@ -116,13 +116,13 @@ class key_provider {
   double pause(std::int64_t now);
   [[noreturn]] void give_up_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
-  std::string tried(std::int64_t now) const;
+  std::string search_summary(std::int64_t now) const;
 
   const finder find_;
   const settings settings_;
   notice_outlet notices_;
   std::mutex mutex_;   // guards the members below
-  std::optional<found_keys> found_;
+  std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
   std::optional<trouble> trouble_;
   std::int64_t next_report_ = 0;   // requests that were sent earlier may end a failure that continues

@@ -40,7 +40,7 @@ class object_access {
   /// Records that a request succeeded.
   virtual void accepted(const addressed_request& sent) = 0;
   /// Handles a refusal. Returns whether and when a new request may succeed.
-  virtual remedy heal(const object_url& object, const addressed_request& sent, const store_answer& said) = 0;
+  virtual remedy heal(const object_url& object, const addressed_request& sent, const store_answer& answer) = 0;
   /// Returns the time with which requests are signed.
   virtual std::int64_t now_seconds() const = 0;
 };

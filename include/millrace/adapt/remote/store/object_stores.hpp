@@ -28,9 +28,9 @@ class object_stores {
     key_patience patience{};
   };
 
-  object_stores(options chosen, surroundings around)
-      : around_(std::move(around)), s3_(std::move(chosen.s3), around_, chosen.patience),
-        gs_(std::move(chosen.gs), around_, chosen.patience) {}
+  object_stores(options choices, surroundings around)
+      : around_(std::move(around)), s3_(std::move(choices.s3), around_, choices.patience),
+        gs_(std::move(choices.gs), around_, choices.patience) {}
 
   /// Returns URL and headers of a request for a name that satisfies is_object_url().
   addressed_request address(std::string_view method, std::string_view name) {
@@ -52,10 +52,10 @@ class object_stores {
   }
   /// Returns the error of a refused request. `tried` describes the recovery attempts.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
-                   const std::string& tried = {}) const {
-    store_answer said = read_store_answer(answer);
-    said.tried = tried;
-    return said.failure(std::string(name), sent.origin, around_.now_seconds());
+                   const std::string& attempted = {}) const {
+    store_answer error = read_store_answer(answer);
+    error.attempted = attempted;
+    return error.failure(std::string(name), sent.origin, around_.now_seconds());
   }
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(std::string_view prefix) {

@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns an endpoint without its trailing slash; throws setup_error if it is not a server URL.
 std::string checked_endpoint(std::string endpoint, const char* option);
-found_keys keys_of_user(const s3_credentials& given, const char* option);
+provided_keys keys_of_user(const s3_credentials& credentials, const char* option);
 
 /// Amazon's protocol.
 class s3_access final : public object_access {
@@ -38,7 +38,7 @@ class s3_access final : public object_access {
     if (!sent.origin.empty()) keys_.accepted(sent.keys);
   }
 
-  remedy heal(const object_url& object, const addressed_request& sent, const store_answer& said) override;
+  remedy heal(const object_url& object, const addressed_request& sent, const store_answer& answer) override;
 
   std::int64_t now_seconds() const override { return around_.now_seconds(); }
 
@@ -52,7 +52,7 @@ class s3_access final : public object_access {
   };
 
   /// Returns the settings. Searches for keys unless requests are anonymous.
-  settings settled_with(std::optional<found_keys>& found);
+  settings settled_with(std::optional<provided_keys>& provided);
   settings settled();
 
   static bool is_region(std::string_view text) noexcept {
@@ -66,7 +66,7 @@ class s3_access final : public object_access {
   std::string region_of(const std::string& bucket, const settings& s);
   /// Returns the URL up to the key, including the slash.
   std::string base_of(const std::string& bucket, const std::string& region, const settings& s) const;
-  found_keys find_keys();
+  provided_keys find_keys();
 
   const s3_options options_;
   const surroundings around_;

@@ -18,14 +18,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Keys, and a description of their source.
-struct found_keys {
+struct provided_keys {
   signing_keys keys{};
   std::string origin{};
   bool is_fixed = false;   ///< a new search returns the same: the environment of a process does not change
 };
 
 /// Returns the keys of a response, with their expiry time if it has one.
-found_keys keys_of_answer(found_keys found, const std::string& expiration);
+provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
 /// The service, in a region.
 class security_token_service {
@@ -42,14 +42,14 @@ class security_token_service {
       : around_(around), region_(std::move(region)) {}
 
   /// Returns the role's keys for the owner of `keys`.
-  found_keys assume(const role_request& wanted, const signing_keys& keys) const;
+  provided_keys assume(const role_request& role, const signing_keys& keys) const;
   /// Returns the role's keys for the owner of a token of an identity provider.
-  found_keys assume_by_token(const role_request& wanted, std::string_view token) const;
+  provided_keys assume_by_token(const role_request& role, std::string_view token) const;
 
  private:
-  std::string form_of(const char* action, const role_request& wanted) const;
+  std::string form_of(const char* action, const role_request& role) const;
   std::string endpoint() const;
-  found_keys ask(const role_request& wanted, const std::string& form, const signing_keys* keys) const;
+  provided_keys send(const role_request& role, const std::string& form, const signing_keys* keys) const;
 
   const surroundings& around_;
   std::string region_;

@@ -24,7 +24,7 @@ struct store_answer {
   std::string code{}, sentence{};   ///< empty: the response has none, as for HEAD
   std::string region{};             ///< where the bucket is, if the response contains it
   std::optional<std::int64_t> server_seconds{};
-  std::string tried{};              ///< the recovery attempts, for the error
+  std::string attempted{};          ///< the recovery attempts, for the error
 
   /// Returns whether the same request may succeed later.
   bool is_transient() const noexcept {

@@ -40,15 +40,15 @@ class fetch_attempt {
   std::int64_t first_byte_ns() const noexcept { return first_byte_ns_; }
   double first_byte_seconds() const noexcept { return 1e-9 * static_cast<double>(first_byte_ns_ - begun_ns_); }
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
-  std::uint64_t asked_bytes() const noexcept { return asked_.end_byte - asked_.first_byte; }
+  std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
   /// Returns how many bytes of the range came; others may have come before.
-  std::uint64_t taken_bytes() const noexcept {
-    return judged_.what == answer_kind::bytes && at_byte_ > asked_.first_byte ? at_byte_ - asked_.first_byte : 0;
+  std::uint64_t accepted_bytes() const noexcept {
+    return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
   const judged_answer& judged() const noexcept { return judged_; }
   const small_answer& answer() const noexcept { return answer_; }
   /// Returns whether this attempt brought the fetch's last byte.
-  bool has_finished_it() const noexcept { return finished_; }
+  bool completed_fetch() const noexcept { return finished_; }
 
   /// Returns whether too few bytes came since the last mark. Sets a mark as often as a window is over.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
@@ -66,7 +66,7 @@ class fetch_attempt {
   const std::shared_ptr<fetch_job> job_;
   curl_easy handle_;
   const kind kind_;
-  const asked_range asked_;
+  const byte_interval range_;
   const addressed_request sent_;
   curl_headers headers_{};
   char message_[CURL_ERROR_SIZE] = {};

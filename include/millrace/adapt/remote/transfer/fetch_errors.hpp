@@ -1,7 +1,7 @@
 // The errors of fetches that cannot be finished, and what servers say of when to come back.
 //
 //   part->fail(mr::detail::given_up(job));
-//   const std::int64_t pause_ns = mr::detail::pause_asked_ns(answer);   // Retry-After, in seconds or as a date
+//   const std::int64_t pause_ns = mr::detail::requested_pause_ns(answer);   // Retry-After, in seconds or as a date
 //
 // Errors: std::bad_alloc. Threads: any.
 #pragma once
@@ -29,7 +29,7 @@ inline constexpr int max_redirects = 5;
 /// Returns the error of a redirect that is not followed.
 std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
 /// Returns how long the server wants to be left alone; 0 if it does not say.
-std::int64_t pause_asked_ns(const small_answer& answer);
+std::int64_t requested_pause_ns(const small_answer& answer);
 
 }}}  // namespace millrace::detail
 

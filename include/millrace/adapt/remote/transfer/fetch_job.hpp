@@ -48,7 +48,7 @@ struct fetch_job {
     due_ns = read_clock_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(1e9 * seconds);
   }
   /// Returns the range that is not there yet.
-  asked_range missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
+  byte_interval missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
 };
 
 }}}  // namespace millrace::detail

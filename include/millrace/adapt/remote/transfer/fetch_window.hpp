@@ -35,13 +35,13 @@ class fetch_window {
 
   std::size_t bytes() const noexcept { return bytes_; }
   /// Returns whether a reader took something of this file.
-  bool has_given() const noexcept { return begun_; }
+  bool has_consumed() const noexcept { return begun_; }
 
   /// Says that the reader has to wait.
   void adapt(std::size_t max_bytes) noexcept {
-    if (given_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
+    if (consumed_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
     const network_time spent = std::exchange(spent_, {});
-    const double rate = static_cast<double>(std::exchange(given_bytes_, 0)) / static_cast<double>(spent.now_ns);
+    const double rate = static_cast<double>(std::exchange(consumed_bytes_, 0)) / static_cast<double>(spent.now_ns);
     if (bytes_before_ > 0 && rate < (bytes_ > bytes_before_ ? 1.125 : 0.875) * rate_) {
       bytes_ = std::exchange(bytes_before_, 0);
       least_bytes_ = 64 * std::uint64_t{bytes_};
@@ -56,13 +56,13 @@ class fetch_window {
     least_bytes_ = bytes_ = next;
   }
   /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
-  void gave(std::size_t bytes, const network_time& now) noexcept {
+  void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
-      given_bytes_ += bytes;
-      spent_.now_ns += now.now_ns - gave_at_.now_ns;
-      spent_.idle_ns += now.idle_ns - gave_at_.idle_ns;
+      consumed_bytes_ += bytes;
+      spent_.now_ns += now.now_ns - consumed_at_.now_ns;
+      spent_.idle_ns += now.idle_ns - consumed_at_.idle_ns;
     }
-    gave_at_ = now;
+    consumed_at_ = now;
   }
   /// Returns the window with which the next file begins.
   fetch_window of_next_file() const noexcept {
@@ -76,8 +76,8 @@ class fetch_window {
 
   std::size_t first_bytes_, bytes_;
   std::size_t bytes_before_ = 0;   // before the change that is on trial; 0: none is
-  std::uint64_t least_bytes_ = bytes_, given_bytes_ = 0;   // what the reader takes until the window may change; took
-  network_time spent_{}, gave_at_{};
+  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // what the reader takes until the window may change; took
+  network_time spent_{}, consumed_at_{};
   double rate_ = 0;   // bytes a ns, the best of late, before the change that is on trial
   bool begun_ = false;
 };

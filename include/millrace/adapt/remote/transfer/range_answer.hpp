@@ -21,7 +21,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The bytes from first_byte on, up to but without end_byte.
-struct asked_range {
+struct byte_interval {
   std::uint64_t first_byte = 0, end_byte = 0;
 };
 
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) noexcept;
 /// The content of the header Content-Range: "bytes 0-99/1234", "bytes 0-99/*", or, where there are no such bytes,
 /// "bytes */1234".
 struct content_range {
-  std::optional<asked_range> range{};
+  std::optional<byte_interval> range{};
   std::optional<std::uint64_t> total_bytes{};
 };
 
@@ -52,7 +52,7 @@ struct range_head {
   /// Returns the version of the object: its ETag, or else the time of its last change.
   std::string version() const;
   /// Returns whether the answer is of the version; so is one that tells none.
-  bool is_of(std::string_view known) const noexcept;
+  bool is_of(std::string_view version) const noexcept;
 
  private:
   // Some servers call a version weak in one answer and not in the next.
@@ -79,7 +79,7 @@ struct judged_answer {
 };
 
 /// Returns what an answer to a question for a range means. `known` is the identity of the object, if it has one.
-judged_answer judge(const asked_range& asked, const file_identity* known, const range_head& head);
+judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
 }}}  // namespace millrace::detail
 

@@ -45,10 +45,10 @@ class range_fetch {
   /// Waits until so many bytes at the front are there, or all there are. Returns how many are there.
   std::size_t wait_for(std::size_t bytes);
   /// Waits until the bytes from `from` on are there, and puts them into `to`. Many of them that come while it waits go
-  /// there alone, and not through the memory, which has no bytes before kept_from() then.
+  /// there alone, and not through the memory, which has no bytes before buffered_from() then.
   void wait_into(std::size_t from, std::span<std::byte> to);
   /// Returns where the bytes that the memory has begin; those before were put into a reader's buffer.
-  std::size_t kept_from() const noexcept { return kept_from_; }
+  std::size_t buffered_from() const noexcept { return buffered_from_; }
   /// Waits until the object's identity is known. Returns whether the object is there.
   bool wait_for_identity();
   /// Returns how many bytes are there.
@@ -78,11 +78,11 @@ class range_fetch {
 
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
-  mutable std::mutex mutex_;   // guards all members below; the reader's thread alone uses kept_from_
+  mutable std::mutex mutex_;   // guards all members below; the reader's thread alone uses buffered_from_
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
   std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, looked at without it
-  std::size_t wanted_ = 0, kept_from_ = 0;
+  std::size_t awaited_end_ = 0, buffered_from_ = 0;
   std::size_t on_copy_ = 0;   // bytes behind arrived_ that are copied just now
   std::span<std::byte> direct_{};   // the rest of a waiting reader's buffer, for the bytes from arrived_ on
   bool begun_ = false, missing_ = false, abandoned_ = false;

@@ -37,7 +37,7 @@ class request_addresses {
   remedy heal(const std::string& name, const addressed_request& sent, const small_answer& answer);
   /// Returns the error of a refused request. `tried` says what was done about it.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
-                   const std::string& tried = {}) const;
+                   const std::string& attempted = {}) const;
   /// Returns what the server says in a refusal, as " (words)"; empty if that is nothing to show.
   static std::string words_of(const small_answer& answer);
   /// Returns the sorted names that begin with `prefix`.
@@ -45,10 +45,10 @@ class request_addresses {
 
  private:
   static key_patience patience_of(const remote_options& o);
-  static found_keys keys_of_web(header_list headers);
+  static provided_keys keys_of_web(header_list headers);
 
   const header_list headers_;
-  const bool asks_for_headers_;
+  const bool has_current_headers_;
   object_stores stores_;
   key_provider web_keys_;   // headers of web servers, which expire as keys do
 };

@@ -36,20 +36,20 @@ class retry_state {
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}
 
   /// Notes that an attempt brought so many of the bytes that it asked for.
-  void brought(std::uint64_t bytes, std::uint64_t asked_bytes, std::int64_t now_ns) noexcept {
-    if (bytes == 0 || bytes < std::min(progress_bytes, asked_bytes / 8)) return;
+  void record_progress(std::uint64_t bytes, std::uint64_t requested_bytes, std::int64_t now_ns) noexcept {
+    if (bytes == 0 || bytes < std::min(progress_bytes, requested_bytes / 8)) return;
     failed_ = 0;
     progress_ns_ = now_ns;
   }
   /// Notes a failed attempt. Returns the pause before the next; nothing if there is to be none. `drawn` is in [0, 1).
-  std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double drawn,
+  std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double uniform,
                                             std::int64_t least_ns) noexcept {
     ++failed_;
     ++attempts_;
     if (failed_ >= rule.attempts || attempts_ >= max_attempts) return std::nullopt;
     const double doubled = rule.first_pause.count() * static_cast<double>(1ULL << std::min(failed_ - 1, 30));
     const double bound = std::min(rule.longest_pause.count(), doubled);
-    const std::int64_t pause = std::max(static_cast<std::int64_t>(1e9 * bound * drawn), least_ns);
+    const std::int64_t pause = std::max(static_cast<std::int64_t>(1e9 * bound * uniform), least_ns);
     if (static_cast<double>(now_ns + pause - progress_ns_) > 1e9 * rule.limit.count()) return std::nullopt;
     return pause;
   }
@@ -72,8 +72,8 @@ class hedge_rule {
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
 
   /// Notes a request whose first byte came.
-  void came(double seconds) noexcept {
-    seen_[count_++ % std::size(seen_)] = static_cast<float>(seconds);
+  void record_first_byte(double seconds) noexcept {
+    first_byte_times_[count_++ % std::size(first_byte_times_)] = static_cast<float>(seconds);
     allowed_ = std::min(allowed_ + rule_.share, 4.0);
     if (count_ % 32 == 0) find_limit();
   }
@@ -90,16 +90,16 @@ class hedge_rule {
 
  private:
   void find_limit() noexcept {
-    float sorted[std::size(decltype(seen_){})];
-    const std::size_t count = std::min<std::size_t>(count_, std::size(seen_));
-    std::copy(seen_, seen_ + count, sorted);
+    float sorted[std::size(decltype(first_byte_times_){})];
+    const std::size_t count = std::min<std::size_t>(count_, std::size(first_byte_times_));
+    std::copy(first_byte_times_, first_byte_times_ + count, sorted);
     const std::size_t at = count * 95 / 100;
     std::nth_element(sorted, sorted + at, sorted + count);
     limit_ = 3.0 * static_cast<double>(sorted[at]);
   }
 
   remote_hedging rule_;
-  float seen_[256] = {};
+  float first_byte_times_[256] = {};
   std::uint64_t count_ = 0;
   double allowed_ = 1, limit_ = 0;
 };

@@ -72,9 +72,9 @@ class transfer_engine {
   void stop(const job_pointer& job);
   void drop_abandoned();
   /// Ends attempts that have stalled, and hedges those that are late.
-  void look_for_late(std::int64_t now_ns);
+  void handle_late_requests(std::int64_t now_ns);
   void end_stalled(CURL* handle);
-  std::int64_t look_every_ns() const noexcept;
+  std::int64_t check_period_ns() const noexcept;
   void fail_all(const std::exception_ptr& why) noexcept;
 
   const remote_options options_;
@@ -93,7 +93,7 @@ class transfer_engine {
   std::vector<curl_easy> idle_;
   hedge_rule hedges_;
   rng random_{{.seed = static_cast<std::uint64_t>(steady_ns())}};
-  std::int64_t next_look_ns_ = 0, allowed_ns_ = 0;
+  std::int64_t next_check_ns_ = 0, allowed_ns_ = 0;
   bool connected_ = false;
 
   std::thread thread_;   // last: it uses all others

@@ -33,7 +33,7 @@ class transfer_log {
     figures_.in_flight = in_flight;
     figures_.bytes += attempt.received_bytes();
     figures_.connections += static_cast<std::uint64_t>(std::max(connections, 0L));
-    figures_.hedges_won += attempt.is_hedge() && attempt.has_finished_it();
+    figures_.hedges_won += attempt.is_hedge() && attempt.completed_fetch();
     if (attempt.first_byte_ns() == 0) return;
     ++first_bytes_;
     first_byte_seconds_ += attempt.first_byte_seconds();

@@ -10,31 +10,31 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE credential_sources::credential_sources(const surroundings& around, choice chosen)
-    : around_(around), chosen_(std::move(chosen)) {
-  profile_ = !chosen_.profile.empty() ? chosen_.profile : around_.variable("AWS_PROFILE");
+MILLRACE_INLINE credential_sources::credential_sources(const surroundings& around, choice choices)
+    : around_(around), choices_(std::move(choices)) {
+  profile_ = !choices_.profile.empty() ? choices_.profile : around_.variable("AWS_PROFILE");
   is_named_ = !profile_.empty();
   if (!is_named_) profile_ = "default";
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::find() {
-  if (chosen_.profile.empty())
-    if (auto found = from_environment()) return found;
-  if (auto found = from_profile()) return found;
-  if (auto found = from_web_identity()) return found;
-  if (auto found = from_container()) return found;
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::find() {
+  if (choices_.profile.empty())
+    if (auto keys = from_environment()) return keys;
+  if (auto keys = from_profile()) return keys;
+  if (auto keys = from_web_identity()) return keys;
+  if (auto keys = from_container()) return keys;
   return from_instance();
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_environment() const {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_environment() const {
   signing_keys keys{.access_key_id = around_.variable("AWS_ACCESS_KEY_ID"),
                     .secret_access_key = around_.variable("AWS_SECRET_ACCESS_KEY"),
                     .session_token = around_.variable("AWS_SESSION_TOKEN")};
   if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
-  return whole({.keys = std::move(keys), .origin = "the environment", .is_fixed = true});
+  return checked({.keys = std::move(keys), .origin = "the environment", .is_fixed = true});
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile() {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile() {
   load_profiles();
   const std::string in_config = profile_ == "default" ? profile_ : "profile " + profile_;
   if (is_named_ && !credentials_.has(profile_) && !config_.has(in_config) && !config_.has("profile " + profile_))
@@ -44,14 +44,14 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile() {
   return from_profile(profile_, 0);
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_web_identity() const {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_web_identity() const {
   const std::string file = around_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = around_.variable("AWS_ROLE_ARN");
   if (file.empty() || role.empty()) return std::nullopt;
   return sts().assume_by_token({.role = role, .session = around_.variable("AWS_ROLE_SESSION_NAME"),
                                 .origin = "the web identity"}, trimmed(file_of_token(file)));
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_container() const {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container() const {
   const std::string relative = around_.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   const std::string full = around_.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (relative.empty() && full.empty()) return std::nullopt;
@@ -71,7 +71,7 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_container() c
   return from_json(answer_of(request, "the container's agent"), "the container's agent");
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_instance() const {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance() const {
   if (around_.is_on("AWS_EC2_METADATA_DISABLED")) return std::nullopt;
   std::string base = around_.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (base.empty()) base = "http://169.254.169.254";
@@ -117,13 +117,13 @@ MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int
                  "Check the role of this machine", {.stage = "remote"});
 }
 
-MILLRACE_INLINE found_keys credential_sources::whole(found_keys found) {
-  if (found.keys.access_key_id.empty() || found.keys.secret_access_key.empty())
-    throw setup_error("a key is incomplete: " + found.origin + " has a " +
-                          (found.keys.access_key_id.empty() ? "secret access key without its id"
+MILLRACE_INLINE provided_keys credential_sources::checked(provided_keys provided) {
+  if (provided.keys.access_key_id.empty() || provided.keys.secret_access_key.empty())
+    throw setup_error("a key is incomplete: " + provided.origin + " has a " +
+                          (provided.keys.access_key_id.empty() ? "secret access key without its id"
                                                             : "key id without its secret access key"),
                       "Set both, or neither", {.stage = "remote"});
-  return found;
+  return provided;
 }
 
 MILLRACE_INLINE void credential_sources::load_profiles() {
@@ -160,15 +160,15 @@ MILLRACE_INLINE std::string credential_sources::answer_of(const small_request& r
   return std::move(answer.body);
 }
 
-MILLRACE_INLINE found_keys credential_sources::from_json(const std::string& body, const std::string& who) {
-  found_keys found{.keys = {}, .origin = who};
+MILLRACE_INLINE provided_keys credential_sources::from_json(const std::string& body, const std::string& who) {
+  provided_keys result{.keys = {}, .origin = who};
   std::string expiration;
   try {
     json_objects(body, who).for_each([&](const auto& members) {
       for (const auto& m : members) {
-        if (m.key == "AccessKeyId") found.keys.access_key_id = m.text;
-        else if (m.key == "SecretAccessKey") found.keys.secret_access_key = m.text;
-        else if (m.key == "Token") found.keys.session_token = m.text;
+        if (m.key == "AccessKeyId") result.keys.access_key_id = m.text;
+        else if (m.key == "SecretAccessKey") result.keys.secret_access_key = m.text;
+        else if (m.key == "Token") result.keys.session_token = m.text;
         else if (m.key == "Expiration") expiration = m.text;
       }
     });
@@ -176,10 +176,10 @@ MILLRACE_INLINE found_keys credential_sources::from_json(const std::string& body
     throw io_error(who + " returned no keys: its answer is not valid JSON", "Check the role of this machine",
                    {.stage = "remote"});
   }
-  return keys_of_answer(std::move(found), expiration);
+  return keys_of_response(std::move(result), expiration);
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const std::string& profile, int depth) {
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(const std::string& profile, int depth) {
   constexpr int max_depth = 5;
   const std::string origin = "the profile " + printable('"' + profile + '"');
   const auto value = [&](const char* name) { return value_in(profile, name); };
@@ -200,7 +200,7 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const
     return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
                          .origin = origin}, keys->keys);
   }
-  if (auto found = static_keys(profile, origin)) return found;
+  if (auto keys = static_keys(profile, origin)) return keys;
   if (const std::string file = value("web_identity_token_file"); !file.empty() && !role.empty())
     return sts().assume_by_token({.role = role, .session = value("role_session_name"), .origin = origin},
                                  trimmed(file_of_token(file)));
@@ -212,16 +212,16 @@ MILLRACE_INLINE std::optional<found_keys> credential_sources::from_profile(const
   return std::nullopt;
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::static_keys(const std::string& profile,
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::static_keys(const std::string& profile,
                                                                           const std::string& origin) const {
   signing_keys keys{.access_key_id = value_in(profile, "aws_access_key_id"),
                     .secret_access_key = value_in(profile, "aws_secret_access_key"),
                     .session_token = value_in(profile, "aws_session_token")};
   if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
-  return whole({.keys = std::move(keys), .origin = origin});
+  return checked({.keys = std::move(keys), .origin = origin});
 }
 
-MILLRACE_INLINE std::optional<found_keys> credential_sources::from_place(const std::string& place,
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_place(const std::string& place,
                                                                          const std::string& origin) const {
   if (place == "Environment") return from_environment();
   if (place == "EcsContainer") return from_container();

@@ -57,7 +57,7 @@ MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& priv
   return signature;
 }
 
-MILLRACE_INLINE std::optional<found_keys> google_key_file::token() const {
+MILLRACE_INLINE std::optional<provided_keys> google_key_file::token() const {
   std::string path = around_.variable("GOOGLE_APPLICATION_CREDENTIALS");
   const bool is_named = !path.empty();
   if (!is_named) {
@@ -73,7 +73,7 @@ MILLRACE_INLINE std::optional<found_keys> google_key_file::token() const {
   const auto file = members_of(*text, "the key file " + printable(path));
   const std::string type = value_of(file, "type");
   if (type == "authorized_user")
-    return asked("https://oauth2.googleapis.com/token",
+    return requested("https://oauth2.googleapis.com/token",
                  "grant_type=refresh_token&client_id=" + uri_encoded(value_of(file, "client_id"), slash::encoded) +
                      "&client_secret=" + uri_encoded(value_of(file, "client_secret"), slash::encoded) +
                      "&refresh_token=" + uri_encoded(value_of(file, "refresh_token"), slash::encoded), path);
@@ -99,11 +99,11 @@ MILLRACE_INLINE google_key_file::members google_key_file::members_of(const std::
 }
 
 MILLRACE_INLINE std::string google_key_file::value_of(const members& all, const std::string& name) {
-  const auto found = all.find(name);
-  return found == all.end() ? std::string() : found->second;
+  const auto member = all.find(name);
+  return member == all.end() ? std::string() : member->second;
 }
 
-MILLRACE_INLINE found_keys google_key_file::of_service_account(const members& file, const std::string& path) const {
+MILLRACE_INLINE provided_keys google_key_file::of_service_account(const members& file, const std::string& path) const {
   std::string to = value_of(file, "token_uri");
   if (to.empty()) to = "https://oauth2.googleapis.com/token";
   const std::string host(url_parts(to).host.substr(0, url_parts(to).host.find(':')));
@@ -125,23 +125,23 @@ MILLRACE_INLINE found_keys google_key_file::of_service_account(const members& fi
     throw io_error("the private_key of " + printable(path) + " cannot be read: expected an RSA key as PEM",
                    "Download the key file again", {.stage = "remote"});
   assertion += '.' + base64_url(*signature);
-  return asked(to, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=" + assertion, path);
+  return requested(to, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=" + assertion, path);
 }
 
-MILLRACE_INLINE found_keys google_key_file::asked(const std::string& url, const std::string& form,
+MILLRACE_INLINE provided_keys google_key_file::requested(const std::string& url, const std::string& form,
                                                   const std::string& path) const {
   const small_answer answer = around_.fetch(
       {.method = "POST", .url = url, .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
        .body = form});
   const std::string who = "Google's token server";
-  const members said = members_of(answer.body, who + "'s answer, of status " + std::to_string(answer.status) + ",");
+  const members reply = members_of(answer.body, who + "'s answer, of status " + std::to_string(answer.status) + ",");
   std::int64_t lasts = 0;
-  for (const char c : value_of(said, "expires_in").substr(0, 6))
+  for (const char c : value_of(reply, "expires_in").substr(0, 6))
     lasts = c >= '0' && c <= '9' ? 10 * lasts + (c - '0') : 0;
-  const std::string token = value_of(said, "access_token");
+  const std::string token = value_of(reply, "access_token");
   if (answer.status != 200 || token.empty() || lasts == 0 || token.find_first_of(" \r\n") != std::string::npos)
     throw io_error(who + " returned no token: got status " + std::to_string(answer.status) + " " +
-                       printable(value_of(said, "error"), 64) + ", expected 200 with a token",
+                       printable(value_of(reply, "error"), 64) + ", expected 200 with a token",
                    "Check that the key file " + printable(path) + " is still valid", {.stage = "remote"});
   return {.keys = {.session_token = token, .expires_seconds = around_.now_seconds() + lasts},
           .origin = "the key file " + printable(path)};

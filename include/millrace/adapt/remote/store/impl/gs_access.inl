@@ -12,23 +12,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE addressed_request gs_access::address(std::string_view method, const object_url& object,
                                                      std::string_view query) {
-  addressed_request made{.region = "auto"};
-  made.url = endpoint() + '/' + object.bucket + '/' + uri_encoded(object.key, slash::kept);
-  if (!query.empty()) made.url.append("?").append(query);
-  if (options_.anonymous || is_emulated()) return made;
-  found_keys found = keys_.get();
-  made.keys = std::move(found.keys);
-  made.origin = std::move(found.origin);
-  if (made.keys.access_key_id.empty())
-    made.headers.emplace_back("Authorization", "Bearer " + made.keys.session_token);
+  addressed_request request{.region = "auto"};
+  request.url = endpoint() + '/' + object.bucket + '/' + uri_encoded(object.key, slash::kept);
+  if (!query.empty()) request.url.append("?").append(query);
+  if (options_.anonymous || is_emulated()) return request;
+  provided_keys provided = keys_.get();
+  request.keys = std::move(provided.keys);
+  request.origin = std::move(provided.origin);
+  if (request.keys.access_key_id.empty())
+    request.headers.emplace_back("Authorization", "Bearer " + request.keys.session_token);
   else
-    made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
-        {.method = method, .url = made.url}, around_.now_seconds());
-  return made;
+    request.headers = signature_v4{.credentials = request.keys, .region = request.region}.headers(
+        {.method = method, .url = request.url}, around_.now_seconds());
+  return request;
 }
 
-MILLRACE_INLINE remedy gs_access::heal(const object_url&, const addressed_request& sent, const store_answer& said) {
-  if (sent.origin.empty() || !said.is_about_keys()) return {};
+MILLRACE_INLINE remedy gs_access::heal(const object_url&, const addressed_request& sent, const store_answer& answer) {
+  if (sent.origin.empty() || !answer.is_about_keys()) return {};
   return keys_.refused(sent.keys);
 }
 
@@ -38,39 +38,39 @@ MILLRACE_INLINE bool gs_access::is_emulated() const {
 }
 
 MILLRACE_INLINE std::string gs_access::endpoint() const {
-  std::string given = options_.endpoint;
-  if (given.empty()) given = around_.variable("STORAGE_EMULATOR_HOST");
-  if (given.empty()) return "https://storage.googleapis.com";
-  if (given.find("://") == std::string::npos) given = "http://" + given;
-  return checked_endpoint(given, "gs_options::endpoint or STORAGE_EMULATOR_HOST");
+  std::string url = options_.endpoint;
+  if (url.empty()) url = around_.variable("STORAGE_EMULATOR_HOST");
+  if (url.empty()) return "https://storage.googleapis.com";
+  if (url.find("://") == std::string::npos) url = "http://" + url;
+  return checked_endpoint(url, "gs_options::endpoint or STORAGE_EMULATOR_HOST");
 }
 
-MILLRACE_INLINE found_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
+MILLRACE_INLINE provided_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
   if (token.empty() || token.find_first_of(" \r\n") != std::string::npos)
     throw setup_error(std::string(origin) + " has an invalid bearer token: expected one word",
                       "Remove its blanks and line ends", {.stage = "remote"});
   return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
 }
 
-MILLRACE_INLINE found_keys gs_access::fixed(found_keys found) {
-  found.is_fixed = true;
-  return found;
+MILLRACE_INLINE provided_keys gs_access::as_fixed(provided_keys provided) {
+  provided.is_fixed = true;
+  return provided;
 }
 
-MILLRACE_INLINE found_keys gs_access::find_keys() const {
+MILLRACE_INLINE provided_keys gs_access::find_keys() const {
   // A user's token is asked for each minute: only the user knows when it expires.
   if (options_.bearer_token)
     return of_token(options_.bearer_token(), around_.now_seconds() + key_provider::pause_seconds,
                     "gs_options::bearer_token");
   if (options_.hmac_key) return keys_of_user(options_.hmac_key(), "gs_options::hmac_key");
   if (std::string token = around_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
-    return fixed(of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN"));
+    return as_fixed(of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN"));
   signing_keys keys{.access_key_id = around_.variable("GS_ACCESS_KEY_ID"),
                     .secret_access_key = around_.variable("GS_SECRET_ACCESS_KEY")};
   if (!keys.access_key_id.empty() && !keys.secret_access_key.empty())
     return {.keys = std::move(keys), .origin = "the environment", .is_fixed = true};
-  if (auto found = google_key_file(around_).token()) return *found;
-  if (auto found = from_instance()) return *found;
+  if (auto provided = google_key_file(around_).token()) return *provided;
+  if (auto provided = from_instance()) return *provided;
   throw no_keys_error(
       "keys for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
       "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), in a gcloud key file, or from the instance",
@@ -78,7 +78,7 @@ MILLRACE_INLINE found_keys gs_access::find_keys() const {
       {.stage = "remote"});
 }
 
-MILLRACE_INLINE std::optional<found_keys> gs_access::from_instance() const {
+MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   constexpr const char* who = "the instance's metadata";
   std::string host = around_.variable("GCE_METADATA_HOST");
   if (host.empty()) host = "169.254.169.254";

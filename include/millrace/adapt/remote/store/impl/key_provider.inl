@@ -8,25 +8,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE found_keys key_provider::get() {
+MILLRACE_INLINE provided_keys key_provider::get() {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = settings_.now_seconds();
-  const bool is_good = found_ && now < found_->keys.expires_seconds;
-  if (is_good && !trouble_ && (now < found_->keys.expires_seconds - margin_seconds || now < next_try_))
-    return *found_;
+  const bool is_good = current_ && now < current_->keys.expires_seconds;
+  if (is_good && !trouble_ && (now < current_->keys.expires_seconds - margin_seconds || now < next_try_))
+    return *current_;
   if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
-  if (trouble_ && now < trouble_->next_look) {
-    if (is_good) return *found_;   // the server may accept them again
+  if (trouble_ && now < trouble_->next_search) {
+    if (is_good) return *current_;   // the server may accept them again
     give_up_or_wait(now);
   }
   if (is_good && !trouble_) {
     next_try_ = now + pause_seconds;
     try {
-      found_ = find_();
+      current_ = find_();
     } catch (const std::exception&) {
       // They are good for some minutes more.
     }
-    return *found_;
+    return *current_;
   }
   if (!trouble_) {
     try {
@@ -34,15 +34,15 @@ MILLRACE_INLINE found_keys key_provider::get() {
     } catch (const no_keys_error&) {
       if (!accepted_) throw;
       begin_trouble(now);
-      note_failure(now);
+      record_failure(now);
     } catch (const std::exception&) {
       begin_trouble(now);
-      note_failure(now);
+      record_failure(now);
     }
   } else {
-    look(now);
+    search(now);
   }
-  if (found_ && now < found_->keys.expires_seconds) return *found_;
+  if (current_ && now < current_->keys.expires_seconds) return *current_;
   give_up_or_wait(now);
 }
 
@@ -55,66 +55,66 @@ MILLRACE_INLINE void key_provider::accepted(const signing_keys& keys) {
 
 MILLRACE_INLINE remedy key_provider::refused(const signing_keys& keys) {
   const std::lock_guard lock(mutex_);
-  if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
+  if (current_ && !has_same(keys)) return {.what = remedy::kind::at_once};
   const std::int64_t now = settings_.now_seconds();
   if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
   if (!trouble_) begin_trouble(now);
   trouble_->last_seconds = now;
-  if (now >= trouble_->next_look) look(now);
-  if (found_ && !has_same(keys)) return {.what = remedy::kind::at_once};
-  if (is_over(now)) return {.tried = tried(now)};
+  if (now >= trouble_->next_search) search(now);
+  if (current_ && !has_same(keys)) return {.what = remedy::kind::at_once};
+  if (is_over(now)) return {.attempted = search_summary(now)};
   return {.what = remedy::kind::later, .pause_seconds = pause(now)};
 }
 
-MILLRACE_INLINE void key_provider::look_up_failed() {
+MILLRACE_INLINE void key_provider::search_failed() {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = settings_.now_seconds();
   if (trouble_ && is_old(*trouble_, now)) trouble_.reset();
   if (!trouble_) begin_trouble(now);
-  if (now >= trouble_->next_look) note_failure(now);
+  if (now >= trouble_->next_search) record_failure(now);
   give_up_or_wait(now);
 }
 
 MILLRACE_INLINE bool key_provider::has_same(signing_keys keys) const {
-  if (found_) keys.expires_seconds = found_->keys.expires_seconds;
-  return found_ && found_->keys == keys;
+  if (current_) keys.expires_seconds = current_->keys.expires_seconds;
+  return current_ && current_->keys == keys;
 }
 
-MILLRACE_INLINE found_keys key_provider::take(found_keys found, std::int64_t now) {
-  if (found.keys.expires_seconds <= now)
-    throw io_error(found.origin + " has keys that expired " + std::to_string(now - found.keys.expires_seconds) +
+MILLRACE_INLINE provided_keys key_provider::take(provided_keys provided, std::int64_t now) {
+  if (provided.keys.expires_seconds <= now)
+    throw io_error(provided.origin + " has keys that expired " + std::to_string(now - provided.keys.expires_seconds) +
                        " s ago", "Renew the keys, and check this machine's clock", {.stage = "remote"});
-  found_ = std::move(found);
+  current_ = std::move(provided);
   next_try_ = now + pause_seconds;
-  return *found_;
+  return *current_;
 }
 
-MILLRACE_INLINE void key_provider::count_look(std::int64_t now) noexcept {
+MILLRACE_INLINE void key_provider::count_search(std::int64_t now) noexcept {
   trouble_->last_seconds = now;
-  const std::int64_t doubled = std::int64_t{1} << std::min(trouble_->looks, 10);
-  trouble_->next_look = now + std::min(std::int64_t{longest_pause_seconds}, doubled);
-  ++trouble_->looks;
+  const std::int64_t doubled = std::int64_t{1} << std::min(trouble_->searches, 10);
+  trouble_->next_search = now + std::min(std::int64_t{longest_pause_seconds}, doubled);
+  ++trouble_->searches;
 }
 
-MILLRACE_INLINE void key_provider::look(std::int64_t now) {
+MILLRACE_INLINE void key_provider::search(std::int64_t now) {
   try {
     take(find_(), now);
     trouble_->failure = nullptr;
-    count_look(now);
+    count_search(now);
   } catch (const std::exception&) {
-    note_failure(now);
+    record_failure(now);
   }
 }
 
-MILLRACE_INLINE void key_provider::note_failure(std::int64_t now) {
+MILLRACE_INLINE void key_provider::record_failure(std::int64_t now) {
   trouble_->failure = std::current_exception();
-  count_look(now);
+  count_search(now);
 }
 
 MILLRACE_INLINE double key_provider::allowed_seconds() const noexcept {
   const double retry_seconds = settings_.patience.retry_seconds;
   if (accepted_) return retry_seconds;
-  return found_ && found_->is_fixed ? 0 : std::min<double>(unproven_seconds, retry_seconds);
+  return current_ && current_->is_fixed ? 0 : std::min<double>(unproven_seconds, retry_seconds);
 }
 
 MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
@@ -123,7 +123,7 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     next_report_ = now + pause_seconds;
     char seconds[40];
     std::snprintf(seconds, sizeof seconds, "%.0f s", left);
-    std::string line = found_ ? "the server refuses the keys of " + found_->origin : "keys cannot be read";
+    std::string line = current_ ? "the server refuses the keys of " + current_->origin : "keys cannot be read";
     try {
       if (trouble_->failure) std::rethrow_exception(trouble_->failure);
     } catch (const error& e) {
@@ -134,7 +134,7 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     notices_.deliver({.kind = notice_kind::keys, .severity = notice_severity::warning,
                       .text = line + ". Millrace searches for new keys for up to " + seconds});
   }
-  return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_look - now)));
+  return std::max(1.0, std::min(left, static_cast<double>(trouble_->next_search - now)));
 }
 
 MILLRACE_INLINE void key_provider::give_up_or_wait(std::int64_t now) {
@@ -158,13 +158,13 @@ MILLRACE_INLINE void key_provider::give_up_or_wait(std::int64_t now) {
 
 MILLRACE_INLINE std::string key_provider::count_text(std::int64_t now) const {
   char text[100];
-  std::snprintf(text, sizeof text, "; searched for %s keys %d %s in %lld s", accepted_ || found_ ? "other" : "the",
-                trouble_->looks, trouble_->looks == 1 ? "time" : "times",
+  std::snprintf(text, sizeof text, "; searched for %s keys %d %s in %lld s", accepted_ || current_ ? "other" : "the",
+                trouble_->searches, trouble_->searches == 1 ? "time" : "times",
                 static_cast<long long>(now - trouble_->since_seconds));
   return text;
 }
 
-MILLRACE_INLINE std::string key_provider::tried(std::int64_t now) const {
+MILLRACE_INLINE std::string key_provider::search_summary(std::int64_t now) const {
   std::string text = count_text(now);
   try {
     if (trouble_->failure) std::rethrow_exception(trouble_->failure);

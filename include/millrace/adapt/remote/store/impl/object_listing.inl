@@ -15,7 +15,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A question to a store.
-struct store_question {
+struct store_request {
   std::string method = "GET";
   object_url object{};
   std::string query{};     ///< encoded
@@ -27,8 +27,8 @@ struct store_question {
 /// not there. Throws a located io_error for a store that refuses. Asks again with longer and longer pauses while the
 /// store is busy, and while keys are looked for (key_provider.hpp). Asks again at once where a bucket is in another
 /// region, and where other keys were found. Each attempt is signed anew.
-MILLRACE_INLINE small_answer ask_store(object_access& access, const surroundings& around,
-                                       const store_question& question) {
+MILLRACE_INLINE small_answer request_from_store(object_access& access, const surroundings& around,
+                                       const store_request& question) {
   constexpr int max_attempts = 8, max_healings = 16;
   double pause = 0.1;
   for (int attempt = 1, healings = 0;; ++attempt) {
@@ -43,22 +43,22 @@ MILLRACE_INLINE small_answer ask_store(object_access& access, const surroundings
     small_request request{.method = question.method, .url = sent.url, .headers = sent.headers, .seconds = 60};
     request.headers.insert(request.headers.end(), question.headers.begin(), question.headers.end());
     small_answer answer = around.fetch(request);
-    store_answer said;
-    if (answer.status != 200 && answer.status != 206) said = read_store_answer(answer);
-    if (said.status == 0 || said.is_missing_object()) {
+    store_answer error;
+    if (answer.status != 200 && answer.status != 206) error = read_store_answer(answer);
+    if (error.status == 0 || error.is_missing_object()) {
       access.accepted(sent);
       return answer;
     }
-    remedy next = access.heal(question.object, sent, said);
+    remedy next = access.heal(question.object, sent, error);
     if (next.what == remedy::kind::at_once && ++healings > max_healings) next.what = remedy::kind::none;
     if (next.what != remedy::kind::none) {
       if (next.what == remedy::kind::later) around.sleep(next.pause_seconds);
       --attempt;
       continue;
     }
-    said.tried = next.tried;
-    if (attempt >= max_attempts || !said.is_transient())
-      throw said.failure(question.name.empty() ? question.object.name_of(question.object.key) : question.name,
+    error.attempted = next.attempted;
+    if (attempt >= max_attempts || !error.is_transient())
+      throw error.failure(question.name.empty() ? question.object.name_of(question.object.key) : question.name,
                          sent.origin, access.now_seconds());
     around.sleep(pause);
     pause *= 2;
@@ -122,13 +122,13 @@ MILLRACE_INLINE listing_page read_located(std::string_view xml, const std::strin
 MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, const surroundings& around,
                                                       const object_url& prefix) {
   constexpr std::size_t max_names = 10'000'000, max_pages = 100'000;
-  store_question question{.object = prefix, .name = prefix.name_of(prefix.key)};
+  store_request question{.object = prefix, .name = prefix.name_of(prefix.key)};
   question.object.key.clear();
   std::vector<std::string> names;
   std::string from;
   for (std::size_t pages = 1;; ++pages) {
     question.query = listing_query(prefix.key, from);
-    const small_answer answer = ask_store(access, around, question);
+    const small_answer answer = request_from_store(access, around, question);
     if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
     listing_page page = read_located(answer.body, question.name);
     for (const std::string& key : page.keys) {

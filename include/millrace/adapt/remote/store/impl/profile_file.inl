@@ -45,10 +45,10 @@ MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::str
 }
 
 MILLRACE_INLINE std::string profile_file::value(const std::string& section, const std::string& name) const {
-  const auto found = sections_.find(section);
-  if (found == sections_.end()) return {};
-  const auto of_name = found->second.find(name);
-  return of_name == found->second.end() ? std::string() : of_name->second;
+  const auto values = sections_.find(section);
+  if (values == sections_.end()) return {};
+  const auto of_name = values->second.find(name);
+  return of_name == values->second.end() ? std::string() : of_name->second;
 }
 
 MILLRACE_INLINE void profile_file::fail(std::string_view path, std::size_t line) {

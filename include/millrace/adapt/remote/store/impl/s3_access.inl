@@ -21,59 +21,60 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
   return endpoint;
 }
 
-MILLRACE_INLINE found_keys keys_of_user(const s3_credentials& given, const char* option) {
-  if (given.access_key_id.empty() || given.secret_access_key.empty())
+MILLRACE_INLINE provided_keys keys_of_user(const s3_credentials& credentials, const char* option) {
+  if (credentials.access_key_id.empty() || credentials.secret_access_key.empty())
     throw setup_error(std::string(option) + " returned no keys", "Return a key id and its secret", {.stage = "remote"});
-  found_keys found{.keys = {.access_key_id = given.access_key_id, .secret_access_key = given.secret_access_key,
-                            .session_token = given.session_token},
-                   .origin = option};
-  if (given.expires)
-    found.keys.expires_seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(given.expires->time_since_epoch()).count();
-  return found;
+  provided_keys provided{.keys = {.access_key_id = credentials.access_key_id,
+                                  .secret_access_key = credentials.secret_access_key,
+                                  .session_token = credentials.session_token},
+                         .origin = option};
+  if (credentials.expires)
+    provided.keys.expires_seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(credentials.expires->time_since_epoch()).count();
+  return provided;
 }
 
 MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, const object_url& object,
                                                      std::string_view query) {
-  std::optional<found_keys> found;
-  const settings s = settled_with(found);
-  addressed_request made{.region = region_of(object.bucket, s)};
-  made.url = base_of(object.bucket, made.region, s) + uri_encoded(object.key, slash::kept);
-  if (!query.empty()) made.url.append("?").append(query);
+  std::optional<provided_keys> provided;
+  const settings s = settled_with(provided);
+  addressed_request request{.region = region_of(object.bucket, s)};
+  request.url = base_of(object.bucket, request.region, s) + uri_encoded(object.key, slash::kept);
+  if (!query.empty()) request.url.append("?").append(query);
   header_list own;
   if (options_.requester_pays) own.emplace_back("x-amz-request-payer", "requester");
-  if (found) {
-    made.keys = std::move(found->keys);
-    made.origin = std::move(found->origin);
-    made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
-        {.method = method, .url = made.url, .headers = own}, around_.now_seconds());
+  if (provided) {
+    request.keys = std::move(provided->keys);
+    request.origin = std::move(provided->origin);
+    request.headers = signature_v4{.credentials = request.keys, .region = request.region}.headers(
+        {.method = method, .url = request.url, .headers = own}, around_.now_seconds());
   }
-  made.headers.insert(made.headers.end(), own.begin(), own.end());
-  return made;
+  request.headers.insert(request.headers.end(), own.begin(), own.end());
+  return request;
 }
 
 MILLRACE_INLINE remedy s3_access::heal(const object_url& object, const addressed_request& sent,
-                                       const store_answer& said) {
+                                       const store_answer& answer) {
   // A region becomes a part of the host that the next request goes to.
-  if (is_region(said.region) && said.region != sent.region) {
+  if (is_region(answer.region) && answer.region != sent.region) {
     const std::lock_guard lock(mutex_);
-    regions_[object.bucket] = said.region;
+    regions_[object.bucket] = answer.region;
     return {.what = remedy::kind::at_once};
   }
-  if (sent.origin.empty() || !said.is_about_keys()) return {};
+  if (sent.origin.empty() || !answer.is_about_keys()) return {};
   return keys_.refused(sent.keys);
 }
 
-MILLRACE_INLINE s3_access::settings s3_access::settled_with(std::optional<found_keys>& found) {
+MILLRACE_INLINE s3_access::settings s3_access::settled_with(std::optional<provided_keys>& provided) {
   try {
     settings s = settled();
     if (s.anonymous) return s;
-    found = keys_.get();
+    provided = keys_.get();
     const std::lock_guard lock(mutex_);
     had_keys_ = true;
     return settings_.ready ? settings_ : s;
   } catch (const profile_error&) {
-    keys_.look_up_failed();
+    keys_.search_failed();
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
     if (!had_keys_) settings_.ready = false;   // the region may be in the file that is not complete, too
@@ -106,8 +107,8 @@ MILLRACE_INLINE s3_access::settings s3_access::settled() {
 
 MILLRACE_INLINE std::string s3_access::region_of(const std::string& bucket, const settings& s) {
   const std::lock_guard lock(mutex_);
-  const auto found = regions_.find(bucket);
-  return found == regions_.end() ? s.region : found->second;
+  const auto region_entry = regions_.find(bucket);
+  return region_entry == regions_.end() ? s.region : region_entry->second;
 }
 
 MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const std::string& region,
@@ -122,11 +123,11 @@ MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const 
   return endpoint.substr(0, host) + bucket + '.' + endpoint.substr(host) + '/';
 }
 
-MILLRACE_INLINE found_keys s3_access::find_keys() {
+MILLRACE_INLINE provided_keys s3_access::find_keys() {
   if (options_.credentials) return keys_of_user(options_.credentials(), "s3_options::credentials");
   // Each time anew: files of profiles and tokens are rewritten while a run goes on.
   credential_sources sources(around_, {.profile = options_.profile, .region = settled().region});
-  if (auto found = sources.find()) return *found;
+  if (auto provided = sources.find()) return *provided;
   if (const std::string blank = sources.blank_file(); !blank.empty())
     throw setup_error("the profile file " + printable(blank) + " is empty", "Write the keys into it",
                       {.stage = "remote"});

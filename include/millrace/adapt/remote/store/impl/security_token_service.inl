@@ -10,34 +10,34 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE found_keys keys_of_answer(found_keys found, const std::string& expiration) {
-  const bool whole = !found.keys.access_key_id.empty() && !found.keys.secret_access_key.empty();
+MILLRACE_INLINE provided_keys keys_of_response(provided_keys provided, const std::string& expiration) {
+  const bool is_complete = !provided.keys.access_key_id.empty() && !provided.keys.secret_access_key.empty();
   const auto expires = utc_seconds(expiration);
-  if (!whole || (!expires && !expiration.empty()))
-    throw io_error(found.origin + " returned no keys: its answer lacks " +
-                       (whole ? "a time at which the keys expire" : "a key id or its secret"),
+  if (!is_complete || (!expires && !expiration.empty()))
+    throw io_error(provided.origin + " returned no keys: its answer lacks " +
+                       (is_complete ? "a time at which the keys expire" : "a key id or its secret"),
                    "Check the role of this machine", {.stage = "remote"});
-  if (expires) found.keys.expires_seconds = *expires;
-  return found;
+  if (expires) provided.keys.expires_seconds = *expires;
+  return provided;
 }
 
-MILLRACE_INLINE found_keys security_token_service::assume(const role_request& wanted, const signing_keys& keys) const {
-  std::string form = form_of("AssumeRole", wanted);
-  if (!wanted.external_id.empty()) form += "&ExternalId=" + uri_encoded(wanted.external_id, slash::encoded);
-  return ask(wanted, form, &keys);
+MILLRACE_INLINE provided_keys security_token_service::assume(const role_request& role, const signing_keys& keys) const {
+  std::string form = form_of("AssumeRole", role);
+  if (!role.external_id.empty()) form += "&ExternalId=" + uri_encoded(role.external_id, slash::encoded);
+  return send(role, form, &keys);
 }
 
-MILLRACE_INLINE found_keys security_token_service::assume_by_token(const role_request& wanted,
+MILLRACE_INLINE provided_keys security_token_service::assume_by_token(const role_request& role,
                                                                    std::string_view token) const {
-  return ask(wanted,
-             form_of("AssumeRoleWithWebIdentity", wanted) +
+  return send(role,
+             form_of("AssumeRoleWithWebIdentity", role) +
                  "&WebIdentityToken=" + uri_encoded(token, slash::encoded), nullptr);
 }
 
-MILLRACE_INLINE std::string security_token_service::form_of(const char* action, const role_request& wanted) const {
+MILLRACE_INLINE std::string security_token_service::form_of(const char* action, const role_request& role) const {
   const std::string session =
-      wanted.session.empty() ? "millrace-" + std::to_string(around_.now_seconds()) : wanted.session;
-  return std::string("Action=") + action + "&Version=2011-06-15&RoleArn=" + uri_encoded(wanted.role, slash::encoded) +
+      role.session.empty() ? "millrace-" + std::to_string(around_.now_seconds()) : role.session;
+  return std::string("Action=") + action + "&Version=2011-06-15&RoleArn=" + uri_encoded(role.role, slash::encoded) +
          "&RoleSessionName=" + uri_encoded(session, slash::encoded);
 }
 
@@ -50,9 +50,9 @@ MILLRACE_INLINE std::string security_token_service::endpoint() const {
   return url;
 }
 
-MILLRACE_INLINE found_keys security_token_service::ask(const role_request& wanted, const std::string& form,
+MILLRACE_INLINE provided_keys security_token_service::send(const role_request& role, const std::string& form,
                                                        const signing_keys* keys) const {
-  // In the body: what logs requests, logs URLs.
+  // Send the parameters in the body, because proxies and access logs record URLs.
   small_request request{.method = "POST", .url = endpoint(),
                         .headers = {{"Content-Type", "application/x-www-form-urlencoded"}}, .body = form};
   if (keys) {
@@ -64,13 +64,13 @@ MILLRACE_INLINE found_keys security_token_service::ask(const role_request& wante
     request.headers.insert(request.headers.end(), more.begin(), more.end());
   }
   const small_answer answer = around_.fetch(request);
-  found_keys found{.keys = {}, .origin = wanted.origin};
+  provided_keys provided{.keys = {}, .origin = role.origin};
   std::string expiration, code;
   try {
     xml_reader(answer.body).for_each([&](std::string_view at, const std::string& content) {
-      if (at.ends_with("/Credentials/AccessKeyId")) found.keys.access_key_id = content;
-      else if (at.ends_with("/Credentials/SecretAccessKey")) found.keys.secret_access_key = content;
-      else if (at.ends_with("/Credentials/SessionToken")) found.keys.session_token = content;
+      if (at.ends_with("/Credentials/AccessKeyId")) provided.keys.access_key_id = content;
+      else if (at.ends_with("/Credentials/SecretAccessKey")) provided.keys.secret_access_key = content;
+      else if (at.ends_with("/Credentials/SessionToken")) provided.keys.session_token = content;
       else if (at.ends_with("/Credentials/Expiration")) expiration = content;
       else if (at.ends_with("/Error/Code")) code = content;
     });
@@ -78,10 +78,10 @@ MILLRACE_INLINE found_keys security_token_service::ask(const role_request& wante
     code = "text that is not XML";
   }
   if (answer.status != 200)
-    throw io_error(wanted.origin + " returned no keys: STS answered status " + std::to_string(answer.status) +
+    throw io_error(role.origin + " returned no keys: STS answered status " + std::to_string(answer.status) +
                        (code.empty() ? "" : ", " + printable(code, 64)),
-                   "Check the role " + printable(wanted.role) + ", and who may assume it", {.stage = "remote"});
-  return keys_of_answer(std::move(found), expiration);
+                   "Check the role " + printable(role.role) + ", and who may assume it", {.stage = "remote"});
+  return keys_of_response(std::move(provided), expiration);
 }
 
 }}}  // namespace millrace::detail

@@ -30,7 +30,7 @@ MILLRACE_INLINE io_error store_answer::failure(const std::string& name, const st
     text += "; this machine's clock is " + std::to_string(ahead < 0 ? -ahead : ahead) + " seconds " +
             (ahead < 0 ? "behind" : "ahead of") + " the server's";
   }
-  return io_error(text + tried, advice(origin), {.stage = "remote", .shard = name});
+  return io_error(text + attempted, advice(origin), {.stage = "remote", .shard = name});
 }
 
 MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) const {
@@ -52,22 +52,22 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
 }
 
 MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {
-  store_answer said{.status = answer.status,
+  store_answer result{.status = answer.status,
                     .region = std::string(header_value(answer.headers, "x-amz-bucket-region")),
                     .server_seconds = http_date_seconds(header_value(answer.headers, "date"))};
-  std::optional<std::int64_t> told;
+  std::optional<std::int64_t> server_time;
   try {
     xml_reader(answer.body).for_each([&](std::string_view at, const std::string& content) {
-      if (at == "Error/Code") said.code = content;
-      else if (at == "Error/Message") said.sentence = content;
-      else if (at == "Error/Region" && said.region.empty()) said.region = content;
-      else if (at == "Error/ServerTime") told = utc_seconds(content);
+      if (at == "Error/Code") result.code = content;
+      else if (at == "Error/Message") result.sentence = content;
+      else if (at == "Error/Region" && result.region.empty()) result.region = content;
+      else if (at == "Error/ServerTime") server_time = utc_seconds(content);
     });
   } catch (const data_error&) {
     // Proxies answer in HTML.
   }
-  if (told) said.server_seconds = told;
-  return said;
+  if (server_time) result.server_seconds = server_time;
+  return result;
 }
 
 }}}  // namespace millrace::detail

@@ -73,9 +73,9 @@ class date_reader {
   }
   std::string_view take(std::size_t count) {
     good_ = good_ && text_.size() >= count;
-    const std::string_view taken = good_ ? text_.substr(0, count) : std::string_view();
+    const std::string_view prefix = good_ ? text_.substr(0, count) : std::string_view();
     if (good_) text_.remove_prefix(count);
-    return taken;
+    return prefix;
   }
   std::string_view rest() const noexcept { return text_; }
   bool good() const noexcept { return good_; }

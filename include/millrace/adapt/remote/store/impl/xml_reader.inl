@@ -18,9 +18,9 @@ MILLRACE_INLINE bool xml_reader::skip(std::string_view mark) noexcept {
 }
 
 MILLRACE_INLINE void xml_reader::skip_behind(std::string_view mark) {
-  const std::size_t found = text_.find(mark, at_);
-  if (found == std::string_view::npos) fail("is cut short");
-  at_ = found + mark.size();
+  const std::size_t end = text_.find(mark, at_);
+  if (end == std::string_view::npos) fail("is cut short");
+  at_ = end + mark.size();
 }
 
 MILLRACE_INLINE void xml_reader::add_text(std::string_view raw) {

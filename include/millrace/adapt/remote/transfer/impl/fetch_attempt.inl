@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE fetch_attempt::fetch_attempt(std::shared_ptr<fetch_job> of, const remote_options& o, kind k,
                                              curl_easy handle)
-    : job_(std::move(of)), handle_(std::move(handle)), kind_(k), asked_(job_->missing()), sent_(*job_->sent),
+    : job_(std::move(of)), handle_(std::move(handle)), kind_(k), range_(job_->missing()), sent_(*job_->sent),
       begun_ns_(steady_ns()), mark_ns_(begun_ns_) {
   set_up(o);
 }
@@ -52,12 +52,12 @@ MILLRACE_INLINE fetch_problem fetch_attempt::problem(CURLcode code, const remote
 MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   const std::string& url = sent_.url;
   for (const auto& [name, value] : sent_.headers) headers_.add(value.empty() ? name + ";" : name + ": " + value);
-  headers_.add("Range: bytes=" + std::to_string(asked_.first_byte) + "-" + std::to_string(asked_.end_byte - 1));
-  if (const auto& known = job_->fetch->object()->identity) {
+  headers_.add("Range: bytes=" + std::to_string(range_.first_byte) + "-" + std::to_string(range_.end_byte - 1));
+  if (const auto& expected = job_->fetch->object()->identity) {
     constexpr std::string_view by_time = "changed ";
-    if (known->version.starts_with('"')) headers_.add("If-Match: " + known->version);
-    else if (known->version.starts_with(by_time))
-      headers_.add("If-Unmodified-Since: " + known->version.substr(by_time.size()));
+    if (expected->version.starts_with('"')) headers_.add("If-Match: " + expected->version);
+    else if (expected->version.starts_with(by_time))
+      headers_.add("If-Unmodified-Since: " + expected->version.substr(by_time.size()));
   }
   handle_.set(CURLOPT_ERRORBUFFER, message_);
   handle_.set(CURLOPT_URL, url.c_str());
@@ -69,7 +69,7 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   handle_.set(CURLOPT_HTTP_VERSION,
               static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
   // libcurl reads into a buffer of each request. Those of many small ones would not stay in the cache.
-  handle_.set(CURLOPT_BUFFERSIZE, asked_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
+  handle_.set(CURLOPT_BUFFERSIZE, requested_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
   handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
   handle_.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -119,9 +119,9 @@ MILLRACE_INLINE bool fetch_attempt::take_line(std::string_view line) {
 MILLRACE_INLINE bool fetch_attempt::begin() {
   first_byte_ns_ = steady_ns();
   range_fetch& fetch = *job_->fetch;
-  const auto& known = fetch.object()->identity;
-  judged_ = judge(asked_, known ? &*known : nullptr, {answer_.status, answer_.headers});
-  if (judged_.what == answer_kind::bytes && judged_.first_byte + max_skipped_bytes < asked_.first_byte) {
+  const auto& expected = fetch.object()->identity;
+  judged_ = judge(range_, expected ? &*expected : nullptr, {answer_.status, answer_.headers});
+  if (judged_.what == answer_kind::bytes && judged_.first_byte + max_skipped_bytes < range_.first_byte) {
     judged_.what = answer_kind::wrong;
     judged_.problem = "the server sent the complete object instead of the requested bytes";
   }
@@ -138,7 +138,7 @@ MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
     if (from >= judged_.end_byte) return false;   // more than the server said
     if (!job_->fetch->take(from, bytes)) return true;
     finished_ = true;
-    return at_byte_ >= judged_.end_byte && at_byte_ <= asked_.end_byte;   // else the connection is not used again
+    return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // else the connection is not used again
   }
   if (judged_.what != answer_kind::other || answer_.body.size() >= max_refusal_bytes) return false;
   const std::size_t count = std::min(bytes.size(), max_refusal_bytes - answer_.body.size());

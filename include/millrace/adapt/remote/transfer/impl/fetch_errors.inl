@@ -53,7 +53,7 @@ MILLRACE_INLINE std::exception_ptr redirect_error(const fetch_job& job, const st
                      "Use the object's final address");
 }
 
-MILLRACE_INLINE std::int64_t pause_asked_ns(const small_answer& answer) {
+MILLRACE_INLINE std::int64_t requested_pause_ns(const small_answer& answer) {
   const std::string_view text = header_value(answer.headers, "retry-after");
   std::int64_t seconds = 0;
   if (const auto number = whole_number(text)) {

@@ -10,31 +10,31 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE std::optional<part_memory::block> part_memory::take(std::size_t bytes, need how) {
   constexpr std::size_t unit = std::size_t{64} << 10;
   const std::size_t capacity = (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;
-  piece found{};
+  piece result{};
   {
     const std::lock_guard lock(shared_->mutex);
     if (how == need::optional && shared_->held_bytes + capacity > shared_->bound_bytes) return std::nullopt;
     auto& free = shared_->free;
     const auto fits = [&](const piece& p) { return p.capacity >= capacity && p.capacity <= 2 * capacity; };
     if (const auto at = std::find_if(free.begin(), free.end(), fits); at != free.end()) {
-      found = std::move(*at);
+      result = std::move(*at);
       *at = std::move(free.back());
       free.pop_back();
-      shared_->free_bytes -= found.capacity;
+      shared_->free_bytes -= result.capacity;
     } else {
-      found.capacity = capacity;
+      result.capacity = capacity;
     }
-    shared_->held_bytes += found.capacity;
+    shared_->held_bytes += result.capacity;
     shared_->max_bytes = std::max(shared_->max_bytes, shared_->held_bytes);
   }
-  if (!found.memory) try {
-      found.memory.reset(static_cast<std::byte*>(allocate_slot(found.capacity)));
+  if (!result.memory) try {
+      result.memory.reset(static_cast<std::byte*>(allocate_slot(result.capacity)));
     } catch (...) {
       const std::lock_guard lock(shared_->mutex);
-      shared_->held_bytes -= found.capacity;
+      shared_->held_bytes -= result.capacity;
       throw;
     }
-  return block(shared_, std::move(found), bytes);
+  return block(shared_, std::move(result), bytes);
 }
 
 MILLRACE_INLINE part_memory::figures part_memory::now() const {

@@ -20,17 +20,17 @@ MILLRACE_INLINE std::optional<content_range> parse_content_range(std::string_vie
   text = trimmed(text.substr(6));
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  content_range said;
+  content_range result;
   const std::string_view range = text.substr(0, slash), total = text.substr(slash + 1);
-  if (total != "*" && !(said.total_bytes = whole_number(total))) return std::nullopt;
-  if (range == "*") return said.total_bytes ? std::optional(said) : std::nullopt;
+  if (total != "*" && !(result.total_bytes = whole_number(total))) return std::nullopt;
+  if (range == "*") return result.total_bytes ? std::optional(result) : std::nullopt;
   const std::size_t dash = range.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const auto first = whole_number(range.substr(0, dash)), last = whole_number(range.substr(dash + 1));
   if (!first || !last || *last < *first || *last == ~std::uint64_t{0}) return std::nullopt;
-  if (said.total_bytes && *last >= *said.total_bytes) return std::nullopt;
-  said.range = asked_range{*first, *last + 1};
-  return said;
+  if (result.total_bytes && *last >= *result.total_bytes) return std::nullopt;
+  result.range = byte_interval{*first, *last + 1};
+  return result;
 }
 
 MILLRACE_INLINE std::string range_head::version() const {
@@ -38,11 +38,11 @@ MILLRACE_INLINE std::string range_head::version() const {
   return last_modified.empty() ? std::string() : "changed " + std::string(last_modified);
 }
 
-MILLRACE_INLINE bool range_head::is_of(std::string_view known) const noexcept {
+MILLRACE_INLINE bool range_head::is_of(std::string_view version) const noexcept {
   constexpr std::string_view by_time = "changed ";
-  if (known.empty()) return true;
-  if (known.starts_with(by_time)) return last_modified.empty() || last_modified == known.substr(by_time.size());
-  return etag.empty() || strong(etag) == strong(known);
+  if (version.empty()) return true;
+  if (version.starts_with(by_time)) return last_modified.empty() || last_modified == version.substr(by_time.size());
+  return etag.empty() || strong(etag) == strong(version);
 }
 
 MILLRACE_INLINE judged_answer wrong_answer(std::string problem) {
@@ -59,54 +59,58 @@ MILLRACE_INLINE judged_answer resized_answer(std::uint64_t known_bytes, std::uin
 }
 
 /// Judges status 416: the server has no such bytes.
-MILLRACE_INLINE judged_answer judge_no_bytes(const asked_range& asked, const file_identity* known,
+MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, const file_identity* expected,
                                              const range_head& head) {
   const auto range = parse_content_range(head.content_range);
   // S3 does not say how many bytes an empty object has. All others have the first one.
-  if (!known && asked.first_byte == 0 && !range) return {.what = answer_kind::nothing, .identity = file_identity()};
+  if (!expected && requested.first_byte == 0 && !range)
+    return {.what = answer_kind::nothing, .identity = file_identity()};
   if (!range || !range->total_bytes) return wrong_answer("the server has no such bytes");
-  if (known && *range->total_bytes != known->size_bytes) return resized_answer(known->size_bytes, *range->total_bytes);
-  if (known || *range->total_bytes > 0) return wrong_answer("the server says that it has no such bytes");
+  if (expected && *range->total_bytes != expected->size_bytes)
+    return resized_answer(expected->size_bytes, *range->total_bytes);
+  if (expected || *range->total_bytes > 0) return wrong_answer("the server says that it has no such bytes");
   return {.what = answer_kind::nothing, .identity = file_identity{0, head.version()}};
 }
 
 /// Judges which bytes follow, of an answer with a range.
-MILLRACE_INLINE judged_answer judge_range(const asked_range& asked, const asked_range& sent, const range_head& head) {
-  if (sent.first_byte != asked.first_byte || sent.end_byte > asked.end_byte)
+MILLRACE_INLINE judged_answer judge_range(const byte_interval& requested, const byte_interval& sent,
+                                          const range_head& head) {
+  if (sent.first_byte != requested.first_byte || sent.end_byte > requested.end_byte)
     return wrong_answer("the server sent other bytes: " + std::string(head.content_range.substr(0, 80)));
   return {.what = answer_kind::bytes, .first_byte = sent.first_byte, .end_byte = sent.end_byte};
 }
 
 /// Judges the status of 200 and 206: bytes follow.
-MILLRACE_INLINE judged_answer judge_bytes(const asked_range& asked, const file_identity* known,
+MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const file_identity* expected,
                                           const range_head& head) {
   if (!head.content_encoding.empty() && ascii_lower(head.content_encoding) != "identity")
     return wrong_answer("the server compressed the bytes (" + std::string(head.content_encoding.substr(0, 40)) + ")");
-  if (known && !head.is_of(known->version))
-    return replaced_answer("its version was " + known->version + " and is " + head.version());
+  if (expected && !head.is_of(expected->version))
+    return replaced_answer("its version was " + expected->version + " and is " + head.version());
   const auto range = parse_content_range(head.content_range);
   const bool has_range = range && range->range;
   if (!has_range && (head.status == 206 || !head.content_range.empty()))
     return wrong_answer("the server does not say which bytes it sent");
   const auto total = has_range ? range->total_bytes : whole_number(head.content_length);
-  judged_answer said{.what = answer_kind::bytes, .end_byte = total.value_or(known ? known->size_bytes : 0)};
-  if (has_range) said = judge_range(asked, *range->range, head);
-  if (said.what == answer_kind::wrong) return said;
-  if (known) return total && *total != known->size_bytes ? resized_answer(known->size_bytes, *total) : said;
+  judged_answer result{.what = answer_kind::bytes, .end_byte = total.value_or(expected ? expected->size_bytes : 0)};
+  if (has_range) result = judge_range(requested, *range->range, head);
+  if (result.what == answer_kind::wrong) return result;
+  if (expected) return total && *total != expected->size_bytes ? resized_answer(expected->size_bytes, *total) : result;
   if (!total) return wrong_answer("the server does not say how many bytes it has");
-  said.identity = file_identity{*total, head.version()};
-  if (*total == 0) said.what = answer_kind::nothing;
-  return said;
+  result.identity = file_identity{*total, head.version()};
+  if (*total == 0) result.what = answer_kind::nothing;
+  return result;
 }
 
-MILLRACE_INLINE judged_answer judge(const asked_range& asked, const file_identity* known, const range_head& head) {
+MILLRACE_INLINE judged_answer judge(const byte_interval& requested, const file_identity* expected,
+                                    const range_head& head) {
   switch (head.status) {
     case 200:
-    case 206: return judge_bytes(asked, known, head);
+    case 206: return judge_bytes(requested, expected, head);
     case 404:
-    case 410: return known ? replaced_answer("the server no longer has it") : judged_answer{};
+    case 410: return expected ? replaced_answer("the server no longer has it") : judged_answer{};
     case 412: return replaced_answer("the server says that it has another version now");
-    case 416: return judge_no_bytes(asked, known, head);
+    case 416: return judge_no_bytes(requested, expected, head);
     default: return {};
   }
 }

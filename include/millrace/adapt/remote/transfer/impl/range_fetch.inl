@@ -10,9 +10,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::size_t range_fetch::wait_for(std::size_t bytes) {
   std::unique_lock lock(mutex_);
-  wanted_ = bytes;
+  awaited_end_ = bytes;
   changed_.wait(lock, [&] { return arrived_ >= std::min(bytes, size_bytes()) || failure_; });
-  wanted_ = 0;
+  awaited_end_ = 0;
   if (arrived_ < std::min(bytes, size_bytes())) std::rethrow_exception(failure_);
   return arrived_;
 }
@@ -24,19 +24,19 @@ MILLRACE_INLINE void range_fetch::wait_into(std::size_t from, std::span<std::byt
   const std::size_t coming = std::clamp(arrived_ + on_copy_, from, end);
   if (end - coming >= least_direct_bytes && arrived_ >= from && !failure_) {
     direct_ = to.subspan(coming - from);
-    kept_from_ = end;
+    buffered_from_ = end;
   }
-  const std::size_t kept = direct_.empty() ? end : coming;
-  wanted_ = end;
+  const std::size_t buffered_end = direct_.empty() ? end : coming;
+  awaited_end_ = end;
   lock.unlock();
   std::memcpy(to.data(), memory_.data() + from, there - from);   // meanwhile others arrive behind them
   lock.lock();
   changed_.wait(lock, [&] { return arrived_ >= end || (failure_ && on_copy_ == 0); });
-  wanted_ = 0;
+  awaited_end_ = 0;
   direct_ = {};
   if (arrived_ < end) std::rethrow_exception(failure_);
   lock.unlock();
-  std::memcpy(to.data() + (there - from), memory_.data() + there, kept - there);
+  std::memcpy(to.data() + (there - from), memory_.data() + there, buffered_end - there);
 }
 
 MILLRACE_INLINE bool range_fetch::wait_for_identity() {
@@ -77,19 +77,19 @@ MILLRACE_INLINE bool range_fetch::take(std::uint64_t first_byte, std::span<const
     const auto skipped = static_cast<std::size_t>(from - first_byte);
     on_copy_ = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
     const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
-    const std::span<std::byte> kept = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
+    const std::span<std::byte> buffered = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
     direct_ = direct_.subspan(direct.size());
     // Unlocked, so that the reader does not stop at the lock: it touches only what has arrived, and abandon() waits.
     lock.unlock();
     if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
-    if (!kept.empty()) std::memcpy(kept.data(), bytes.data() + skipped + direct.size(), kept.size());
+    if (!buffered.empty()) std::memcpy(buffered.data(), bytes.data() + skipped + direct.size(), buffered.size());
     lock.lock();
     arrived_ += std::exchange(on_copy_, 0);
   }
-  const std::size_t arrived = arrived_, enough = std::min(wanted_, size_bytes());
-  const bool fulfilled = wanted_ > 0 && arrived >= enough, all = arrived == size_bytes_;
+  const std::size_t arrived = arrived_, enough = std::min(awaited_end_, size_bytes());
+  const bool fulfilled = awaited_end_ > 0 && arrived >= enough, all = arrived == size_bytes_;
   const bool awaited = fulfilled || abandoned_;
-  if (fulfilled) wanted_ = 0;   // told once
+  if (fulfilled) awaited_end_ = 0;   // told once
   lock.unlock();
   if (awaited) changed_.notify_all();
   return all;

@@ -32,7 +32,7 @@ MILLRACE_INLINE std::string sendable_url(std::string_view name) {
 }
 
 MILLRACE_INLINE request_addresses::request_addresses(const remote_options& o)
-    : headers_(o.headers), asks_for_headers_(o.current_headers != nullptr),
+    : headers_(o.headers), has_current_headers_(o.current_headers != nullptr),
       stores_({.s3 = o.s3, .gs = o.gs, .patience = patience_of(o)},
               process_surroundings(curl_fetch({.ca_file = o.ca_file}))),
       web_keys_([ask = o.current_headers] { return keys_of_web(ask()); },
@@ -45,13 +45,13 @@ MILLRACE_INLINE addressed_request request_addresses::address(const std::string& 
                           ", expected http://, https://, s3:// or gs://",
                       "Correct the name, or omit .storage for local files",
                       {.stage = "remote", .shard = name});
-  addressed_request made{.url = sendable_url(name), .headers = headers_};
-  if (!asks_for_headers_) return made;
-  found_keys found = web_keys_.get();
-  made.headers.insert(made.headers.end(), found.keys.headers.begin(), found.keys.headers.end());
-  made.keys = std::move(found.keys);
-  made.origin = std::move(found.origin);
-  return made;
+  addressed_request request{.url = sendable_url(name), .headers = headers_};
+  if (!has_current_headers_) return request;
+  provided_keys provided = web_keys_.get();
+  request.headers.insert(request.headers.end(), provided.keys.headers.begin(), provided.keys.headers.end());
+  request.keys = std::move(provided.keys);
+  request.origin = std::move(provided.origin);
+  return request;
 }
 
 MILLRACE_INLINE addressed_request request_addresses::redirected(const std::string& name, const std::string& target) {
@@ -75,21 +75,21 @@ MILLRACE_INLINE remedy request_addresses::heal(const std::string& name, const ad
 }
 
 MILLRACE_INLINE io_error request_addresses::failure(const std::string& name, const addressed_request& sent,
-                                                    const small_answer& answer, const std::string& tried) const {
-  if (is_object_url(name)) return stores_.failure(name, sent, answer, tried);
+                                                    const small_answer& answer, const std::string& attempted) const {
+  if (is_object_url(name)) return stores_.failure(name, sent, answer, attempted);
   const std::string hint = answer.status == 401 || answer.status == 403
                                ? "Send the required authorization with remote_options::headers, or ::current_headers "
                                  "for a token that expires"
                                : "Open the address in a browser, or with curl -I";
   return {"the server refuses a request: got status " + std::to_string(answer.status) + words_of(answer) +
-              ", expected 206" + tried,
+              ", expected 206" + attempted,
           hint, {.stage = "remote", .shard = without_secrets(name)}};
 }
 
 MILLRACE_INLINE std::string request_addresses::words_of(const small_answer& answer) {
-  const store_answer said = read_store_answer(answer);
-  if (!said.code.empty())
-    return " (" + printable(said.code + (said.sentence.empty() ? "" : ": " + said.sentence), 300) + ")";
+  const store_answer error = read_store_answer(answer);
+  if (!error.code.empty())
+    return " (" + printable(error.code + (error.sentence.empty() ? "" : ": " + error.sentence), 300) + ")";
   // Pages in HTML say less than the status.
   const std::string kind = ascii_lower(header_value(answer.headers, "content-type"));
   const std::string_view text = trimmed(answer.body);
@@ -110,7 +110,7 @@ MILLRACE_INLINE key_patience request_addresses::patience_of(const remote_options
           .notice = o.notice};
 }
 
-MILLRACE_INLINE found_keys request_addresses::keys_of_web(header_list headers) {
+MILLRACE_INLINE provided_keys request_addresses::keys_of_web(header_list headers) {
   for (const auto& [name, value] : headers)
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
       throw setup_error("remote_options::current_headers returned an invalid header: expected a name, and one line",

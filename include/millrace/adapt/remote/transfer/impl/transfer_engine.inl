@@ -83,12 +83,12 @@ MILLRACE_INLINE bool transfer_engine::turn() {
     finish(message->easy_handle, message->data.result);
     ended = true;
   }
-  if (now_ns >= next_look_ns_) {
-    look_for_late(now_ns);
+  if (now_ns >= next_check_ns_) {
+    handle_late_requests(now_ns);
     ended = true;
   }
   if (ended) return true;   // others may start
-  std::int64_t until_ns = running_.empty() ? now_ns + 3'600'000'000'000 : next_look_ns_;
+  std::int64_t until_ns = running_.empty() ? now_ns + 3'600'000'000'000 : next_check_ns_;
   if (next_ns > 0) until_ns = std::min(until_ns, next_ns);
   const std::int64_t before_ns = steady_ns(), pause_ns = std::max<std::int64_t>(until_ns - before_ns, 0);
   const auto pause_ms = static_cast<int>(std::min<std::int64_t>(pause_ns / 1'000'000 + 1, 60'000));
@@ -130,14 +130,14 @@ MILLRACE_INLINE void transfer_engine::start(const job_pointer& job, fetch_attemp
     handle.reset();
     auto attempt = std::make_unique<fetch_attempt>(job, options_, kind, std::move(handle));
     CURL* const key = attempt->handle();
-    const asked_range asked = job->missing();
+    const byte_interval range = job->missing();
     const auto [place, added] = running_.emplace(key, std::move(attempt));
     if (curl_multi_add_handle(multi_.get(), key) != CURLM_OK) {
       running_.erase(place);
       throw std::bad_alloc();
     }
     ++job->running;
-    const double seconds = seconds_of_limits(options_, asked.end_byte - asked.first_byte);
+    const double seconds = seconds_of_limits(options_, range.end_byte - range.first_byte);
     if (seconds > 0) allowed_ns_ = std::max(allowed_ns_, steady_ns()) + static_cast<std::int64_t>(1e9 * seconds);
   } catch (const keys_pending& e) {
     job->wait(e.pause_seconds);
@@ -155,7 +155,7 @@ MILLRACE_INLINE void transfer_engine::ended(const fetch_attempt& attempt) {
   const answer_kind got = attempt.judged().what;
   if (got == answer_kind::bytes || got == answer_kind::nothing)
     addresses_.accepted(attempt.job()->fetch->object()->name, attempt.sent());
-  hedges_.came(attempt.first_byte_seconds());
+  hedges_.record_first_byte(attempt.first_byte_seconds());
 }
 
 MILLRACE_INLINE void transfer_engine::finish(CURL* handle, CURLcode code) {
@@ -190,7 +190,7 @@ MILLRACE_INLINE void transfer_engine::conclude(const fetch_attempt& attempt, CUR
     default: break;
   }
   if (job->running > 0) return;   // the other one goes on
-  job->retry.brought(attempt.taken_bytes(), attempt.asked_bytes(), steady_ns());
+  job->retry.record_progress(attempt.accepted_bytes(), attempt.requested_bytes(), steady_ns());
   again(job, attempt.problem(code, options_));
 }
 
@@ -203,8 +203,8 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
     object.redirected_to.clear();   // such addresses are good for some minutes only
     if (++job->redirects <= max_redirects) return at_once(job);
   }
-  const store_answer said = read_store_answer(answer);
-  if (answer.status == 404 && (said.is_missing_object() || is_web_name(object.name))) {
+  const store_answer error = read_store_answer(answer);
+  if (answer.status == 404 && (error.is_missing_object() || is_web_name(object.name))) {
     addresses_.accepted(object.name, attempt.sent());
     stop(job);
     return job->fetch->miss();
@@ -220,13 +220,13 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
     job->wait(next.pause_seconds);
     return waiting_.push_front(job);
   }
-  if (said.is_transient()) {
+  if (error.is_transient()) {
     if (job->running > 0) return;
     return again(job, {failure_kind::busy,
                        "the server answered " + std::to_string(answer.status) + request_addresses::words_of(answer),
-                       false, pause_asked_ns(answer)});
+                       false, requested_pause_ns(answer)});
   }
-  fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.tried)));
+  fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.attempted)));
 }
 
 MILLRACE_INLINE void transfer_engine::follow(const fetch_attempt& attempt) {
@@ -282,13 +282,13 @@ MILLRACE_INLINE void transfer_engine::stop(const job_pointer& job) {
 MILLRACE_INLINE void transfer_engine::drop_abandoned() {
   std::vector<job_pointer> over;
   for (const auto& [handle, attempt] : running_)
-    if (attempt->job()->fetch->is_over() && !attempt->has_finished_it()) over.push_back(attempt->job());
+    if (attempt->job()->fetch->is_over() && !attempt->completed_fetch()) over.push_back(attempt->job());
   for (const job_pointer& job : over) stop(job);
   std::erase_if(waiting_, [](const job_pointer& job) { return job->fetch->is_over(); });
 }
 
-MILLRACE_INLINE void transfer_engine::look_for_late(std::int64_t now_ns) {
-  next_look_ns_ = now_ns + look_every_ns();
+MILLRACE_INLINE void transfer_engine::handle_late_requests(std::int64_t now_ns) {
+  next_check_ns_ = now_ns + check_period_ns();
   std::vector<CURL*> stalled;
   std::vector<job_pointer> late;
   for (const auto& [handle, attempt] : running_) {
@@ -311,11 +311,11 @@ MILLRACE_INLINE void transfer_engine::end_stalled(CURL* handle) {
   const attempt_pointer attempt = take_out(place);
   const job_pointer job = attempt->job();
   if (job->running > 0 || job->fetch->is_over()) return;
-  job->retry.brought(attempt->taken_bytes(), attempt->asked_bytes(), steady_ns());
+  job->retry.record_progress(attempt->accepted_bytes(), attempt->requested_bytes(), steady_ns());
   again(job, stalled_problem(options_));
 }
 
-MILLRACE_INLINE std::int64_t transfer_engine::look_every_ns() const noexcept {
+MILLRACE_INLINE std::int64_t transfer_engine::check_period_ns() const noexcept {
   const double shortest = std::min(options_.stall_limit, options_.hedge.least_wait).count();
   return static_cast<std::int64_t>(1e9 * std::clamp(shortest / 8, 0.01, 0.25));
 }
