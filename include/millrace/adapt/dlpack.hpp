@@ -17,7 +17,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/adapt/kept_batch.hpp>
+#include <millrace/adapt/shared_batch.hpp>
 
 #ifndef DLPACK_DLPACK_H_
 #if !__has_include(<dlpack/dlpack.h>)

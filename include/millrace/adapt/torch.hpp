@@ -22,7 +22,7 @@
 // Errors: setup_error for an empty batch, and those of also_used_on(). Threads: tensors may be destroyed on any.
 #pragma once
 
-#include <millrace/adapt/kept_batch.hpp>
+#include <millrace/adapt/shared_batch.hpp>
 
 #if !__has_include(<ATen/ops/from_blob.h>)
 #error "millrace: LibTorch is not installed: apt-get install libtorch-dev, or name a PyTorch's include folder by -I"

@@ -66,7 +66,7 @@ MAX_REACHED_NAMES = 225   # all names that those words lead to: their options, a
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
-    "adapt/kept_batch.hpp": "consumer_options",
+    "adapt/shared_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",
     "adapt/remote.hpp": "remote remote_storage",
     "adapt/remote/transfer/remote_figures.hpp": "remote_figures to_text",

@@ -13,7 +13,7 @@ void example(mr::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
 EXAMPLE
 }
 
-// ---- kept_batch.hpp
+// ---- shared_batch.hpp
 struct row {
   std::int32_t label;
 };
