@@ -126,7 +126,7 @@ class dlpack_array {
  public:
   using element = T;
 
-  /// Takes ownership of the tensor.
+  /// Acquires the tensor.
   /// Throws setup_error if it has another element type, rank or device, or is not row-major.
   explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
     const DLTensor& t = tensor_->dl_tensor;

@@ -6,7 +6,7 @@
 //
 // The path and the query of the URL are signed and sent unchanged: encode them with uri_encoded() first.
 // Bodies are not signed: TLS protects them, and hashing all data with SHA-256 would be the largest cost.
-// Errors: io_error if libcrypto refuses. Threads: a value. No message holds a secret.
+// Errors: io_error if libcrypto refuses. Threads: a value. Messages contain no secrets.
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
 #pragma once
 

@@ -5,8 +5,9 @@
 //   ...                                                        // libcurl calls back while it performs
 //   const auto problem = attempt.problem(code, settings);      // of an attempt that has ended without all bytes
 //
-// The head of the answer is judged before any byte is taken (range_answer.hpp). Bytes go straight to the fetch.
-// Errors: std::bad_alloc of the constructor. Threads: the network's. Lifetime: it keeps its job alive.
+// The header of the response is checked before any byte is accepted (range_answer.hpp). Bytes are written directly to
+// the fetch.
+// Errors: std::bad_alloc of the constructor. Threads: the network thread. Lifetime: it keeps its job alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
@@ -19,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A request and its answer.
+/// A request and its response.
 class fetch_attempt {
  public:
   enum class kind : std::uint8_t { plain, hedge };
@@ -36,23 +37,23 @@ class fetch_attempt {
   const addressed_request& sent() const noexcept { return sent_; }
   bool is_hedge() const noexcept { return kind_ == kind::hedge; }
   std::int64_t begun_ns() const noexcept { return begun_ns_; }
-  /// Returns when the head of the answer was there; 0: it is not.
+  /// Returns when the header of the response was complete; 0: it is not.
   std::int64_t first_byte_ns() const noexcept { return first_byte_ns_; }
   double first_byte_seconds() const noexcept { return 1e-9 * static_cast<double>(first_byte_ns_ - begun_ns_); }
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
   std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
-  /// Returns how many bytes of the range came; others may have come before.
+  /// Returns the number of bytes of the range that this attempt delivered; earlier attempts may have delivered others.
   std::uint64_t accepted_bytes() const noexcept {
     return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
   const judged_answer& judged() const noexcept { return judged_; }
   const small_answer& answer() const noexcept { return answer_; }
-  /// Returns whether this attempt brought the fetch's last byte.
+  /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Returns whether too few bytes came since the last mark. Sets a mark as often as a window is over.
+  /// Returns whether too few bytes arrived since the last mark. Sets a mark at the end of each time window.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
-  /// Returns why the attempt has ended before its last byte.
+  /// Returns why the attempt ended before its last byte.
   fetch_problem problem(CURLcode code, const remote_options& o) const;
 
  private:

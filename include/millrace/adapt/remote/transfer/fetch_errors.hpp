@@ -1,4 +1,4 @@
-// The errors of fetches that cannot be finished, and what servers say of when to come back.
+// Errors of failed fetches, and the pause that a server requests.
 //
 //   part->fail(mr::detail::given_up(job));
 //   const std::int64_t pause_ns = mr::detail::requested_pause_ns(answer);   // Retry-After, in seconds or as a date
@@ -17,18 +17,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline std::int64_t steady_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
-/// Returns the failure of an attempt that has stalled.
+/// Returns the problem of a stalled attempt.
 fetch_problem stalled_problem(const remote_options& o);
-/// Returns the error of a fetch whose last attempt has failed.
+/// Returns the error of a fetch whose last attempt failed.
 std::exception_ptr given_up(const fetch_job& job);
-/// Returns the error of an object that is another one now.
+/// Returns the error of an object that was replaced.
 std::exception_ptr replaced_error(const fetch_job& job, const std::string& what);
 
 inline constexpr int max_redirects = 5;
 
 /// Returns the error of a redirect that is not followed.
 std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
-/// Returns how long the server wants to be left alone; 0 if it does not say.
+/// Returns the pause that the server requests; 0 if it requests none.
 std::int64_t requested_pause_ns(const small_answer& answer);
 
 }}}  // namespace millrace::detail

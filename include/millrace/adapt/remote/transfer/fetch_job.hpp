@@ -1,9 +1,9 @@
-// The state of a fetch in the network's thread: how often it was sent, what came of it, when it is sent again.
+// The state of a fetch in the network thread: its attempts, their results, and the time of the next one.
 //
 //   mr::detail::fetch_job job{.fetch = part, .sent = address, .retry = mr::detail::retry_state(now_ns)};
 //   job.problem = {failure_kind::busy, "the server answered 503"};
 //
-// Errors: none. Threads: the network's. Lifetime: it keeps its fetch alive.
+// Errors: none. Threads: the network thread. Lifetime: it keeps its fetch alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -27,27 +27,27 @@ struct fetch_problem {
   failure_kind kind = failure_kind::none;
   std::string text{};
   bool is_final = false;
-  std::int64_t least_pause_ns = 0;   ///< which the server asks for
+  std::int64_t least_pause_ns = 0;   ///< requested by the server
 };
 
-/// A fetch on its way.
+/// A fetch in progress.
 struct fetch_job {
   std::shared_ptr<range_fetch> fetch{};
-  std::optional<addressed_request> sent{};   ///< how the next attempt is addressed; none: it is to be addressed anew
+  std::optional<addressed_request> sent{};   ///< the next request; none: it must be built again
   retry_state retry;
   std::int64_t due_ns = 0;
-  int running = 0;        ///< attempts now
+  int running = 0;        ///< current attempts
   int redirects = 0, healings = 0;
   bool hedged = false;
   bool on_new_connection = false;
-  fetch_problem problem{};   ///< the last one
+  fetch_problem problem{};   ///< of the last attempt
 
-  /// Lets it be addressed again after a pause.
+  /// Schedules a new request after a pause.
   void wait(double seconds) noexcept {
     sent.reset();
     due_ns = read_clock_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(1e9 * seconds);
   }
-  /// Returns the range that is not there yet.
+  /// Returns the range that has not arrived yet.
   byte_interval missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
 };
 

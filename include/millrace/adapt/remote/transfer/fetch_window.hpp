@@ -1,16 +1,16 @@
 // How many bytes of a file are fetched ahead of its reader.
 //
 //   mr::detail::fetch_window window(8 << 20);
-//   if (must_wait) window.adapt(128 << 20);                // doubles, halves, or takes the last change back
-//   window.gave(bytes, {now_ns, idle_ns});                 // which the reader took
-//   mr::detail::fetch_window next = window.of_next_file(); // goes on where this one ends
+//   if (must_wait) window.adapt(128 << 20);                // doubles, halves, or reverts the last change
+//   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader consumed them
+//   mr::detail::fetch_window next = window.of_next_file(); // continues with the window of this one
 //
-// A reader waits because the network is slow, or because too few bytes are in flight: rate * latency are needed
-// (Little's law). A larger window helps only against the second, and costs memory. So the window doubles as long as
-// each doubling made the reader faster by an eighth. A doubling that did not is taken back, and is tried again after 64
-// windows. If the network's thread is busy for more than seven eighths of the time, no doubling can bring as much. Then
-// half the window is tried, but not less than the first one, and kept if the reader is not slower by an eighth: bytes
-// that wait have left the cache.
+// A reader waits because the network is slow, or because too few bytes are in flight: rate * latency bytes are needed
+// (Little's law). A larger window helps only in the second case, and costs memory. Therefore the window doubles as long
+// as each doubling speeds up the reader by an eighth. A doubling that does not is reverted, and is tried again after
+// 64 windows. If the network thread is busy for more than seven eighths of the time, a doubling cannot help. Then the
+// window is halved, but not below the first one. The smaller window stays if the reader is not slower by an eighth:
+// bytes that wait for long have left the cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A time, and how long the network's thread had nothing to do before it.
+/// A time, and how long the network thread was idle before it.
 struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };
@@ -34,10 +34,10 @@ class fetch_window {
   explicit fetch_window(std::size_t bytes) noexcept : first_bytes_(bytes), bytes_(bytes) {}
 
   std::size_t bytes() const noexcept { return bytes_; }
-  /// Returns whether a reader took something of this file.
+  /// Returns whether a reader consumed bytes of this file.
   bool has_consumed() const noexcept { return begun_; }
 
-  /// Says that the reader has to wait.
+  /// Adapts the window to a reader that must wait.
   void adapt(std::size_t max_bytes) noexcept {
     if (consumed_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
     const network_time spent = std::exchange(spent_, {});
@@ -47,7 +47,7 @@ class fetch_window {
       least_bytes_ = 64 * std::uint64_t{bytes_};
       return;
     }
-    // The best rate of late: a single one may be that of a pause of this machine.
+    // The best recent rate: a single rate may include a pause of this machine.
     rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
     const bool is_busy = spent.idle_ns < spent.now_ns / 8;
     const std::size_t next =
@@ -55,7 +55,8 @@ class fetch_window {
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
-  /// Says what the reader took. A file's first bytes do not count, for they waited for a connection.
+  /// Records bytes that the reader consumed. The first bytes of a file do not count, since they waited for a
+  /// connection.
   void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
       consumed_bytes_ += bytes;
@@ -64,7 +65,7 @@ class fetch_window {
     }
     consumed_at_ = now;
   }
-  /// Returns the window with which the next file begins.
+  /// Returns the initial window of the next file.
   fetch_window of_next_file() const noexcept {
     fetch_window next = *this;
     next.begun_ = false;
@@ -72,13 +73,13 @@ class fetch_window {
   }
 
  private:
-  static constexpr std::int64_t least_ns = 10'000'000;   // a shorter time tells little
+  static constexpr std::int64_t least_ns = 10'000'000;   // a shorter time is not significant
 
   std::size_t first_bytes_, bytes_;
-  std::size_t bytes_before_ = 0;   // before the change that is on trial; 0: none is
-  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // what the reader takes until the window may change; took
+  std::size_t bytes_before_ = 0;   // before the change that is being tested; 0: none
+  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // bytes until the next change; consumed
   network_time spent_{}, consumed_at_{};
-  double rate_ = 0;   // bytes a ns, the best of late, before the change that is on trial
+  double rate_ = 0;   // bytes per ns, the best recent rate before the change that is being tested
   bool begun_ = false;
 };
 

@@ -1,11 +1,11 @@
-// Memory for bytes that are fetched ahead of their readers, with a bound for all readers together.
+// Memory for prefetched bytes, with a common limit for all readers.
 //
 //   mr::detail::part_memory memory(256 << 20);
-//   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // nothing: the bound is reached
-//   if (block) fetch_into(block->bytes());                                        // comes back at its end
+//   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // nothing: the limit is reached
+//   if (block) fetch_into(block->bytes());                                        // returned in its destructor
 //
-// A reader that waits has to go on, so a required block is given beyond the bound, too. Blocks are used again.
-// Errors: std::bad_alloc. Threads: any. Lifetime: blocks keep alive what they need.
+// A waiting reader must be able to continue, so required blocks may exceed the limit. Blocks are reused.
+// Errors: std::bad_alloc. Threads: any. Lifetime: blocks keep their dependencies alive.
 #pragma once
 
 #include <millrace/device/slot_memory.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Gives out blocks of memory up to a bound.
+/// Allocates blocks of memory up to a limit.
 class part_memory {
  public:
   enum class need : bool { optional, required };
@@ -42,7 +42,7 @@ class part_memory {
   };
 
  public:
-  /// Memory that goes back at its end.
+  /// Memory that is returned in its destructor.
   class block {
    public:
     block(block&& other) noexcept
@@ -71,7 +71,7 @@ class part_memory {
 
   explicit part_memory(std::size_t bound_bytes) : shared_(std::make_shared<shared>(bound_bytes)) {}
 
-  /// Returns a block of that size; nothing if it is optional and there is no room.
+  /// Returns a block of that size; nothing if it is optional and the limit is reached.
   std::optional<block> take(std::size_t bytes, need how);
 
   struct figures {

@@ -1,10 +1,10 @@
-// Where the objects of all kinds of names are, with what each request has to carry: http://, https://, s3:// and gs://.
+// Builds requests for all kinds of names: http://, https://, s3:// and gs://.
 //
 //   mr::detail::request_addresses addresses(options);
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
-//   const auto next = addresses.heal(name, sent, answer);   // of a refusal: whether to address it again
+//   const auto next = addresses.heal(name, sent, answer);   // after a refusal: whether to build it again
 //
-// Errors: setup_error for a name of another kind; those of looking for keys. Threads: any.
+// Errors: setup_error for a name of another kind; those of a search for keys. Threads: any.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_stores.hpp>
@@ -20,25 +20,25 @@ inline bool is_web_name(std::string_view name) noexcept {
   return name.starts_with("http://") || name.starts_with("https://");
 }
 
-/// Returns a name without passwords and the values of its query, which may be as good as keys.
+/// Returns a name without passwords and without the values of its query, which may contain keys.
 std::string without_secrets(std::string_view name);
 
-/// How to ask for objects by their names.
+/// Builds requests for objects by name.
 class request_addresses {
  public:
   explicit request_addresses(const remote_options& o);
   /// Returns URL and headers of a request.
   addressed_request address(const std::string& name);
-  /// As address(), where the server redirects to.
+  /// As address(), for the target of a redirect.
   addressed_request redirected(const std::string& name, const std::string& target);
-  /// Notes that a request was answered with what it asked for.
+  /// Records that a request succeeded.
   void accepted(const std::string& name, const addressed_request& sent);
-  /// Learns from a refusal. Returns whether and when the same request may succeed when it is addressed again.
+  /// Handles a refusal. Returns whether and when a new request may succeed.
   remedy heal(const std::string& name, const addressed_request& sent, const small_answer& answer);
-  /// Returns the error of a refused request. `tried` says what was done about it.
+  /// Returns the error of a refused request. `attempted` describes the recovery attempts.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
-  /// Returns what the server says in a refusal, as " (words)"; empty if that is nothing to show.
+  /// Returns the message of a refusal, as " (words)"; empty if it has none.
   static std::string words_of(const small_answer& answer);
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(const std::string& prefix);
@@ -50,7 +50,7 @@ class request_addresses {
   const header_list headers_;
   const bool has_current_headers_;
   object_stores stores_;
-  key_provider web_keys_;   // headers of web servers, which expire as keys do
+  key_provider web_keys_;   // headers of web servers, which expire like keys
 };
 
 }}}  // namespace millrace::detail

@@ -4,10 +4,10 @@
 //   if (const auto pause_ns = state.next_pause_ns(options, now_ns, 0.3, asked_to_wait_ns)) send_at(now_ns + *pause_ns);
 //   else give_up();
 //
-// The pause is drawn evenly between 0 and a bound that doubles with each attempt. So clients that failed together do
-// not come back together. A server's own Retry-After is the least. An attempt that brought a good part of the bytes
-// does not count as failed. A request without progress ends after `attempts` attempts, or after `limit`. Any request
-// ends after `max_attempts`.
+// The pause is uniformly distributed between 0 and a bound that doubles with each attempt. Therefore clients that
+// failed together do not retry together. A server's Retry-After is the minimum. An attempt that delivered a substantial
+// part of its bytes does not count as failed. A request without progress ends after `attempts` attempts, or after
+// `limit`. Any request ends after `max_attempts`.
 // Errors: none. Threads: values. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the time that a request for so many bytes takes of the limits for all together.
+/// Returns the share of the rate limits that a request for that many bytes uses, as a time.
 inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
@@ -27,21 +27,21 @@ inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) no
   return seconds;
 }
 
-/// The history of a request that may be sent again.
+/// The history of a request that may be retried.
 class retry_state {
  public:
   static constexpr int max_attempts = 100;
-  static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;   // or an eighth of what was asked for
+  static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;   // or an eighth of the requested bytes
 
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}
 
-  /// Notes that an attempt brought so many of the bytes that it asked for.
+  /// Records the number of bytes that an attempt delivered.
   void record_progress(std::uint64_t bytes, std::uint64_t requested_bytes, std::int64_t now_ns) noexcept {
     if (bytes == 0 || bytes < std::min(progress_bytes, requested_bytes / 8)) return;
     failed_ = 0;
     progress_ns_ = now_ns;
   }
-  /// Notes a failed attempt. Returns the pause before the next; nothing if there is to be none. `drawn` is in [0, 1).
+  /// Records a failed attempt. Returns the pause before the next; nothing if there is none. `uniform` is in [0, 1).
   std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double uniform,
                                             std::int64_t least_ns) noexcept {
     ++failed_;
@@ -54,7 +54,7 @@ class retry_state {
     return pause;
   }
 
-  /// Returns how many attempts have failed.
+  /// Returns the number of failed attempts.
   int attempts() const noexcept { return attempts_; }
   /// Returns the seconds since the last progress.
   double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - progress_ns_); }
@@ -64,14 +64,15 @@ class retry_state {
   int failed_ = 0, attempts_ = 0;   // failed: since the last progress
 };
 
-/// Decides when a request that is late gets a second one beside it.
-/// Late is three times the time in which 95 of 100 had their first byte, and at least `least_wait`. Only a few are
-/// hedged, and none where many are late: the server has trouble then, and more requests make more of it.
+/// Decides when a late request gets a concurrent second one.
+/// A request is late after three times the 95th percentile of the times to the first byte, and at least `least_wait`.
+/// Only a few requests are hedged, and none if many are late: the server is then overloaded, and more requests increase
+/// the load.
 class hedge_rule {
  public:
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
 
-  /// Notes a request whose first byte came.
+  /// Records the time to the first byte of a request.
   void record_first_byte(double seconds) noexcept {
     first_byte_times_[count_++ % std::size(first_byte_times_)] = static_cast<float>(seconds);
     allowed_ = std::min(allowed_ + rule_.share, 4.0);

@@ -1,13 +1,13 @@
-// The thread that fetches ranges: it sends requests, sends them again, and hands their bytes to those who wait.
+// The thread that fetches ranges: it sends and retries requests, and passes their bytes to the waiting readers.
 //
 //   mr::detail::transfer_engine engine({.requests = 64});
 //   engine.submit(part);                       // any thread; then part->wait_for(bytes)
-//   part->abandon();  engine.sweep();          // any thread, which wants it no more
+//   part->abandon();  engine.sweep();          // any thread, to cancel it
 //
-// One thread moves the bytes of all requests. An attempt that fails, breaks off or stalls is followed by one for the
-// bytes that are missing. A request that is late may get a second one beside it, and the first bytes count.
-// Errors: a fetch that cannot be finished gets a located io_error: what the server said, how many attempts, how long.
-// Threads: any. Lifetime: fetches that are not over when the engine ends are never filled.
+// One thread moves the bytes of all requests. After an attempt fails, breaks off or stalls, another one requests the
+// missing bytes. A late request may get a concurrent second one, and the first bytes are used.
+// Errors: a failed fetch gets a located io_error with the server's message, the number of attempts and the time.
+// Threads: any. Lifetime: fetches that are incomplete when the engine ends are never filled.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_errors.hpp>
@@ -32,9 +32,9 @@ class transfer_engine {
   transfer_engine(const transfer_engine&) = delete;
   transfer_engine& operator=(const transfer_engine&) = delete;
   ~transfer_engine();
-  /// Begins a fetch, behind those that were submitted before. Throws the errors of its address.
+  /// Begins a fetch, after those that were submitted before. Throws the errors of its address.
   void submit(std::shared_ptr<range_fetch> fetch);
-  /// Stops the requests of fetches that were abandoned.
+  /// Stops the requests of abandoned fetches.
   void sweep() noexcept;
 
   /// Returns the sorted names that begin with `prefix`.
@@ -42,7 +42,7 @@ class transfer_engine {
 
   remote_figures figures() const { return log_.figures(); }
 
-  /// Returns the time, and how long the network's thread has waited for sockets.
+  /// Returns the time, and how long the network thread has waited for sockets.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -52,26 +52,26 @@ class transfer_engine {
   static constexpr int max_healings = 16;
 
   void run() noexcept;
-  /// Does what there is to do, and waits for more. Returns false at the end.
+  /// Does the pending work, and waits for more. Returns false at the end.
   bool turn();
-  /// Starts the requests whose time has come, as far as limits allow. Returns when to look again; 0 if that is open.
+  /// Starts the requests that are due, within the limits. Returns when the next one is due; 0 if that is unknown.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);
   void finish(CURL* handle, CURLcode code);
   attempt_pointer take_out(std::unordered_map<CURL*, attempt_pointer>::iterator place);
-  /// Decides what becomes of a fetch of which an attempt has ended.
+  /// Decides how to continue a fetch after an attempt has ended.
   void conclude(const fetch_attempt& attempt, CURLcode code);
   void refused(const fetch_attempt& attempt);
   void follow(const fetch_attempt& attempt);
-  /// Sends the rest of a fetch again, later.
+  /// Schedules a retry of the rest of a fetch.
   void again(const job_pointer& job, fetch_problem problem);
   void at_once(const job_pointer& job);
   void fail(const job_pointer& job, std::exception_ptr why);
   /// Ends the attempts of a fetch that is over.
   void stop(const job_pointer& job);
   void drop_abandoned();
-  /// Ends attempts that have stalled, and hedges those that are late.
+  /// Ends stalled attempts, and hedges late ones.
   void handle_late_requests(std::int64_t now_ns);
   void end_stalled(CURL* handle);
   std::int64_t check_period_ns() const noexcept;
@@ -87,7 +87,7 @@ class transfer_engine {
   std::vector<job_pointer> submitted_;
   bool ending_ = false, sweeping_ = false;
 
-  // The network's thread alone uses these.
+  // Only the network thread uses these.
   std::deque<job_pointer> waiting_;
   std::unordered_map<CURL*, attempt_pointer> running_;
   std::vector<curl_easy> idle_;

@@ -1,4 +1,4 @@
-// Counts what a transfer_engine does.
+// Collects the statistics of a transfer_engine.
 //
 //   log.sent(running);   log.ended(attempt, running);   log.failed(mr::detail::failure_kind::busy);
 //   const mr::remote_figures now = log.figures();
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The figures of a transfer_engine.
+/// The statistics of a transfer_engine.
 class transfer_log {
  public:
   void sent(bool is_hedge, std::size_t in_flight) {

@@ -83,7 +83,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
   try {
     answer = around_.fetch(request);
   } catch (const io_error&) {
-    return std::nullopt;   // this is not an instance
+    return std::nullopt;   // this machine is not an instance
   }
   if (answer.status != 200) return std::nullopt;
   const std::string token(trimmed(answer.body));

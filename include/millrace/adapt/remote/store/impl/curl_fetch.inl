@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A request on its way, and its answer.
+/// A running request, and its response.
 struct curl_exchange {
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -49,7 +49,7 @@ struct curl_exchange {
     const std::string_view line(data, count);
     try {
       const std::size_t colon = line.find(':');
-      if (line.starts_with("HTTP/")) t.answer.headers.clear();   // behind an answer of a proxy, or an interim one
+      if (line.starts_with("HTTP/")) t.answer.headers.clear();   // drops headers of a proxy or of an interim response
       else if (colon != std::string_view::npos && t.answer.headers.size() < 1'000)
         t.answer.headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
     } catch (...) {
@@ -67,7 +67,7 @@ struct curl_exchange {
     curl_easy handle;
     curl_headers headers;
     for (const auto& [name, value] : request.headers) headers.add(name + ": " + value);
-    headers.add("Expect:");   // a small body is sent at once
+    headers.add("Expect:");   // a small body is sent immediately
     const auto milliseconds = static_cast<long>(1'000 * request.seconds);
     handle.set(CURLOPT_ERRORBUFFER, problem);
     handle.set(CURLOPT_URL, request.url.c_str());

@@ -39,7 +39,7 @@ MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& priv
   };
   const std::unique_ptr<BIO, closer> bio(
       BIO_new_mem_buf(private_key_pem.data(), static_cast<int>(private_key_pem.size())));
-  // A password would be asked for on the terminal.
+  // Without this callback OpenSSL would ask for a password on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<EVP_PKEY, closer> key(
       bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr) : nullptr);

@@ -58,7 +58,7 @@ MILLRACE_INLINE provided_keys gs_access::as_fixed(provided_keys provided) {
 }
 
 MILLRACE_INLINE provided_keys gs_access::find_keys() const {
-  // A user's token is asked for each minute: only the user knows when it expires.
+  // A user's token is requested each minute: only the user knows when it expires.
   if (options_.bearer_token)
     return of_token(options_.bearer_token(), around_.now_seconds() + key_provider::pause_seconds,
                     "gs_options::bearer_token");
@@ -87,7 +87,7 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
     answer = around_.fetch({.url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
                             .headers = {{"Metadata-Flavor", "Google"}}, .seconds = 1, .attempts = 1});
   } catch (const io_error&) {
-    return std::nullopt;   // this is not an instance
+    return std::nullopt;   // this machine is not an instance
   }
   // Other clouds have other servers at this address.
   if (answer.status != 200 || header_value(answer.headers, "Metadata-Flavor") != "Google") return std::nullopt;

@@ -24,7 +24,7 @@ MILLRACE_INLINE provided_keys key_provider::get() {
     try {
       current_ = find_();
     } catch (const std::exception&) {
-      // They are good for some minutes more.
+      // The current keys are valid for some more minutes.
     }
     return *current_;
   }

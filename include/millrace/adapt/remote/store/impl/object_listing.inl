@@ -14,19 +14,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A question to a store.
+/// A request to a store.
 struct store_request {
   std::string method = "GET";
   object_url object{};
   std::string query{};     ///< encoded
-  header_list headers{};   ///< beside those that are signed
+  header_list headers{};   ///< in addition to the signed ones
   std::string name{};      ///< for errors; empty: the object's own
 };
 
-/// Asks a store for what fits into memory. Returns an answer of status 200 or 206, or one that says that the object is
-/// not there. Throws a located io_error for a store that refuses. Asks again with longer and longer pauses while the
-/// store is busy, and while keys are looked for (key_provider.hpp). Asks again at once where a bucket is in another
-/// region, and where other keys were found. Each attempt is signed anew.
+/// Sends a request whose response fits into memory. Returns a response of status 200 or 206, or one for a missing
+/// object. Throws a located io_error if the store refuses. Retries with increasing pauses while the store is busy, and
+/// while keys are searched for (key_provider.hpp). Retries immediately if the bucket is in another region, or if there
+/// are other keys. Each attempt is signed again.
 MILLRACE_INLINE small_answer request_from_store(object_access& access, const surroundings& around,
                                        const store_request& question) {
   constexpr int max_attempts = 8, max_healings = 16;
@@ -69,10 +69,11 @@ MILLRACE_INLINE small_answer request_from_store(object_access& access, const sur
 struct listing_page {
   std::vector<std::string> keys{};
   bool is_last = true;
-  std::string next{};   ///< what the next page is asked for with
+  std::string next{};   ///< the continuation token of the next page
 };
 
-/// Returns the query of a page; `from` is empty for the first one. Keys come encoded: XML cannot hold all of them.
+/// Returns the query of a page; `from` is empty for the first one. Keys are requested in URL encoding, since XML cannot
+/// represent all of them.
 MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_view from) {
   std::string query;
   if (!from.empty()) query = "continuation-token=" + uri_encoded(from, slash::encoded) + '&';
@@ -81,7 +82,7 @@ MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_v
   return query;
 }
 
-/// Reads the answer to it.
+/// Parses a page of the listing.
 MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   const auto fail = [](const char* problem) {
     throw data_error(std::string("the listing of a bucket ") + problem,
@@ -109,7 +110,7 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   return page;
 }
 
-/// As read_listing(), with the place in errors.
+/// As read_listing(), with the location in errors.
 MILLRACE_INLINE listing_page read_located(std::string_view xml, const std::string& name) {
   try {
     return read_listing(xml);
@@ -132,7 +133,7 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
     listing_page page = read_located(answer.body, question.name);
     for (const std::string& key : page.keys) {
-      // A server that does not know prefixes would otherwise add what nobody asked for.
+      // A server that ignores prefixes would otherwise add other objects.
       if (key.starts_with(prefix.key) && !key.ends_with('/')) names.push_back(prefix.name_of(key));
     }
     if (page.is_last) break;

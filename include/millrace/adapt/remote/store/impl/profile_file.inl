@@ -30,7 +30,7 @@ MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::str
     if (!section) fail(path, number);
     if (equals == std::string_view::npos || equals == 0) {
       if (!indented || above.empty()) fail(path, number);
-      continue;   // the value above goes on, and no value that is asked for has a second line
+      continue;   // a continuation line; no value that Millrace reads has one
     }
     const std::string name = ascii_lower(trimmed(content.substr(0, equals)));
     const std::string_view value = without_comment(trimmed(content.substr(equals + 1)));

@@ -13,7 +13,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE bool store_answer::is_about_keys() const noexcept {
   for (const char* const of_keys :
        {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidSecurity",
-        // Half of a file that is being replaced has the new key id with the old secret, or a part of the secret.
+        // A file that is being replaced may have the new key id with the old secret, or a part of the secret.
         "InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch"})
     if (code == of_keys) return true;
   return status == 401 || (code.empty() && (status == 400 || status == 403));
@@ -64,7 +64,7 @@ MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {
       else if (at == "Error/ServerTime") server_time = utc_seconds(content);
     });
   } catch (const data_error&) {
-    // Proxies answer in HTML.
+    // Proxies send HTML.
   }
   if (server_time) result.server_seconds = server_time;
   return result;

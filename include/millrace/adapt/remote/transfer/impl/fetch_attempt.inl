@@ -68,7 +68,7 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
   handle_.set(CURLOPT_HTTP_VERSION,
               static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-  // libcurl reads into a buffer of each request. Those of many small ones would not stay in the cache.
+  // libcurl reads into a buffer of each request. The buffers of many small requests would not fit into the cache.
   handle_.set(CURLOPT_BUFFERSIZE, requested_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
   handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -102,7 +102,7 @@ MILLRACE_INLINE std::size_t fetch_attempt::take_body(char* data, std::size_t, st
 
 MILLRACE_INLINE bool fetch_attempt::take_line(std::string_view line) {
   if (line.starts_with("HTTP/")) {
-    answer_.headers.clear();   // those of an interim answer
+    answer_.headers.clear();   // those of an interim response
     const std::size_t blank = line.find(' ');
     answer_.status = blank == std::string_view::npos
                          ? 0
@@ -135,10 +135,10 @@ MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
   if (judged_.what == answer_kind::bytes) {
     const std::uint64_t from = at_byte_;
     at_byte_ += bytes.size();
-    if (from >= judged_.end_byte) return false;   // more than the server said
+    if (from >= judged_.end_byte) return false;   // more than the server announced
     if (!job_->fetch->take(from, bytes)) return true;
     finished_ = true;
-    return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // else the connection is not used again
+    return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // else the connection is not reused
   }
   if (judged_.what != answer_kind::other || answer_.body.size() >= max_refusal_bytes) return false;
   const std::size_t count = std::min(bytes.size(), max_refusal_bytes - answer_.body.size());

@@ -19,7 +19,7 @@ MILLRACE_INLINE std::string without_secrets(std::string_view name) {
   return parts.query.empty() ? plain : plain + "?...";
 }
 
-/// Returns the URL as it can be sent: without a fragment, and with blanks and bytes beyond ASCII encoded.
+/// Returns the URL in the form of a request: without a fragment, with blanks and non-ASCII bytes encoded.
 MILLRACE_INLINE std::string sendable_url(std::string_view name) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::string url;
@@ -56,7 +56,7 @@ MILLRACE_INLINE addressed_request request_addresses::address(const std::string& 
 
 MILLRACE_INLINE addressed_request request_addresses::redirected(const std::string& name, const std::string& target) {
   addressed_request sent = address(name);
-  // Headers are for the name's own host.
+  // Headers are only for the host of the name.
   if (url_parts(sent.url).host != url_parts(target).host) sent.headers.clear();
   sent.url = target;
   return sent;
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::string request_addresses::words_of(const small_answer& answ
   const store_answer error = read_store_answer(answer);
   if (!error.code.empty())
     return " (" + printable(error.code + (error.sentence.empty() ? "" : ": " + error.sentence), 300) + ")";
-  // Pages in HTML say less than the status.
+  // HTML pages are less useful than the status.
   const std::string kind = ascii_lower(header_value(answer.headers, "content-type"));
   const std::string_view text = trimmed(answer.body);
   if (text.empty() || text[0] == '<' || !(kind.starts_with("text/plain") || kind.find("json") != std::string::npos))
