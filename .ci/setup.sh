@@ -1,10 +1,10 @@
-# What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
+# Functions of the three commands: examples/quickstart.sh, tests/run.sh and bench/run.sh source this file. POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
 #   install_packages build      # build | tests | documentation | bench | bench_NAME | bare: missing Debian packages
 #   configure build/quickstart -Dtests=disabled
 #
-# Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
+# Only the system's package manager installs packages, and only sudo may read the terminal, for its password.
 
 say() { printf 'millrace: %s\n' "$*"; }
 
@@ -15,10 +15,10 @@ fail() {
 
 jobs=$(nproc 2>/dev/null || echo 2)
 
-# The compiler tells ccache what it read: nothing is run through the preprocessor first.
+# The compiler reports its headers to ccache, which then does not run the preprocessor.
 export CCACHE_DEPEND=1
 
-# The sanitizers' libraries belong to one version of clang: the system's own.
+# The sanitizer libraries belong to one version of clang: the default one of the system.
 clang_runtime() {
   version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)
   echo "libclang-rt-${version:-14}-dev"
@@ -35,18 +35,18 @@ packages_for() {
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev doxygen libdlpack-dev \
       libcurl4-openssl-dev libssl-dev nginx-light openssl zlib1g-dev \
       libtorch-dev libopencv-core-dev libopencv-imgcodecs-dev \
-      libdlib-dev libblas-dev liblapack-dev libpng-dev libsqlite3-dev   # what dlib.pc names
+      libdlib-dev libblas-dev liblapack-dev libpng-dev libsqlite3-dev   # dependencies in dlib.pc
     # An emulated aarch64.
     [ "$(uname -m)" = aarch64 ] || echo g++-aarch64-linux-gnu qemu-user
-    # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
+    # A separate package in Debian 12 and later; apt-cache needs its package lists to name it.
     clang_runtime
   fi
-  # Libraries of all benchmarks, so that one configuration has them all; then the programs of two.
+  # Libraries of all benchmarks, for one configuration; then the programs of two benchmarks.
   if [ "$1" = bench ]; then
     echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
   fi
   [ "$1" != bench_remote ] || echo curl nginx-light openssl python3-venv
-  # What FFCV is compiled with, and what SPDL decodes with.
+  # Build dependencies of FFCV, and the decoder of SPDL.
   [ "$1" != bench_peers ] || echo python3-venv python3-dev libopencv-dev libturbojpeg0-dev ffmpeg
 }
 
@@ -56,7 +56,7 @@ missing_packages() {
   done
 }
 
-# Other systems bring the same things under other names: look for the things themselves.
+# Other systems have other package names: search for the programs and libraries.
 check_other_system() {
   lacking=
   for tool in g++ meson ninja pkg-config; do
@@ -70,7 +70,7 @@ check_other_system() {
       command -v "$tool" >/dev/null 2>&1 || lacking="$lacking $tool"
     done
   fi
-  [ -z "$lacking" ] || fail "this is no Debian system, and it lacks:$lacking" \
+  [ -z "$lacking" ] || fail "missing on this system, which is not a Debian system:$lacking" \
     "Install them with this system's package manager (libraries with their headers), then run this again."
 }
 
@@ -103,7 +103,7 @@ install_packages() {
       fail "these packages are missing, and without root or sudo they cannot be installed: $missing" "$by_hand"
     [ -t 0 ] || sudo -n true 2>/dev/null ||
       fail "these packages are missing: $missing" \
-        "sudo needs a password or refuses this user, and there is no terminal to ask on. Run this in a terminal." \
+        "sudo needs a password or refuses this user, and no terminal is open. Run this in a terminal." \
         "$by_hand"
   fi
   say "installing Debian packages: $missing"
@@ -114,11 +114,11 @@ install_packages() {
     fi
     [ "$attempt" = 2 ] || { say "apt-get failed; one more attempt in 10 seconds"; sleep 10; }
   done
-  fail "apt-get could not install: $missing" "Its own message is above; is the package mirror within reach?" "$by_hand"
+  fail "apt-get could not install: $missing" "Its message is above; is the package mirror reachable?" "$by_hand"
 }
 
-# configure DIR OPTIONS...: a Meson build folder under the root that has exactly these options. One that has others,
-# that is half done, or that was made by another Meson or elsewhere is configured anew; data in it stays.
+# configure DIR OPTIONS...: configures a Meson build folder below the root with exactly these options. A folder with
+# other options, an incomplete one, and one of another Meson or root are configured again; data in it is preserved.
 configure() {
   folder=$root/$1
   shift
@@ -128,10 +128,10 @@ configure() {
   fi
   say "configuring ${folder#"$root/"}"
   rm -rf "$folder/meson-private" "$folder/build.ninja"
-  mkdir -p "$folder" || fail "cannot write to $folder: was it made by another user?"
+  mkdir -p "$folder" || fail "cannot write to $folder: does it belong to another user?"
   if ! meson setup "$@" "$folder" "$root" >"$folder.log" 2>&1 </dev/null; then
     tail -n 20 "$folder.log" >&2
-    fail "Meson could not configure ${folder#"$root/"}; its whole output is in ${folder#"$root/"}.log"
+    fail "Meson could not configure ${folder#"$root/"}; its output is in ${folder#"$root/"}.log"
   fi
   printf '%s\n' "$stamp" >"$folder/.configured"
 }
