@@ -1,10 +1,10 @@
-// bound: what limits a training on these shards, by ablations and by the live figures, and which settings to use
+// bound: the bottleneck of a training on your shards, by ablations and by live statistics, and the settings to use
 //
 //   sh bench/run.sh bound --data 'shards-{000..009}.tar' --step 0.02      # all options: bench/parts/bound_settings.hpp
 //
-// The same training runs with one part after another taken out (bench/parts/bound_variants.hpp), interleaved, so that a
-// change of the machine's load hits all alike. Then the run itself is judged by the figures it keeps, and both answers
-// are printed; where they differ, so is that.
+// The same training runs with one part removed at a time (bench/parts/bound_variants.hpp), interleaved, so that a
+// change of the machine's load affects all variants alike. Then the run's own statistics are evaluated. Both verdicts
+// are printed, with a note if they differ.
 #include "harness.hpp"
 #include "parts/bound_data.hpp"
 #include "parts/bound_variants.hpp"
@@ -33,33 +33,33 @@ using all_rates = std::map<std::string, std::vector<double>>;
 
 double rate_of(const all_rates& rates, const std::string& name) { return bench::median(rates.at(name)); }
 
-/// Names as results have them.
+/// Returns the name as results spell it.
 std::string plain(std::string name) {
   for (char& c : name)
     if (c == '-' || c == '+') c = '_';
   return name;
 }
 
-/// As facts of the page, too.
+/// Returns them as facts for the page, too.
 std::vector<bench::fact> print_stalls(bench::harness& run, const all_rates& rates, const std::string& real,
                                       std::size_t batch) {
   std::vector<bench::fact> facts;
   const auto ms = [&](const char* name) { return 1e3 * static_cast<double>(batch) / rate_of(rates, name); };
-  const double whole = 1e3 * static_cast<double>(batch) / rate_of(rates, real);
+  const double step_ms = 1e3 * static_cast<double>(batch) / rate_of(rates, real);
   const auto stall = [&](const char* name, double longer, double shorter, const char* what) {
-    const double share = 100 * std::max(0.0, longer - shorter) / whole;
-    std::printf("  %-9s %6.1f %% of a step's %.1f ms: %s\n", name, share, whole, what);
+    const double share = 100 * std::max(0.0, longer - shorter) / step_ms;
+    std::printf("  %-9s %6.1f %% of a step's %.1f ms: %s\n", name, share, step_ms, what);
     run.result(std::string("stall_") + name, share, "%");
     facts.emplace_back(std::string(name) + " stall", mr::detail::percent(share / 100) + " of a step: " + what);
   };
   std::printf("\nstalls\n");
-  stall("transfer", ms("h2d+step"), ms("step-only"), "what a copy that waits would take (h2d+step - step-only)");
+  stall("transfer", ms("h2d+step"), ms("step-only"), "duration of a blocking copy (h2d+step - step-only)");
   stall("prep", ms("ram"), ms("ready"), "decoding and transforming (ram - ready)");
-  stall("fetch", whole, ms("ram"), ("reading and unpacking (" + real + " - ram)").c_str());
+  stall("fetch", step_ms, ms("ram"), ("reading and unpacking (" + real + " - ram)").c_str());
   return facts;
 }
 
-/// The first setting whose rate is within 3 % of the best one's.
+/// Returns the first setting whose rate is within 3 % of the best rate.
 template <class Setting>
 Setting knee_of(const std::vector<std::pair<Setting, double>>& points) {
   double best = 0;
@@ -75,7 +75,7 @@ struct sweeps {
 };
 
 sweeps sweep(bench::harness& run, bench::bound_runs& runs, const bench::bound_settings& s) {
-  sweeps found;
+  sweeps rates_by_setting;
   std::vector<unsigned> workers;
   for (unsigned w = 1; w <= std::max(s.workers, mr::usable_cores()); w = w < 4 ? w + 1 : w * 3 / 2)
     workers.push_back(w);
@@ -90,15 +90,15 @@ sweeps sweep(bench::harness& run, bench::bound_runs& runs, const bench::bound_se
   for (const auto& [w, all] : by_workers) {
     std::printf("  %3u  %s\n", w, bench::spread(all, "%.0f").c_str());
     run.result("workers_" + std::to_string(w), bench::median(all), "samples/s");
-    found.workers.emplace_back(w, bench::median(all));
+    rates_by_setting.workers.emplace_back(w, bench::median(all));
   }
   std::printf("samples per second over prefetched batches (%u workers)\n", s.workers);
   for (const auto& [depth, all] : by_depth) {
     std::printf("  %3zu  %s\n", depth, bench::spread(all, "%.0f").c_str());
     run.result("prefetch_" + std::to_string(depth), bench::median(all), "samples/s");
-    found.depth.emplace_back(depth, bench::median(all));
+    rates_by_setting.depth.emplace_back(depth, bench::median(all));
   }
-  return found;
+  return rates_by_setting;
 }
 
 int measure(int argc, char** argv) {
@@ -156,9 +156,9 @@ int measure(int argc, char** argv) {
   std::printf("\n%s", mr::text_report(report).c_str());
   run.result("verdicts_agree", agreed ? 1 : 0, "of_1");
 
-  const sweeps found = sweep(run, runs, s);
-  const unsigned workers = knee_of(found.workers);
-  const std::size_t depth = knee_of(found.depth);
+  const sweeps rates_by_setting = sweep(run, runs, s);
+  const unsigned workers = knee_of(rates_by_setting.workers);
+  const std::size_t depth = knee_of(rates_by_setting.depth);
   const std::string use =
       ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) + "})";
   run.finding("use", use);
@@ -166,14 +166,14 @@ int measure(int argc, char** argv) {
   run.result("knee_prefetch", static_cast<double>(depth), "batches");
   if (!s.html.empty()) {
     report.scaling.clear();
-    for (const auto& [w, rate] : found.workers) report.scaling.push_back({w, rate, true});
+    for (const auto& [w, rate] : rates_by_setting.workers) report.scaling.push_back({w, rate, true});
     report.title = "millrace bench bound";
     report.origin = mr::run_origin::now();
     report.facts.push_back({"ablations", ablated.sentence()});
     report.facts.insert(report.facts.end(), stalls.begin(), stalls.end());
     for (const std::string& name : bench::bound_runs::all())
       report.facts.push_back({name, bench::spread(rates[name], "%.0f") + " samples/s"});
-    for (const auto& [prefetched, rate] : found.depth)
+    for (const auto& [prefetched, rate] : rates_by_setting.depth)
       report.facts.push_back({"prefetch " + std::to_string(prefetched), mr::detail::whole(rate) + " samples/s"});
     report.facts.push_back({"use", use});
     std::ofstream file(s.html);

@@ -1,10 +1,10 @@
-// colors: what photometric operations cost on a row of 224 x 224 pixels that has just been rendered; CPU us for a row.
+// colors: the cost of photometric operations on a row of 224 x 224 pixels that has just been rendered; CPU us per row
 //
 //   sh bench/run.sh colors [--quick] [--only operations|recipes]
 //
-// A row is copied to one place before each measurement, so that it lies in the second-level cache, as behind a resize.
-// All variants take turns, row by row. A figure is the median of its rows; printed beside it are the quartiles. Recipes
-// are drawn anew for each row, and their figure is the mean: their draws differ more than their times.
+// A row is copied to the same memory before each measurement, so that it is in L2, as after a resize. All variants
+// alternate, row by row. Operations report the median of the rows, with quartiles. Recipes are drawn for
+// each row and report the mean, because their draws differ more than their times.
 #include "harness.hpp"
 
 #include <millrace/image/augment/photometric_plan.hpp>
@@ -25,22 +25,22 @@ constexpr std::size_t side = 224, pictures = 16;
 constexpr mr::picture_size size{.width = side, .height = side};
 using row = std::vector<std::uint8_t>;
 
-/// Waves of several lengths with noise: neighboring pixels are alike, as in photographs.
+/// Waves of several lengths with noise: neighboring pixels are similar, as in photographs.
 row picture(std::uint64_t number) {
   mr::rng random({.seed = 3, .sample = number});
   double phase[3][3], length[3];
   for (auto& channel : phase)
     for (double& p : channel) p = random.uniform(0, 6.28);
   for (double& l : length) l = random.uniform(5, 120);
-  row made(side * side * 3);
-  for (std::size_t i = 0; i < made.size(); ++i) {
+  row pixels(side * side * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
     const auto x = static_cast<double>(i / 3 % side), y = static_cast<double>(i / 3 / side);
     double value = 120 + random.uniform(-8, 8);
     for (std::size_t k = 0; k < 3; ++k)
       value += 35 * std::sin((k == 1 ? y : k == 2 ? x + y : x) / length[k] + phase[i % 3][k]);
-    made[i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+    pixels[i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
   }
-  return made;
+  return pixels;
 }
 
 struct variant {
@@ -129,14 +129,14 @@ void measure(bench::harness& run, const variant (&variants)[count], std::size_t 
       const double before = thread_us();
       plan.run(work, side, side, s);
       const double after = thread_us();
-      if (i >= pictures) times[v].push_back(after - before - clock);   // the first ones make memory
+      if (i >= pictures) times[v].push_back(after - before - clock);   // the first ones allocate memory
     }
   for (std::size_t v = 0; v < count; ++v) {
     double sum = 0;
     for (const double time : times[v]) sum += time;
     const double before = thread_us();
     for (std::uint64_t i = 0; i < rows; ++i) plan_of(variants[v], i);
-    std::printf("%s: median %.1f us (quartiles %.1f .. %.1f), mean %.1f; making the plan %.2f\n", variants[v].name,
+    std::printf("%s: median %.1f us (quartiles %.1f .. %.1f), mean %.1f; plan construction %.2f\n", variants[v].name,
                 bench::median(times[v]), bench::quantile(times[v], 0.25), bench::quantile(times[v], 0.75),
                 sum / static_cast<double>(rows), (thread_us() - before) / static_cast<double>(rows));
     run.result(std::string("colors_") + variants[v].name,

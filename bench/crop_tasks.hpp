@@ -1,4 +1,4 @@
-// Crops of photographs to decode and render; variants take turns on them (turns.hpp). For decode.cpp and entries.cpp.
+// Crops of photographs to decode and render; variants alternate on them (turns.hpp). For decode.cpp and entries.cpp.
 //
 //   const auto tasks = bench::make_tasks(set, 256);
 //   bench::variant all[] = {{"one way", [&](std::size_t begin, std::size_t end) { ... }}, ...};
@@ -50,7 +50,7 @@ inline std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_
   return tasks;
 }
 
-/// Rows that have left the caches when they are written again, in memory as a session's slots have it.
+/// Rows that have left the caches when they are written again, in the same kind of memory as a session's slots.
 class cold_rows {
  public:
   std::span<std::uint8_t> next() noexcept {
@@ -72,7 +72,7 @@ inline mr::picture planned(const crop_task& t, const mr::jpeg_options& options,
   return mr::jpeg(t.file, options).crop(t.box).filter(filter).resize(side, side);
 }
 
-/// `group` pictures at once, from their headers on.
+/// Renders `group` images at once, starting with their headers.
 inline void render_all(std::span<const crop_task> tasks, std::size_t group, const mr::jpeg_options& options,
                 mr::resize_filter filter, cold_rows& ring, mr::scratch& s) {
   std::vector<mr::picture> pictures;

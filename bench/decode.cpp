@@ -1,14 +1,14 @@
 // decode: JPEG bytes to planes, and to rows of a batch, on one core, by the built-in decoder and by libjpeg-turbo
 //
-// Crops are random resized crops of photographs, with two pixels of margin. libjpeg-turbo decodes the crop alone to
-// RGBX rows that are thrown away, which is its fastest way (crop and skip), and to raw planes down to the crop's last
-// row. Rendering is all from the header to 224 x 224 pixels, exact, in a row that is not in the cache: by the library,
-// so many pictures at once, and by the plain way: all of the picture by libjpeg-turbo, then an antialiased resize of
-// the crop in floats. XL are large photographs, of which `fast` decodes less than all where the crop is large enough;
-// the difference is that of its pixels from exact ones. P are M's pictures with progressive coding.
-// All variants take turns on groups of eight pictures; counted is
-// the CPU time of this thread. Neighbours slow whatever runs at their moment, so ratios are those of the least times:
-// each group's least of all rounds, added up. The median of the rounds is printed beside it.
+// Crops are random resized crops of photographs, with two pixels of margin. libjpeg-turbo decodes only the crop to RGBX
+// rows that are discarded, which is its fastest method (crop and skip), and to raw planes down to the crop's last row.
+// Rendering covers everything from the header to 224 x 224 exact pixels in a row that is not in the cache. The library
+// renders several images at once; the plain way decodes the complete image by libjpeg-turbo and then resizes the crop
+// with antialiasing in floats. XL are large photographs, of which `fast` decodes a part if the crop is large enough;
+// the difference compares its pixels with exact ones. P are the images of M with progressive coding.
+// All variants alternate on groups of eight images. The CPU time of this thread counts. Other programs slow down the
+// variant that runs at that moment, so ratios use least times: the sum of each group's least time of all rounds. The
+// median of the rounds is printed as well.
 #include "crop_tasks.hpp"
 #include "harness.hpp"
 #include "photo_sets.hpp"
@@ -31,7 +31,7 @@ using bench::cold_rows, bench::crop_task, bench::make_tasks, bench::planned, ben
 
 namespace {
 
-/// The triangle of Pillow's "antialias", in floats, as one would write it down: columns first, then rows.
+/// The triangle filter of Pillow's "antialias", in floats, written straightforwardly: columns first, then rows.
 class plain_resize {
  public:
   void run(const mr::image& from, const mr::crop_box& box, std::uint8_t* to) {
@@ -84,7 +84,7 @@ class plain_resize {
   std::vector<float> lines_, row_;
 };
 
-/// Of `fast` pixels from exact ones, in levels.
+/// The difference of `fast` pixels from exact ones, in levels.
 struct level_difference {
   double mean = 0, largest = 0;
 };
@@ -108,8 +108,8 @@ level_difference difference_of_fast(const std::vector<crop_task>& tasks, mr::scr
 void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   const auto set = bench::make_photo_set(recipe);
   const auto tasks = make_tasks(set, run.quick() ? 256 : 1'024);
-  std::vector<mr::detail::jpeg_planes_request> asked;
-  for (const auto& t : tasks) asked.push_back(t.ask);
+  std::vector<mr::detail::jpeg_planes_request> requests;
+  for (const auto& t : tasks) requests.push_back(t.ask);
   mr::detail::jpeg_plane_decoder own, portable(mr::detail::jpeg_plane_decoder::code::portable);
   bench::turbo libjpeg;
   plain_resize plain;
@@ -118,7 +118,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   std::size_t refused = 0;
   const auto in_pairs = [&](mr::detail::jpeg_plane_decoder& decoder, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i + 1 < end; i += 2)
-      for (const auto& result : decoder.decode(asked[i], asked[i + 1])) refused += !result;
+      for (const auto& result : decoder.decode(requests[i], requests[i + 1])) refused += !result;
   };
   const auto rendered = [&](std::size_t together, const mr::jpeg_options& options,
                             mr::resize_filter filter = mr::resize_filter::bilinear) {
@@ -130,19 +130,19 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   constexpr auto by_libjpeg = mr::picture_decoder::libjpeg;
   variant variants[] = {
       {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
-         for (; i < end; ++i) libjpeg.region(asked[i]);
+         for (; i < end; ++i) libjpeg.region(requests[i]);
        }},
       {"libjpeg-turbo, raw planes", [&](std::size_t i, std::size_t end) {
-         for (; i < end; ++i) libjpeg.planes(asked[i]);
+         for (; i < end; ++i) libjpeg.planes(requests[i]);
        }},
-      {"own, alone", [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !own.decode(asked[i]); }},
+      {"own, alone", [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !own.decode(requests[i]); }},
       {"own, pairs", [&](std::size_t i, std::size_t end) { in_pairs(own, i, end); }},
       {"own, two of a list", [&](std::size_t i, std::size_t end) {
-         own.decode_each(std::span(asked).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
+         own.decode_each(std::span(requests).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
        }},
       {"own, portable code, pairs", [&](std::size_t i, std::size_t end) { in_pairs(portable, i, end); }},
       {"rendered, plain way", [&](std::size_t i, std::size_t end) {
-         for (; i < end; ++i) plain.run(libjpeg.whole(tasks[i].file), tasks[i].box, ring.next().data());
+         for (; i < end; ++i) plain.run(libjpeg.decode_rgb(tasks[i].file), tasks[i].box, ring.next().data());
        }},
       {"rendered, libjpeg-turbo's region", rendered(1, {.decoder = by_libjpeg})},
       {"rendered, alone", rendered(1, {})},
@@ -155,7 +155,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
        rendered(mr::picture::together, {.quality = fast}, mr::resize_filter::bicubic)}};
   take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
   const std::string set_name = recipe.name;
-  std::printf("%s: %zu pictures of %.1f KB; us for a picture, least and median of rounds\n", recipe.name, tasks.size(),
+  std::printf("%s: %zu images of %.1f KB; us per image, least and median of rounds\n", recipe.name, tasks.size(),
               set.file_bytes / 1e3);
   for (const auto& v : variants)
     std::printf("  %-36s %7.1f   %s\n", v.name, v.least_us, bench::spread(v.us, "%.1f").c_str());
@@ -180,11 +180,11 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
     run.result(set_name + ": rendered as a batch does, times the plain way", ratio(6, 10), "x",
                bench::at_least(set_name == "L" ? 4.4 : 5.0));
   }
-  run.result(set_name + ": refused by the built-in decoder", static_cast<double>(refused), "pictures",
+  run.result(set_name + ": refused by the built-in decoder", static_cast<double>(refused), "images",
              bench::at_most(0));
 }
 
-/// M as progressive files, in turn with M itself.
+/// M as progressive files, alternating with M itself.
 void measure_progressive(bench::harness& run) {
   auto tasks = make_tasks(bench::make_photo_set(bench::photo_sets[0]), run.quick() ? 256 : 1'024);
   const auto baseline = tasks;
@@ -220,7 +220,7 @@ void measure_progressive(bench::harness& run) {
       {"rendered, as a batch does", rendered(tasks, {})},
       {"baseline, rendered as a batch does", rendered(baseline, {})}};
   take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
-  std::printf("P: %zu pictures of %.1f KB; us for a picture, least and median of rounds\n", tasks.size(),
+  std::printf("P: %zu images of %.1f KB; us per image, least and median of rounds\n", tasks.size(),
               bytes / static_cast<double>(tasks.size()) / 1e3);
   for (const auto& v : variants) {
     std::printf("  %-36s %7.1f   %s\n", v.name, v.least_us, bench::spread(v.us, "%.1f").c_str());
@@ -230,7 +230,7 @@ void measure_progressive(bench::harness& run) {
   run.result("P: own, times libjpeg-turbo's region", ratio(0, 1), "x");
   run.result("P: rendered as a batch does, times libjpeg-turbo's region alone", ratio(0, 4), "x", bench::at_least(2.2));
   run.result("P: rendered as a batch does, times the same by libjpeg-turbo", ratio(3, 4), "x");
-  run.result("P: refused by the built-in decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
+  run.result("P: refused by the built-in decoder", static_cast<double>(refused), "images", bench::at_most(0));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// engine: what the engine itself costs: per sample, while the ring is full, to start and to leave at any moment
+// engine: the cost of the engine: per sample, with a full ring, to start, and to leave at any moment
 #include "../tests/copying_device.hpp"
 #include "harness.hpp"
 #include "threads.hpp"
@@ -20,7 +20,7 @@ struct row {
   std::int64_t number;
 };
 
-/// Counts up; each read may take a while.
+/// A source of increasing numbers whose reads may be slow.
 struct numbers {
   using item = std::int64_t;
   std::int64_t count;
@@ -69,7 +69,7 @@ cost empty_stage_cost(std::size_t batch, double seconds) {
   bool steady = false;
   for (auto& b : run) {
     sum += static_cast<std::uint64_t>(b.get<&row::number>().host()[0]);
-    const double at = bench::seconds_of(CLOCK_MONOTONIC);   // the process's own time would cost a call of the system
+    const double at = bench::seconds_of(CLOCK_MONOTONIC);   // the process's CPU time would cost a system call
     if (!steady && at - start > 0.3) {
       steady = true;
       threads = bench::threads_now();
@@ -85,7 +85,7 @@ cost empty_stage_cost(std::size_t batch, double seconds) {
   const cost c{.all_ns = spent.cpu_s / n * 1e9, .workers_ns = by_thread.workers_ns / n,
                .reading_ns = by_thread.reading_ns / n, .trainer_ns = by_thread.trainer_ns / n,
                .samples_per_s = n / spent.wall_s};
-  if (sum == 1) std::printf("never\n");   // the batches are looked at
+  if (sum == 1) std::printf("never\n");   // keeps the reads of the batches
   return c;
 }
 
@@ -116,7 +116,7 @@ void measure_empty_stage(bench::harness& run) {
 // ---- (b) ----
 
 void measure_full_ring(bench::harness& run) {
-  std::printf("\na full ring while the trainer sleeps (CPU ms per second, whole process)\n");
+  std::printf("\na full ring while the trainer sleeps (CPU ms per second of the process)\n");
   std::vector<double> costs;
   for (int i = 0; i < (run.quick() ? 2 : 5); ++i) {
     mr::session session{empty_flow(256), {.epochs = mr::endless, .notice = mr::quiet}};
@@ -134,8 +134,9 @@ void measure_full_ring(bench::harness& run) {
 
 // ---- (c) ----
 
-/// The longest time that threads of this process were ready and not run since begin(): the leaving thread's, plus the
-/// worst of the others, which run beside each other. A thread's last value is the one seen before it ended.
+/// The longest time for which threads of this process were ready but not running since begin(): the value of the
+/// leaving thread, plus the greatest of the others, which run concurrently. A thread's last value is that before it
+/// ended.
 class delay_watch {
  public:
   explicit delay_watch(int leaving) : leaving_(leaving), thread_([this] { work(); }) {}
@@ -187,7 +188,7 @@ struct leaving {
 
 using steady = std::chrono::steady_clock;
 
-/// Pulls until that moment, then destroys the session; how long that took.
+/// Pulls batches until that moment, then destroys the session. Returns the duration of the destruction.
 template <class Flow>
 void leave_at(Flow flow, steady::duration after, bool sleeps, leaving& into, delay_watch& watch) {
   using namespace std::chrono_literals;
@@ -270,7 +271,7 @@ void measure_leaving(bench::harness& run) {
 
 // ---- (d) ----
 
-/// What a range for profilers costs while none listens; there is one for each claim, read and batch.
+/// Measures the cost of a profiler range without a profiler; each claim, read and batch has one.
 void measure_ranges(bench::harness& run) {
   constexpr std::uint64_t count = 20'000'000;
   std::vector<double> ns;
@@ -280,7 +281,7 @@ void measure_ranges(bench::harness& run) {
       for (std::uint64_t n = 0; n < count; ++n) body(n);
       return bench::now().cpu_s - before;
     };
-    // The loop alone is taken off; what it counts must stay in it.
+    // The time of the loop alone is subtracted; the asm statement keeps the counter in it.
     const double loop = timed([](std::uint64_t n) { asm volatile("" : : "r"(n) : "memory"); });
     const double ranges = timed([](std::uint64_t n) {
       const mr::detail::trace_range work("batch", n);

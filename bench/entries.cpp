@@ -1,8 +1,8 @@
-// entries: JPEG crops by entry points, in the file as restart markers or beside it, against the files as they are
+// entries: JPEG crops by entry points, from restart markers in the file or stored separately, against untouched files
 //
-// Planes of random resized crops, and rows of a batch, by the built-in decoder. Restart markers are put into the files
-// with the same coefficients and codes. Variants take turns on groups of eight pictures. Counted is the CPU time of
-// this thread: each group's least of all rounds, added up.
+// Planes of random resized crops, and rows of a batch, by the built-in decoder. Restart markers are inserted with the
+// same coefficients and codes. Variants alternate on groups of eight images. Results are CPU times of this thread: the
+// sum of each group's least time of all rounds.
 #include "crop_tasks.hpp"
 #include "harness.hpp"
 #include "photo_sets.hpp"
@@ -23,7 +23,7 @@ using bench::cold_rows, bench::crop_task, bench::make_tasks, bench::render_all, 
 
 namespace {
 
-/// The same coefficients with a restart marker behind every `interval` MCUs.
+/// Returns a file of the same coefficients with a restart marker after every `interval` MCUs.
 std::vector<std::byte> with_restarts(std::span<const std::byte> file, unsigned interval) {
   jpeg_error_mgr messages{};
   jpeg_decompress_struct from{};
@@ -38,7 +38,7 @@ std::vector<std::byte> with_restarts(std::span<const std::byte> file, unsigned i
   unsigned char* memory = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&to, &memory, &size);
-  jpeg_copy_critical_parameters(&from, &to);   // and the codes of T.81 annex K, which the sets' files have
+  jpeg_copy_critical_parameters(&from, &to);   // and the codes of T.81 annex K, as in the sets' files
   to.restart_interval = interval;
   jpeg_write_coefficients(&to, coefficients);
   jpeg_finish_compress(&to);
@@ -46,20 +46,20 @@ std::vector<std::byte> with_restarts(std::span<const std::byte> file, unsigned i
   jpeg_finish_decompress(&from);
   jpeg_destroy_decompress(&from);
   const auto* begin = reinterpret_cast<const std::byte*>(memory);
-  std::vector<std::byte> made(begin, begin + size);
+  std::vector<std::byte> output(begin, begin + size);
   std::free(memory);
-  return made;
+  return output;
 }
 
-/// The tasks with other files, or with entries, each in a record.
+/// Returns the tasks with restart markers or with entries, each file in a record.
 std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned restarts, std::size_t every_mcus,
                                mr::block_pool& pool, double& more_bytes) {
-  std::vector<crop_task> made;
+  std::vector<crop_task> output;
   mr::scratch s;
   double before = 0, after = 0;
   mr::record_builder build(pool);
   for (const crop_task& t : tasks) {
-    build.begin("set", "picture", 0);
+    build.begin("set", "image", 0);
     const std::span<const std::byte> plain = t.file;
     const auto marked = restarts > 0 ? with_restarts(plain, restarts)
                                      : std::vector<std::byte>(plain.begin(), plain.end());
@@ -68,14 +68,14 @@ std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned res
     const auto entries = every_mcus > 0 ? mr::jpeg_entries(marked, {.every_mcus = every_mcus}, s)
                                         : std::vector<std::byte>();
     build.set_entries(entries);
-    made.push_back({build.finish()["jpg"], t.ask, t.box});
-    made.back().ask.bytes = made.back().file;
-    made.back().ask.entries = made.back().file.entries();
+    output.push_back({build.finish()["jpg"], t.ask, t.box});
+    output.back().ask.bytes = output.back().file;
+    output.back().ask.entries = output.back().file.entries();
     before += static_cast<double>(plain.size());
     after += static_cast<double>(marked.size() + entries.size());
   }
   more_bytes = 100 * (after / before - 1);
-  return made;
+  return output;
 }
 
 void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& recipe) {
@@ -92,14 +92,14 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
   const way ways[] = {{"as it is", 0, 0},  {"restarts of 4", 4, 0}, {"restarts of 8", 8, 0},
                       {"a restart a row", mcus_per_row, 0}, {"entries of 4", 0, 4}, {"entries of 8", 0, 8}};
   std::vector<std::vector<crop_task>> all;
-  std::vector<std::vector<mr::detail::jpeg_planes_request>> asked;
+  std::vector<std::vector<mr::detail::jpeg_planes_request>> requests;
   const std::string name = recipe.name;
   for (const way& w : ways) {
     const auto begin = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
     all.push_back(changed(tasks, w.restarts, w.every, pool, more));
     const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
-    asked.emplace_back();
-    for (const auto& t : all.back()) asked.back().push_back(t.ask);
+    requests.emplace_back();
+    for (const auto& t : all.back()) requests.back().push_back(t.ask);
     run.result(name + ": " + w.name + ", more bytes", more, "%");
     if (w.every == 4) run.result(name + ": made in", spent * 1e6 / static_cast<double>(tasks.size()), "us");
   }
@@ -110,7 +110,7 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
   std::vector<variant> variants;
   for (std::size_t w = 0; w < std::size(ways); ++w)
     variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
-      own.decode_each(std::span(asked[w]).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
+      own.decode_each(std::span(requests[w]).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
     }});
   for (std::size_t w = 0; w < std::size(ways); ++w)
     variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
@@ -127,7 +127,7 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
     std::printf("  %-36s %7.1f   %s\n", what.c_str(), variants[v].least_us,
                 bench::spread(variants[v].us, "%.1f").c_str());
   }
-  run.result(name + ": refused by the built-in decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
+  run.result(name + ": refused by the built-in decoder", static_cast<double>(refused), "images", bench::at_most(0));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// h2d: copies from host to GPU out of pageable, pinned and registered memory: speed, who waits, what runs beside them
+// h2d: copies from host to GPU from pageable, pinned and registered memory: speed, blocking time, overlap with kernels
 //
-// For each kind of memory and each size: GB/s of single copies (asynchronous ones; from the call to the completion of
-// its event), how much of that time the call itself took (a call that returns early leaves the thread to other work),
-// and how copies fare beside work in another stream, a row of fills of device memory which takes three times as long:
-// how much of their time is hidden, and how much of their speed they keep. The kinds take turns.
+// For each kind of memory and each size, the benchmark measures:
+//   GB/s of single asynchronous copies, from the call to the completion of the event;
+//   the share of that time that the call itself blocks the thread;
+//   copies concurrent with work in another stream (fills of device memory that last three times as long): the share of
+//     their time that is hidden, and the share of their speed that remains.
+// The kinds of memory alternate.
 #include "harness.hpp"
 #ifdef MILLRACE_CUDA
 #include "parts/gpu_accelerator.hpp"
@@ -51,11 +53,11 @@ class host_buffer {
   void* memory_ = nullptr;
 };
 
-struct copied {
+struct copy_times {
   double call_s = 0, all_s = 0;
 };
 
-/// Copies in a stream of their own, timed by the host's clock: the only one that sees the call as well.
+/// Copies in a separate stream, timed by the host's clock, which includes the call.
 class copier {
  public:
   copier() {
@@ -69,7 +71,7 @@ class copier {
     cudaStreamDestroy(stream_);
   }
 
-  copied copy(const host_buffer& from, std::size_t bytes) {
+  copy_times copy(const host_buffer& from, std::size_t bytes) {
     const double start = seconds_now();
     check_cuda(cudaMemcpyAsync(target_, from.data(), bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
     const double returned = seconds_now();
@@ -82,17 +84,17 @@ class copier {
   void* target_ = nullptr;
 };
 
-struct figures {
-  std::vector<double> gb_per_s, call_share, hidden_share, kept_speed;
+struct measurements {
+  std::vector<double> gb_per_s, call_share, hidden_share, remaining_speed;
 };
 
-/// Some copies and work of three times their length beside each other, against each alone.
-struct beside_work {
-  double hidden_share = 0;   ///< 1: all of the copies' time
-  double kept_speed = 0;     ///< of the copies; 1: as fast as alone
+/// Compares copies concurrent with work of three times their duration with each of the two alone.
+struct overlap {
+  double hidden_share = 0;      ///< 1: all of the copies' time
+  double remaining_speed = 0;   ///< of the copies; 1: as fast as alone
 };
-beside_work copy_beside_work(copier& copies, bench::accelerator& chip, const host_buffer& from, std::size_t bytes,
-                             double copy_s) {
+overlap copy_during_work(copier& copies, bench::accelerator& chip, const host_buffer& from, std::size_t bytes,
+                         double copy_s) {
   const double work_s = std::max(2e-3, 3 * copy_s);
   const int count = std::max(1, static_cast<int>(work_s / (3 * copy_s)));
   const auto timed = [](const auto& body) {
@@ -108,51 +110,51 @@ beside_work copy_beside_work(copier& copies, bench::accelerator& chip, const hos
     chip.launch_step(work_s);
     chip.wait();
   });
-  double copies_beside = 0;
+  double copies_during_work_s = 0;
   const double together = timed([&] {
     chip.launch_step(work_s);
-    copies_beside = timed(copy_all);
+    copies_during_work_s = timed(copy_all);
     chip.wait();
   });
   static_cast<void>(chip.take_steps());
   const double hidden = (copies_alone + work_alone - together) / std::min(copies_alone, work_alone);
-  return {.hidden_share = std::clamp(hidden, 0.0, 1.0), .kept_speed = copies_alone / copies_beside};
+  return {.hidden_share = std::clamp(hidden, 0.0, 1.0), .remaining_speed = copies_alone / copies_during_work_s};
 }
 
 void measure(bench::harness& run, bench::accelerator& chip) {
   copier copies;
   std::vector<std::unique_ptr<host_buffer>> buffers;
   for (const kind k : all_kinds) buffers.push_back(std::make_unique<host_buffer>(k));
-  std::map<std::size_t, std::array<figures, 3>> all;
+  std::map<std::size_t, std::array<measurements, 3>> all;
   const int rounds = run.quick() ? 5 : 15;
   for (std::size_t bytes = std::size_t{64} << 10; bytes <= largest_bytes; bytes *= 4)
     for (int round = 0; round <= rounds; ++round)
       for (const kind k : all_kinds) {
         const auto which = static_cast<std::size_t>(k);
-        const copied c = copies.copy(*buffers[which], bytes);
-        const beside_work beside = copy_beside_work(copies, chip, *buffers[which], bytes, c.all_s);
-        if (round == 0) continue;   // the first of a size warms up
+        const copy_times c = copies.copy(*buffers[which], bytes);
+        const overlap o = copy_during_work(copies, chip, *buffers[which], bytes, c.all_s);
+        if (round == 0) continue;   // the first round of a size is a warm-up
         all[bytes][which].gb_per_s.push_back(1e-9 * static_cast<double>(bytes) / c.all_s);
         all[bytes][which].call_share.push_back(100 * c.call_s / c.all_s);
-        all[bytes][which].hidden_share.push_back(100 * beside.hidden_share);
-        all[bytes][which].kept_speed.push_back(100 * beside.kept_speed);
+        all[bytes][which].hidden_share.push_back(100 * o.hidden_share);
+        all[bytes][which].remaining_speed.push_back(100 * o.remaining_speed);
       }
   for (const auto& [bytes, kinds] : all) {
     std::printf("\n%zu kB\n", bytes >> 10);
     for (const kind k : all_kinds) {
-      const figures& f = kinds[static_cast<std::size_t>(k)];
-      std::printf("  %-10s %s GB/s; the call took %s %% of it; beside other work %s %% hidden, at %s %% of the speed\n",
+      const measurements& f = kinds[static_cast<std::size_t>(k)];
+      std::printf("  %-10s %s GB/s; the call %s %% of it; with other work %s %% hidden, at %s %% of the speed\n",
                   name_of(k), bench::spread(f.gb_per_s).c_str(), bench::spread(f.call_share).c_str(),
-                  bench::spread(f.hidden_share).c_str(), bench::spread(f.kept_speed).c_str());
+                  bench::spread(f.hidden_share).c_str(), bench::spread(f.remaining_speed).c_str());
       const std::string which = "_" + std::string(name_of(k)) + "_" + std::to_string(bytes >> 10) + "kB";
       run.result("h2d" + which, bench::median(f.gb_per_s), "GB/s");
-      // What asynchronous copies are for: the large ones, out of pinned memory, leave thread and stream alone.
+      // Large asynchronous copies from pinned memory must not block the thread or slow the other stream.
       const bool large_pinned = k == kind::pinned && bytes >= std::size_t{1} << 20;
       run.result("h2d_call" + which, bench::median(f.call_share), "%",
                  large_pinned ? bench::at_most(20) : bench::goal{});
       run.result("h2d_hidden" + which, bench::median(f.hidden_share), "%",
                  large_pinned ? bench::at_least(90) : bench::goal{});
-      run.result("h2d_speed_beside_work" + which, bench::median(f.kept_speed), "%",
+      run.result("h2d_speed_beside_work" + which, bench::median(f.remaining_speed), "%",
                  large_pinned ? bench::at_least(90) : bench::goal{});
     }
   }
@@ -165,9 +167,9 @@ void measure(bench::harness& run, bench::accelerator& chip) {
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     std::string why;
-    const bool found = bench::gpu_found(why);
-    bench::harness run(argc, argv, "h2d", {{"GPU", found ? bench::gpu_name() : "none (" + why + ")"}});
-    if (!found) return run.nothing_measured("copies to a GPU need one");
+    const bool has_gpu = bench::gpu_found(why);
+    bench::harness run(argc, argv, "h2d", {{"GPU", has_gpu ? bench::gpu_name() : "none (" + why + ")"}});
+    if (!has_gpu) return run.nothing_measured("copies to a GPU need one");
     const auto chip = bench::gpu_accelerator::find();
     measure(run, *chip);
     return run.finish();

@@ -1,14 +1,14 @@
-// What the benchmarks share: options, clocks, medians, and result lines for people (stdout) and programs (JSON).
+// Common code of the benchmarks: options, clocks, medians, and result lines for people (stdout) and programs (JSON).
 //
 //   int main(int argc, char** argv) {
 //     bench::harness run(argc, argv, "engine");            // prints the machine; --quick, --json FILE
 //     const bench::clocks before = bench::now();
 //     ...
 //     run.result("cost", bench::median(costs), "ns", bench::at_most(100));
-//     return run.finish();                                 // all result lines once more, at the end
+//     return run.finish();                                 // repeats all result lines at the end
 //   }
 //
-// Variants are interleaved by the benchmark, so that a change of the machine's load hits all of them alike.
+// A benchmark interleaves its variants, so that a change of the machine's load affects all of them alike.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>
@@ -28,7 +28,7 @@
 
 namespace bench {
 
-/// Wall-clock time and CPU time of the whole process, threads that have ended included.
+/// Wall-clock time, and CPU time of the process including threads that have ended.
 struct clocks {
   double wall_s = 0, cpu_s = 0;
   friend clocks operator-(const clocks& a, const clocks& b) { return {a.wall_s - b.wall_s, a.cpu_s - b.cpu_s}; }
@@ -41,7 +41,7 @@ inline double seconds_of(clockid_t clock) {
 }
 inline clocks now() { return {seconds_of(CLOCK_MONOTONIC), seconds_of(CLOCK_PROCESS_CPUTIME_ID)}; }
 
-/// The value below which `share` of the (at least one) values lie.
+/// Returns the quantile of at least one value: `share` of the values are below it.
 inline double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const auto last = static_cast<double>(values.size() - 1);
@@ -52,8 +52,8 @@ inline double quantile(std::vector<double> values, double share) {
 }
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-/// The least and the greatest value that the median of what was drawn from may have, at 95 %: the order statistics that
-/// the binomial distribution gives. Source: the sign test.
+/// A confidence interval of 95 % for the median of the distribution: order statistics by the binomial distribution, as
+/// in the sign test.
 struct interval {
   double low = 0, high = 0;
 };
@@ -71,9 +71,9 @@ inline interval interval_of_median(std::vector<double> values) {
   return {values[outside], values[values.size() - 1 - outside]};
 }
 
-/// Runs one side, the other twice and the one again, or the other way round in every second pair, and that four times:
-/// neither a machine that becomes slower nor a neighbor that comes for a second favors a side. Prints the ratios of
-/// their CPU times, and gives the greatest that the median may have as a result.
+/// Runs the sides in the order one, other, other, one (reversed in every second pair), four times per pair, so that
+/// neither a machine that slows down nor a neighbor that runs for a second favors a side. Prints the ratios of their
+/// CPU times. Returns the upper bound of the interval for their median.
 template <class One, class Other>
 double compare_in_pairs(const char* what, int pairs, const One& one, const Other& other) {
   std::vector<double> ratios;
@@ -113,17 +113,17 @@ struct goal {
 inline goal at_most(double value) { return {goal::kind::at_most, value}; }
 inline goal at_least(double value) { return {goal::kind::at_least, value}; }
 
-/// The folder for data that is made once.
+/// The folder for generated data.
 inline std::string data_folder() {
-  const char* chosen = std::getenv("MILLRACE_BENCH_DATA");
-  return chosen && *chosen ? chosen : "build/bench/data";
+  const char* folder = std::getenv("MILLRACE_BENCH_DATA");
+  return folder && *folder ? folder : "build/bench/data";
 }
 
-using fact = std::pair<std::string, std::string>;   ///< what is said about the machine: name, value
+using fact = std::pair<std::string, std::string>;   ///< a property of the machine: name, value
 
 class harness {
  public:
-  /// `first` comes before everything else that is printed.
+  /// `first` is printed before everything else.
   harness(int argc, char** argv, std::string name, std::vector<fact> first = {})
       : name_(std::move(name)), facts_(std::move(first)) {
     for (int i = 1; i < argc; ++i) {
@@ -148,7 +148,7 @@ class harness {
   }
 
   bool quick() const noexcept { return quick_; }
-  /// Whether that part of the benchmark was asked for (all are, unless --only names one).
+  /// Whether that part of the benchmark is selected: all are, unless --only names one.
   bool wants(std::string_view part) const { return only_.empty() || only_ == part; }
 
   void result(std::string name, double value, std::string unit, goal target = {}) {
@@ -156,19 +156,19 @@ class harness {
     std::printf("  %s\n", line_of(results_.back()).c_str());
   }
 
-  /// What was found, in words; for programs beside the facts of the machine.
+  /// Prints a finding in words, and adds it to the machine's properties in the JSON.
   void finding(std::string what, std::string words) {
     std::printf("%s: %s\n", what.c_str(), words.c_str());
     facts_.emplace_back(std::move(what), std::move(words));
   }
 
-  /// In place of results, where the machine lacks what would be measured: no figure is made up. As finish().
+  /// Replaces finish() if the machine lacks the hardware or software to measure: there are no results.
   int nothing_measured(const std::string& why) {
     std::printf("nothing measured: %s\n", why.c_str());
     return json_path_.empty() || write_json() ? 0 : 1;
   }
 
-  /// Ends the program's output; the exit status for main().
+  /// Ends the program's output. Returns the exit status for main().
   int finish() {
     std::printf("load at the end: %s\n", first_words_of("/proc/loadavg", 3).c_str());
     for (const auto& r : results_) std::printf("%s\n", line_of(r).c_str());
@@ -265,7 +265,7 @@ class harness {
   std::vector<measured> results_;
 };
 
-/// Runs a benchmark's body; an error of the library becomes its message and exit status 1.
+/// Runs a benchmark's body. Prints the message of an error, and then returns exit status 1.
 template <class Body>
 int run_guarded(const Body& body) {
   try {

@@ -1,9 +1,9 @@
-// index: how fast shards are indexed, and samples read by an index; the checksums' cost
+// index: speed of scanning shards and of reading samples with an index; the cost of checksums
 //
 //   sh bench/run.sh index [--quick]
 //
-// Everything lies in the page cache, so what is measured is the work, not the disk. Three data sets are made once: one
-// large shard of 110,000-byte payloads, one of 2,048-byte payloads, and 1,281 shards of 1,000 samples of 8 bytes.
+// All files are in the page cache, so the disk does not matter. Three data sets are generated once: one large shard of
+// 110,000-byte payloads, one of 2,048-byte payloads, and 1,281 shards of 1,000 samples of 8 bytes.
 #include "harness.hpp"
 #include "tar_sets.hpp"
 
@@ -47,24 +47,24 @@ void remove_indexes(const bench::tar_set& set) {
   for (const auto& shard : set.shards) std::filesystem::remove(mr::detail::index_path(shard));
 }
 
-/// Scans the shards again and again, by one thread.
+/// Scans the shards repeatedly on one thread.
 void measure_scan(bench::harness& run, const bench::tar_set& set, const std::string& name) {
   mr::block_pool pool;
   std::uint64_t members = 0;
-  std::vector<mr::detail::shard_index> known;
+  std::vector<mr::detail::shard_index> indexes;
   for (const auto& shard : set.shards) {
     mr::file_source source(shard);
-    known.push_back(mr::detail::scan_shard(source, pool));
+    indexes.push_back(mr::detail::scan_shard(source, pool));
   }
-  // The same looks at the same headers, and nothing made of them. Nearly all that is left is the system's.
-  std::uint64_t seen = 0;
-  const auto look = [&] {
-    for (std::size_t s = 0; s < known.size(); ++s) {
+  // Reads the same headers without parsing them: nearly all of this time is spent in the kernel.
+  std::uint64_t sum = 0;
+  const auto read_headers = [&] {
+    for (std::size_t s = 0; s < indexes.size(); ++s) {
       mr::file_source source(set.shards[s]);
       mr::detail::header_window window(source, pool);
-      for (std::uint32_t m = 0; m < known[s].members(); ++m) {
-        const auto member = known[s].member(m);
-        seen += static_cast<std::uint64_t>(window.at(member.offset_bytes - 512, 512)[0]);
+      for (std::uint32_t m = 0; m < indexes[s].members(); ++m) {
+        const auto member = indexes[s].member(m);
+        sum += static_cast<std::uint64_t>(window.at(member.offset_bytes - 512, 512)[0]);
         window.payload_follows(member.size_bytes);
       }
     }
@@ -76,9 +76,10 @@ void measure_scan(bench::harness& run, const bench::tar_set& set, const std::str
       members += mr::detail::scan_shard(source, pool).members();
     }
   });
-  const auto looks = times_of(run.quick() ? 3 : 7, look);
-  if (seen == 1) std::printf("never\n");   // it is looked at
-  run.result("scan of " + name + ": share of reading the headers", 100 * median_cpu(looks) / median_cpu(times), "%");
+  const auto header_times = times_of(run.quick() ? 3 : 7, read_headers);
+  if (sum == 1) std::printf("never\n");   // keeps the reads
+  run.result("scan of " + name + ": share of reading the headers",
+             100 * median_cpu(header_times) / median_cpu(times), "%");
   run.result("scan of " + name, static_cast<double>(set.bytes) * 1e-9 / median_cpu(times), "GB/cpu-s");
   run.result("scan of " + name + ": headers", static_cast<double>(members) * 1e-6 / median_cpu(times),
              "million/cpu-s");

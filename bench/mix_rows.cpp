@@ -1,7 +1,7 @@
-// mix_rows: mixup and cutmix of pairs of rows, in the cache and in a flow of pictures, beside a flow without them
+// mix_rows: mixup and cutmix of pairs of rows, in the cache and in a flow of images, compared with a flow without them
 //
-// A pair is two rows of 224 x 224 x 3 that lie in the cache: what a worker finds that has just rendered both. The flow
-// decodes and crops one photograph that is drawn here, without workers, so that CPU time is that of the samples.
+// A pair is two rows of 224 x 224 x 3 in the cache, as for a worker that has just rendered both. The flow decodes and
+// crops one synthetic photograph without workers, so that the CPU time is that of the samples.
 #include "harness.hpp"
 
 #include <millrace/base/random.hpp>
@@ -55,7 +55,7 @@ void measure_pairs(bench::harness& run, const char* type, const bench::goal& tar
   const mr::row_mix mixup{.partner = 1, .weight = 45'874};
   const mr::row_mix cutmix{.partner = 1, .left = 30, .top = 40, .right = 190, .bottom = 200};
   std::vector<double> by_mixup, by_cutmix;
-  for (int round = -1; round < (run.quick() ? 9 : 31); ++round) {   // the first one warms up
+  for (int round = -1; round < (run.quick() ? 9 : 31); ++round) {   // round -1 is a warm-up
     const double a = microseconds_a_pair<T>(mixup, 50), b = microseconds_a_pair<T>(cutmix, 50);
     if (round < 0) continue;
     by_mixup.push_back(a);
@@ -98,7 +98,7 @@ void measure_flows(bench::harness& run) {
     by_cutmix.push_back(c);
     more.push_back(2 * (b - a));
   }
-  std::printf("us of CPU time a picture: %s; with mixup %s, with cutmix %s\n", bench::spread(plain).c_str(),
+  std::printf("us of CPU time per image: %s; with mixup %s, with cutmix %s\n", bench::spread(plain).c_str(),
               bench::spread(by_mixup).c_str(), bench::spread(by_cutmix).c_str());
   run.result("mixup_flow_pair", bench::median(more), "us", bench::at_most(46));
 }

@@ -1,9 +1,9 @@
 // normalize: u8 pixels to f32, f16 and bf16, NHWC and NCHW, at plain -O2 of both compilers, against memcpy
 //
-// Speed is bytes read plus bytes written per second of CPU time. n pixels' numbers of e bytes take n (1 + e) bytes, and
-// memcpy has to move the same: it copies n (1 + e) / 2. Copying what normalize writes, n e bytes, would be the easier
-// measure (normalize reads less than such a copy does); it is printed, without a target. Each time is followed by
-// memcpy's, and the ratio is of such pairs.
+// Speed is bytes read plus bytes written per second of CPU time. Values of e bytes for n pixels move n (1 + e) bytes,
+// so memcpy copies n (1 + e) / 2 bytes to move as many. A copy of the result, n e bytes, would be an easier baseline,
+// because normalize reads less than such a copy does; it is printed without a target. Each measurement is followed by
+// one of memcpy, and the ratio is that of such pairs.
 #include "harness.hpp"
 #include "parts/normalize_loops.hpp"
 
@@ -28,12 +28,12 @@ struct free_memory {
 };
 using memory = std::unique_ptr<std::uint8_t[], free_memory>;
 
-/// Touched, so that no time goes into the kernel's handing out of pages.
+/// Allocates and writes a block, so that the kernel allocates no pages during a measurement.
 memory filled_memory(std::size_t bytes) {
-  memory made(static_cast<std::uint8_t*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)));
-  if (!made) throw std::bad_alloc();
-  for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::uint8_t>(i * 2654435761U >> 13);
-  return made;
+  memory block(static_cast<std::uint8_t*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)));
+  if (!block) throw std::bad_alloc();
+  for (std::size_t i = 0; i < bytes; ++i) block[i] = static_cast<std::uint8_t>(i * 2654435761U >> 13);
+  return block;
 }
 
 template <class Work>
@@ -45,7 +45,7 @@ double cpu_seconds(const Work& work) {
 
 void copy(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
-  asm volatile("" : : "r"(to) : "memory");   // or it would be left out as nobody reads the copy
+  asm volatile("" : : "r"(to) : "memory");   // keeps the copy, which is never read
 }
 
 struct kind {
@@ -58,7 +58,7 @@ constexpr kind kinds[] = {{"f32", number::f32, 4}, {"f16", number::f16, 2}, {"bf
 void measure(bench::harness& run, std::size_t images, int rounds, int repeats, bool has_target) {
   const std::size_t numbers = images * image_numbers;
   const memory pixels = filled_memory(numbers), out = filled_memory(4 * numbers), source = filled_memory(4 * numbers);
-  std::printf("\n%zu pictures of 224 x 224 x 3: %.0f MB of pixels; GB/s read and written, median of %d\n", images,
+  std::printf("\n%zu images of 224 x 224 x 3: %.0f MB of pixels; GB/s read and written, median of %d\n", images,
               static_cast<double>(numbers) / 1e6, rounds);
   for (const kind& k : kinds) {
     struct variant {
@@ -71,7 +71,7 @@ void measure(bench::harness& run, std::size_t images, int rounds, int repeats, b
       for (const bool planar : {false, true}) variants.push_back({build, planar});
     const std::size_t moved = numbers * (1 + k.bytes);
     std::vector<double> copy_speed;
-    for (int round = -1; round < rounds; ++round)   // the first one warms up
+    for (int round = -1; round < rounds; ++round)   // round -1 is a warm-up
       for (auto& v : variants) {
         const auto repeated = [&](const auto& work) {
           return cpu_seconds([&] {
@@ -109,7 +109,8 @@ void measure(bench::harness& run, std::size_t images, int rounds, int repeats, b
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     bench::harness run(argc, argv, "normalize");
-    // What caches hold (memcpy then runs at their speed, which no arithmetic reaches), one batch, and far beyond them.
+    // A size that fits the caches (memcpy then runs at their speed, which arithmetic does not reach), one batch, and a
+    // size far beyond the caches.
     if (run.wants("cached")) measure(run, 4, run.quick() ? 15 : 51, 8, false);
     if (run.wants("batch")) measure(run, 256, run.quick() ? 7 : 21, 1, true);
     if (run.wants("large") && !run.quick()) measure(run, 1'024, 9, 1, true);

@@ -1,5 +1,4 @@
-// order: what the plan costs: per sample, at any number of ranks and any window, and to go on within an epoch;
-// and what the trainer waits for the first batch of an epoch
+// order: cost of the plan per sample, by ranks and window, and to resume; the wait for the first batch of an epoch
 #include "harness.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
@@ -24,7 +23,7 @@ mr::detail::exact_order image_net_sized(std::size_t window, std::uint64_t seed) 
        .global_batch = 192});
 }
 
-/// As many samples in four sources of 7 : 5 : 3 : 1, each with the whole window.
+/// The same number of samples in four sources of 7 : 5 : 3 : 1, each with the full window.
 mr::detail::mix_plan mix_of_four(std::size_t window) {
   mr::detail::mix_plan_options o{.on_exhausted = mr::exhausted::reweight, .lanes = 48, .global_batch = 192};
   for (const std::size_t share : {7, 5, 3, 1})
@@ -45,7 +44,7 @@ double ns_per_sample(const Plan& plan, std::size_t world_size, std::uint64_t epo
     ++samples;
   }
   const bench::clocks spent = bench::now() - before;
-  if (sum == 1) std::printf("never\n");   // the samples are looked at
+  if (sum == 1) std::printf("never\n");   // keeps the reads of the samples
   return spent.cpu_s * 1e9 / static_cast<double>(samples);
 }
 
@@ -73,7 +72,7 @@ void measure_walk(bench::harness& run) {
 void measure_mix(bench::harness& run) {
   const std::size_t window = 8192;
   std::printf("\na walk through one epoch of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
-              "rank, which passes by those of the others), and of an exact_order of as many\n");
+              "rank, which skips those of the others), and of an exact_order of the same size\n");
   const mr::detail::mix_plan mixed = mix_of_four(window);
   const mr::detail::exact_order alone = image_net_sized(window, 7);
   std::vector<double> one, eight, lanes;
@@ -128,7 +127,7 @@ struct example {
   std::int32_t label;
 };
 
-/// 32 shards of 512 records of 2 KB, on disk once.
+/// Writes 32 shards of 512 records of 2 KB, unless they exist. Returns their folder.
 std::string small_records() {
   const std::string folder = bench::data_folder() + "/border-32-512";
   if (std::filesystem::exists(folder)) return folder;
@@ -142,7 +141,7 @@ std::string small_records() {
   return folder;
 }
 
-/// What the trainer waited for, in us: for the first batches of epochs (but the first one), and for all others.
+/// The trainer's waits in us: for the first batches of epochs (except the first one), and for all others.
 struct waits {
   std::vector<double> first, others;
 };
@@ -154,23 +153,23 @@ waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
               }) |
               mr::batch<&example::payload, &example::label>({.size = 192});
   mr::session run{std::move(flow), {.epochs = epochs, .notice = mr::quiet}};
-  waits found;
+  waits result;
   const timespec step{0, step_us * 1'000};
-  double asked_s = bench::now().wall_s;
+  double request_s = bench::now().wall_s;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     bool first = true;
     for (auto& b : run.epoch(epoch)) {
-      const double wait_us = (bench::now().wall_s - asked_s) * 1e6;
-      if (epoch > 0 && b.size() > 0) (first ? found.first : found.others).push_back(wait_us);
+      const double wait_us = (bench::now().wall_s - request_s) * 1e6;
+      if (epoch > 0 && b.size() > 0) (first ? result.first : result.others).push_back(wait_us);
       first = false;
       if (step_us > 0) nanosleep(&step, nullptr);
-      asked_s = bench::now().wall_s;
+      request_s = bench::now().wall_s;
     }
   }
-  return found;
+  return result;
 }
 
-void measure_border(bench::harness& run) {
+void measure_epoch_boundary(bench::harness& run) {
   std::printf("\nthe wait for the first batch of an epoch and for the others, 85 batches of 192 records "
               "of 2 KB (wall us)\n");
   const std::string shards = small_records();
@@ -193,7 +192,7 @@ int main(int argc, char** argv) {
     if (run.wants("walk")) measure_walk(run);
     if (run.wants("mix")) measure_mix(run);
     if (run.wants("resume")) measure_resume(run);
-    if (run.wants("border")) measure_border(run);
+    if (run.wants("border")) measure_epoch_boundary(run);
     return run.finish();
   });
 }

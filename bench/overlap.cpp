@@ -1,10 +1,10 @@
-// overlap: how long an accelerator idles when it waits for its data, and when loading goes on beside the step
+// overlap: idle time of an accelerator that waits for its data, and of one whose data are loaded during the step
 //
-// Two training loops, those of examples/cuda_trainer_loops.hpp, on the same pictures and the same steps. "before"
-// decodes a batch on the trainer's thread, copies it, launches the step, reads the loss. "after" is the loop with
-// Millrace, which waits for nothing. Beside them "step alone" launches steps on what is there already. Swept is the
-// step's length, from a quarter of the time that loading a batch takes to four times as much. Idle is what the
-// accelerator's own clock says about the time between steps.
+// Two training loops, those of examples/cuda_trainer_loops.hpp, process the same images with the same steps. "before"
+// decodes a batch on the trainer's thread, copies it, launches the step, and reads the loss. "after" is the loop with
+// Millrace, which waits for nothing. "step alone" launches steps on data that are already present. The step's length
+// varies from a quarter of a batch's loading time to four times as much. Idle time is the time between steps by the
+// accelerator's own clock.
 #include "harness.hpp"
 #include "parts/emulated_accelerator.hpp"
 #ifdef MILLRACE_CUDA
@@ -24,10 +24,11 @@ namespace mr = millrace;
 namespace {
 
 constexpr std::size_t batch_rows = their_settings::rows;
-// What the rings hold at the start must not flatter: it is used up, or refilled, before the clock runs.
+// Batches that are ready at the start must not count: they are consumed, or the ring is full again, before the clock
+// starts.
 constexpr std::size_t warm_up = 12;
 
-/// The trainer's network, with a step of a chosen length in the place of its kernels.
+/// The trainer's network, with a step of a chosen length instead of its kernels.
 struct stepped_network {
   bench::accelerator& chip;
   double step_s;
@@ -46,7 +47,7 @@ struct stepped_network {
   }
 };
 
-/// A network that computes nothing and looks at the clock.
+/// A network that computes nothing and records the time of each step.
 struct clocked_network {
   bench::accelerator& chip;
   std::vector<double> at_s{};
@@ -58,16 +59,16 @@ struct clocked_network {
 
 struct bench_setting {
   bench::accelerator& chip;
-  const std::vector<their_sample>& pictures;   // of an epoch: the warm-up, or more
+  const std::vector<their_sample>& samples;   // of an epoch: the warm-up, or more
   std::size_t epochs;
 
   their_settings loop() const { return {.epochs = epochs, .device = chip.device()}; }
 };
 
-/// Seconds a batch, with nothing to do but wait for it.
+/// Returns the seconds per batch of a trainer that only waits for batches.
 double load_period(const bench_setting& s) {
   clocked_network net{s.chip};
-  train_after(net, s.pictures, s.loop());
+  train_after(net, s.samples, s.loop());
   return (net.at_s.back() - net.at_s[warm_up]) / static_cast<double>(net.at_s.size() - 1 - warm_up);
 }
 
@@ -82,7 +83,7 @@ template <class Train>
 bench::occupancy run_loop(const Train& train, const bench_setting& s, double step_s) {
   static_cast<void>(s.chip.take_steps());
   stepped_network net{s.chip, step_s};
-  train(net, s.pictures, s.loop());
+  train(net, s.samples, s.loop());
   return bench::occupancy_of(s.chip.take_steps(), warm_up);
 }
 
@@ -139,12 +140,12 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     const auto chip = find_accelerator();
     bench::harness run(argc, argv, "overlap", {{"accelerator", chip->description()}});
-    std::vector<their_sample> pictures(24 * batch_rows);
-    tbb::parallel_for(std::size_t{0}, pictures.size(), [&](std::size_t i) {
+    std::vector<their_sample> samples(24 * batch_rows);
+    tbb::parallel_for(std::size_t{0}, samples.size(), [&](std::size_t i) {
       auto shape = make_shape({.seed = 1, .index = i});
-      pictures[i] = {.file = std::move(shape.jpeg), .label = shape.label};
+      samples[i] = {.file = std::move(shape.jpeg), .label = shape.label};
     });
-    const bench_setting s{.chip = *chip, .pictures = pictures, .epochs = run.quick() ? 2U : 3U};
+    const bench_setting s{.chip = *chip, .samples = samples, .epochs = run.quick() ? 2U : 3U};
     const std::vector<double> ratios{0.25, 0.5, 1, 2, 4};
     std::map<double, series> all;
     for (int round = 0; round < (run.quick() ? 2 : 5); ++round)

@@ -129,7 +129,7 @@ int measure(int argc, char** argv) {
       std::printf("%zu. %s: skipped, there is no %s\n", i + 1, u.name.c_str(), u.compressed_by);
       continue;
     }
-    if (u.quota_cores > 0 && !bench::cpu_quota(u.quota_cores).holds()) {
+    if (u.quota_cores > 0 && !bench::cpu_quota(u.quota_cores).active()) {
       std::printf("%zu. %s: skipped, no quota can be set here (root may)\n", i + 1, u.name.c_str());
       continue;
     }

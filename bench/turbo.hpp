@@ -1,4 +1,4 @@
-// libjpeg-turbo as its users call it: the region of a crop, a whole picture, raw planes.
+// libjpeg-turbo as its users call it: the region of a crop, a complete image, raw planes.
 //
 //   bench::turbo libjpeg;
 //   libjpeg.region({.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200});
@@ -19,7 +19,7 @@ namespace bench {
 
 namespace mr = millrace;
 
-/// Ends the program on an error: the files are the benchmark's own.
+/// Ends the program on an error, because the benchmark wrote the files.
 class turbo {
  public:
   turbo() {
@@ -38,7 +38,7 @@ class turbo {
     auto width = static_cast<JDIMENSION>(std::min<std::size_t>(ask.right, info_.output_width)) - left;
     jpeg_crop_scanline(&info_, &left, &width);
     if (ask.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(ask.top));
-    // libjpeg-turbo stores past the caches into rows that are aligned to 32 bytes, which costs it up to 40 % here.
+    // libjpeg-turbo stores past the caches into rows that are aligned to 32 bytes, which slows it by up to 40 % here.
     row_.resize(info_.output_width * 4 + 64);
     JSAMPROW row = row_.data() + 48 - reinterpret_cast<std::uintptr_t>(row_.data()) % 32;
     const auto bottom = std::min<std::size_t>(ask.bottom, info_.output_height);
@@ -46,8 +46,8 @@ class turbo {
     jpeg_abort_decompress(&info_);
   }
 
-  /// All of it, to RGB.
-  const mr::image& whole(std::span<const std::byte> file) {
+  /// Decodes the complete image to RGB.
+  const mr::image& decode_rgb(std::span<const std::byte> file) {
     open({.bytes = file});
     info_.out_color_space = JCS_RGB;
     jpeg_start_decompress(&info_);

@@ -1,8 +1,8 @@
-// What a benchmark of overlap needs of an accelerator: a step of a chosen length, a blocking copy, and when it worked.
+// The interface of an accelerator for benchmarks of overlap: steps of a chosen length, a blocking copy, busy times.
 //
 //   std::unique_ptr<bench::accelerator> chip = ...;        // emulated_accelerator.hpp, gpu_accelerator.hpp
 //   flow | mr::to_device({.device = chip->device(), .stream = chip->stream()});
-//   chip->launch_step(0.02);                               // 20 ms of work behind what is queued; returns at once
+//   chip->launch_step(0.02);                               // queues 20 ms of work; returns at once
 //   chip->wait();                                          // as a trainer that reads its loss does
 //   for (const bench::span& s : chip->take_steps()) ...    // when each step ran
 //
@@ -25,23 +25,23 @@ class accelerator {
  public:
   virtual ~accelerator() = default;
 
-  /// What it is, for the first line of the output.
+  /// Its description, for the first line of the output.
   virtual std::string description() const = 0;
   virtual millrace::device device() = 0;
   /// The stream of the steps.
   virtual millrace::stream_view stream() = 0;
 
   virtual void launch_step(double seconds) = 0;
-  /// From pageable memory into memory of the accelerator; returns when it is there.
+  /// Copies from pageable memory into memory of the accelerator; returns when the copy is complete.
   virtual void copy_and_wait(const void* from, std::size_t bytes) = 0;
-  /// Until every step that was launched is done.
+  /// Waits until every launched step is done.
   virtual void wait() = 0;
   /// The steps since the last call, in order. After wait().
   virtual std::vector<span> take_steps() = 0;
 };
 
-/// Of the time from the start of step `first` to the start of the last one: whole periods, so that neither the run's
-/// beginning nor its end counts.
+/// Shares of the time from the start of step `first` to the start of the last one: complete periods, so that neither
+/// the run's beginning nor its end counts.
 struct occupancy {
   double wall_s = 0, busy_s = 0;
   std::size_t steps = 0;

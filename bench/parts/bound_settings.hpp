@@ -1,4 +1,4 @@
-// What `bench bound` may be told: the data, the step, the storage, the set-up.
+// The options of `bench bound`: the data, the step, the storage, the set-up.
 //
 //   --data 'shards-{000..009}.tar'   fields jpg (or jpeg) and cls; none: photographs, or shapes where there are none
 //   --step 0.02 | resnet50-h100 | unet3d-h100 | --step-from run.jsonl      seconds a batch
@@ -6,7 +6,7 @@
 //   --bytes-per-second N --latency SECONDS --jitter SHARE --cold           the storage
 //   --seconds N --rounds N --html FILE [--quick] [--json FILE]
 //
-// Errors: setup_error for what does not fit. Source of the step times: MLPerf Storage v1.0, accelerator H100: ResNet-50
+// Errors: setup_error for invalid values. Source of the step times: MLPerf Storage v1.0, accelerator H100: ResNet-50
 // 400 samples in 0.224 s, 3D U-Net 7 samples in 0.323 s.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace bench {
 struct bound_settings {
   std::string data{}, html{};
   double step_s = 0;         ///< of a batch, mean
-  logged_steps steps{};      ///< how single ones differ from it
+  logged_steps steps{};      ///< the factors of single steps
   std::string step_name{};
   std::size_t batch = 64, side = 224, prefetch = 4;
   unsigned workers = 1, io_threads = 4, rounds = 3;

@@ -9,7 +9,7 @@ namespace bench {
 
 namespace {
 
-/// Pixels that were decoded before: rendering copies them.
+/// Pixels that are already decoded: rendering copies them.
 struct decoded_row {
   using element = std::uint8_t;
   const std::vector<std::uint8_t>* pixels = nullptr;
@@ -17,7 +17,7 @@ struct decoded_row {
   std::array<std::size_t, 3> shape() const { return {side, side, 3}; }
   void render(std::span<element> row) const { std::copy(pixels->begin(), pixels->end(), row.begin()); }
 };
-/// A row of that size that nobody writes.
+/// A row of that size that is never written.
 struct blank_row {
   using element = std::uint8_t;
   std::size_t side = 0;
@@ -45,14 +45,14 @@ class bound_runs::flows {
       : s_(s), names_(std::move(names)), chip_(&chip), records_(load_records(names_, std::size_t{256} << 20)),
         row_(s.side * s.side * 3, std::uint8_t{128}) {
     if (records_->empty())
-      throw millrace::setup_error("the shards hold no sample", "Look at them with examples/inspect");
+      throw millrace::setup_error("the shards contain no sample", "Inspect them with examples/inspect");
   }
 
-  /// The storage that the user asked about.
+  /// The storage of the user's settings.
   const throttle& used() const noexcept { return s_.storage; }
   std::size_t batch_bytes() const noexcept { return s_.batch * row_.size(); }
   const std::vector<std::string>& names() const noexcept { return names_; }
-  /// Of a sample as it is read, mean.
+  /// The mean size of a sample as it is read.
   double sample_bytes() const {
     double bytes = 0;
     for (const auto& r : *records_) bytes += static_cast<double>(r.held_bytes());
@@ -65,7 +65,7 @@ class bound_runs::flows {
 
   template <class Flow>
   auto finished(Flow flow, const run_set_up& u) {
-    millrace::to_device_options to{.device = millrace::host_device()};   // what has no step is not copied either
+    millrace::to_device_options to{.device = millrace::host_device()};   // without steps nothing is copied
     if (u.steps) to = {.device = chip_->device(), .stream = chip_->stream()};
     return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) | millrace::to_device(to);
   }
@@ -114,10 +114,10 @@ class bound_runs::flows {
     millrace::session run{std::move(flow), {.epochs = millrace::endless,
                                             .threads = u.inline_all ? 0 : static_cast<int>(u.workers),
                                             .io_threads = s_.io_threads,
-                                            // Full soon, so that as much is read as is used.
+                                            // Small, so that it is full soon and reads keep pace with the trainer.
                                             .read_ahead_bytes = std::size_t{16} << 20,
                                             .notice = millrace::quiet}};
-    // The rings are full by then, and the order of the shards has evened out.
+    // After the warm-up the rings are full, and all shards are at different positions.
     const std::size_t least_warm_up = u.prefetch + 4, least = 12;
     std::size_t batches = 0, warm_up = 0;
     double start = now_s();
@@ -136,7 +136,7 @@ class bound_runs::flows {
     const double spent = now_s() - start;
     millrace::flow_figures figures = run.figures() - before;
     double samples = static_cast<double>((batches - warm_up) * s_.batch);
-    // Without steps what is read counts, not what lies there in the order of delivery.
+    // Without steps all samples that were read count, not only those that were delivered.
     if (const auto* read = figures.find(millrace::stage_kind::read); read && count_reads)
       samples = std::max(samples, read->samples());
     return {.samples_per_s = samples / spent,
@@ -146,7 +146,7 @@ class bound_runs::flows {
   }
 
  public:
-  // Here, for what they call says its type by its body.
+  // Defined here, because they call functions with deduced return types.
   outcome run(const std::string& name) {
     const run_set_up usual{.workers = s_.workers, .prefetch = s_.prefetch};
     run_set_up without_steps = usual, inline_all = usual;
@@ -166,7 +166,7 @@ class bound_runs::flows {
     return trained(decoding(throttled_shards(names_, name == "cold" ? cold : warm), usual), usual);
   }
 
-  /// As the user would run it, with other settings.
+  /// Runs it as the user would, with other settings.
   outcome run_with(unsigned workers, std::size_t prefetch) {
     const run_set_up set_up{.workers = workers, .prefetch = prefetch};
     return trained(decoding(throttled_shards(names_, used()), set_up), set_up);

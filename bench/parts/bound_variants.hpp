@@ -1,4 +1,4 @@
-// The ablations of `bench bound`: the same training, each time with something taken out of it.
+// The ablations of `bench bound`: the same training, each time without one of its parts.
 //
 //   bench::bound_runs runs(settings, names, chip);
 //   bench::outcome o = runs.run("warm");            // o.samples_per_s, o.figures
@@ -6,7 +6,7 @@
 //   step-only    steps alone                        h2d+step      a blocking copy and a step, in turns
 //   ready        decoded rows are there             ram           encoded samples are in memory
 //   warm, cold   from the page cache, from storage (as throttled)
-//   no-transform as warm, but no picture is decoded sync          as warm, all on one thread
+//   no-transform as warm, but no image is decoded   sync          as warm, all on one thread
 //   cpu-only     ram without copies and steps       io-only       no-transform without copies and steps
 //
 // Errors: those of the data. Threads: one.
@@ -36,13 +36,13 @@ class bound_runs {
 
   static std::vector<std::string> all();
   outcome run(const std::string& name);
-  /// As the user would run it, with other settings.
+  /// Runs it as the user would, with other settings.
   outcome run_with(unsigned workers, std::size_t prefetch);
 
-  /// The storage that the user asked about.
+  /// The storage of the user's settings.
   const throttle& used() const noexcept;
   const std::vector<std::string>& names() const noexcept;
-  /// Of a sample as it is read, mean.
+  /// The mean size of a sample as it is read.
   double sample_bytes() const;
 
  private:

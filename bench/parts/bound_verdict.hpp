@@ -1,10 +1,10 @@
-// What limits a training, by its ablations alone: what each part can do when it is all there is.
+// The bottleneck of a training by its ablations alone: the rate that each part reaches without the others.
 //
 //   bench::ablation_verdict v = bench::judge_ablations({.step = 400, .transfer = 9'000, .cpu = 310, .io = 2'000, ...});
-//   v.what;  v.where;  v.margin;          // comparable with the verdict of the live figures
+//   v.what;  v.where;  v.margin;          // comparable with the verdict of the live run
 //
-// Rates in samples per second. The lowest part limits; within 10 % of the next one the two are balanced. What the I/O
-// threads do is I/O where reading alone, without unpacking, is not at least half again as fast; else processor work.
+// Rates in samples per second. The lowest part is the bottleneck; within 10 % of the next one the two are balanced. The
+// work of I/O threads counts as I/O unless reading without unpacking is more than 1.5 times as fast; then as CPU work.
 #pragma once
 
 #include <millrace/report/verdict/verdict.hpp>
@@ -24,7 +24,7 @@ struct ablation_verdict {
   millrace::bound_by what = millrace::bound_by::unknown;
   std::string where{}, next{};
   double margin = 1;
-  std::array<millrace::bound_by, 2> lowest{};   ///< what the lowest two parts are by themselves
+  std::array<millrace::bound_by, 2> lowest{};   ///< the kinds of the lowest two parts
 
   std::string sentence() const {
     millrace::verdict v{.what = what, .where = where, .next = next, .margin = margin};
@@ -51,8 +51,8 @@ inline ablation_verdict judge_ablations(const ablated_rates& r) {
   return v;
 }
 
-/// Workers that are held back are processor-bound too. Of two balanced parts the live run may name either, and call
-/// balanced what lies within a quarter.
+/// Returns whether the verdicts agree. Starved workers count as CPU-bound. The live run may name either of two balanced
+/// parts, and may report balance between parts within a quarter of each other.
 inline bool agree(const ablation_verdict& a, const millrace::verdict& live) {
   using millrace::bound_by;
   const auto group = [](bound_by w) { return w == bound_by::cpu_starved ? bound_by::cpu : w; };

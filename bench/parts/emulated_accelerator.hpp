@@ -2,13 +2,13 @@
 //
 //   bench::emulated_accelerator chip({.pinned_bytes_per_second = 12e9, .pageable_bytes_per_second = 6e9});
 //   mr::to_device({.device = chip.device()})               // copies at that speed, from "pinned" slots
-//   chip.launch_step(0.02);                                // computes for 20 ms and takes no processor
+//   chip.launch_step(0.02);                                // computes for 20 ms without CPU time
 //
-// Each piece of work starts when the one before it in its queue has ended, when what it waits for (an event of the
-// other queue) has come, and not before it was queued; its end follows from its length. So starts and ends are known
-// when it is queued, exact, and free of the host's late wake-ups; only who asks to wait sleeps until then. Bytes are
-// copied at once: nothing here reads them, their arrival is what is emulated. A launch costs well under the
-// microseconds that a GPU's driver takes for it. Threads: any.
+// Each piece of work starts when it is queued, its predecessor in its queue has ended, and the event of the other queue
+// that it waits for has occurred; its end follows from its length. Therefore starts and ends are exact, known when the
+// work is queued, and independent of late wake-ups of the host; only wait() sleeps. Bytes are copied at once: nothing
+// here reads them, and only their time of arrival is emulated. A launch costs much less than the microseconds of a GPU
+// driver. Threads: any.
 #pragma once
 
 #include "accelerator.hpp"
@@ -34,7 +34,7 @@ struct emulated_options {
   std::int64_t copy_latency_ns = 10'000;
 };
 
-/// Both queues, behind the library's interface to a device.
+/// Both queues, as an implementation of the library's device interface.
 class emulated_backend final : public millrace::host_backend {
  public:
   explicit emulated_backend(emulated_options options) : options_(options) {}
@@ -111,7 +111,7 @@ class emulated_backend final : public millrace::host_backend {
       std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until_ns)));
   }
 
-  /// When it ends. What memcpy takes is part of the copy's own time, as long as that is longer.
+  /// Returns the end of the copy. The time of memcpy is part of the copy's time, if that is longer.
   std::int64_t copy(const copy_work& work) {
     const auto length_ns = static_cast<std::int64_t>(1e9 * static_cast<double>(work.bytes) / work.bytes_per_second);
     std::int64_t end_ns;

@@ -1,8 +1,8 @@
-// What benchmarks on a GPU share: is there one, what is it called, and did the call work.
+// Common code of benchmarks on a GPU: its presence, its name, and checks of CUDA calls.
 //
 //   std::string why;
 //   if (!bench::gpu_found(why)) return run.nothing_measured("no GPU: " + why);
-//   bench::check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");      // io_error with CUDA's own words
+//   bench::check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");      // io_error with CUDA's message
 //
 // Needs MILLRACE_CUDA: the runtime's C functions, no compiler for device code.
 #pragma once
@@ -15,13 +15,13 @@ namespace bench {
 
 using millrace::detail::check_cuda;
 
-/// Whether there is a GPU that works; if not, why.
+/// Returns whether there is a working GPU; if not, `why` is the reason.
 inline bool gpu_found(std::string& why) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return true;
   why = status == cudaSuccess ? "none found" : cudaGetErrorString(status);
-  static_cast<void>(cudaGetLastError());   // it is no later call's fault
+  static_cast<void>(cudaGetLastError());   // or a later call would report this error
   return false;
 }
 

@@ -1,12 +1,12 @@
 // A GPU as the accelerator of a benchmark: steps are fills of device memory, and timing events say when they ran.
 //
 //   if (auto chip = bench::gpu_accelerator::find()) ...    // null without a GPU
-//   chip->launch_step(0.02);                               // as many fills as take 20 ms here, in a stream of its own
+//   chip->launch_step(0.02);                               // fills that last 20 ms here, in a separate stream
 //
-// Fills (cudaMemsetAsync) are kernels that the driver brings along, so no compiler for device code is needed; they load
-// the device's memory, of which a copy from the host takes a small part. How long one takes is measured when the object
-// is made. Events are made in find(), for `max_steps` steps between two calls of take_steps(), so that the loop which
-// is measured makes none. Errors: io_error with CUDA's own words. Needs MILLRACE_CUDA.
+// Fills (cudaMemsetAsync) are kernels of the driver, so no compiler for device code is needed. They use the bandwidth
+// of the device's memory, of which a copy from the host needs a small part. The constructor measures the duration of a
+// fill. find() creates events for `max_steps` steps between two calls of take_steps(), so that the measured loop
+// creates none. Errors: io_error with CUDA's message. Needs MILLRACE_CUDA.
 #pragma once
 
 #include "accelerator.hpp"
@@ -42,7 +42,7 @@ class gpu_accelerator final : public accelerator {
 
   std::string description() const override {
     char text[96];
-    std::snprintf(text, sizeof text, "; a step is a row of fills of %zu MiB, %.3f ms each", fill_bytes_ >> 20,
+    std::snprintf(text, sizeof text, "; a step is a sequence of fills of %zu MiB, %.3f ms each", fill_bytes_ >> 20,
                   1e3 * fill_s_);
     return gpu_name() + text;
   }
@@ -50,7 +50,8 @@ class gpu_accelerator final : public accelerator {
   millrace::stream_view stream() override { return stream_; }
 
   void launch_step(double seconds) override {
-    if (steps_ == max_steps) throw millrace::setup_error("more steps than events", "Take the steps more often");
+    if (steps_ == max_steps)
+      throw millrace::setup_error("there are more steps than events", "Call take_steps() more often");
     check_cuda(cudaEventRecord(marks_[2 * steps_], stream_), "cudaEventRecord");
     launch_fills(std::max(1L, std::lround(seconds / fill_s_)));
     check_cuda(cudaEventRecord(marks_[2 * steps_ + 1], stream_), "cudaEventRecord");
@@ -64,17 +65,17 @@ class gpu_accelerator final : public accelerator {
       target_bytes_ = bytes;
     }
     check_cuda(cudaMemcpy(target_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    // From pageable memory it may return while the last piece is under way, and our stream does not wait for that.
+    // From pageable memory the call may return before the last piece has arrived; our stream does not wait for it.
     check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
 
   void wait() override { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
   std::vector<span> take_steps() override {
-    std::vector<span> taken(steps_);
-    for (std::size_t i = 0; i < steps_; ++i) taken[i] = {seconds_at(marks_[2 * i]), seconds_at(marks_[2 * i + 1])};
+    std::vector<span> spans(steps_);
+    for (std::size_t i = 0; i < steps_; ++i) spans[i] = {seconds_at(marks_[2 * i]), seconds_at(marks_[2 * i + 1])};
     steps_ = 0;
-    return taken;
+    return spans;
   }
 
  private:
@@ -87,16 +88,17 @@ class gpu_accelerator final : public accelerator {
     check_cuda(cudaMalloc(&filled_, max_fill_bytes), "cudaMalloc");
     // About a quarter of a millisecond each: fine enough for a step, and few enough for the queue of launches.
     const double first_s = measure_fill();
-    const double wanted = std::clamp(static_cast<double>(fill_bytes_) * 0.25e-3 / first_s,
-                                     static_cast<double>(std::size_t{1} << 20), static_cast<double>(max_fill_bytes));
-    fill_bytes_ = static_cast<std::size_t>(wanted) >> 20 << 20;
+    const double fill_bytes = std::clamp(static_cast<double>(fill_bytes_) * 0.25e-3 / first_s,
+                                         static_cast<double>(std::size_t{1} << 20),
+                                         static_cast<double>(max_fill_bytes));
+    fill_bytes_ = static_cast<std::size_t>(fill_bytes) >> 20 << 20;
     fill_s_ = measure_fill();
   }
 
   double measure_fill() {
     constexpr long fills = 100;
     double best = HUGE_VAL;
-    for (int round = 0; round < 4; ++round) {   // the first one warms up
+    for (int round = 0; round < 4; ++round) {   // the first round is a warm-up
       check_cuda(cudaEventRecord(marks_[0], stream_), "cudaEventRecord");
       launch_fills(fills);
       check_cuda(cudaEventRecord(marks_[1], stream_), "cudaEventRecord");
@@ -111,7 +113,7 @@ class gpu_accelerator final : public accelerator {
       check_cuda(cudaMemsetAsync(filled_, static_cast<int>(i & 255), fill_bytes_, stream_), "cudaMemsetAsync");
   }
 
-  /// Since the first mark of this run.
+  /// Seconds since the first mark of this run.
   double seconds_at(cudaEvent_t mark) const {
     float ms = 0;
     if (mark != marks_[0]) check_cuda(cudaEventElapsedTime(&ms, marks_[0], mark), "cudaEventElapsedTime");
@@ -120,7 +122,7 @@ class gpu_accelerator final : public accelerator {
 
   static constexpr std::size_t max_fill_bytes = std::size_t{512} << 20;
 
-  int ordinal_ = 0;   // of the device that all this lies on
+  int ordinal_ = 0;   // of the device
   cudaStream_t stream_ = nullptr;
   std::vector<cudaEvent_t> marks_;   // of each step: start, end
   std::size_t steps_ = 0;
