@@ -1,12 +1,12 @@
-// The number of workers and I/O threads of a session: how many exist, how many are open, and when tuning changes that.
+// The numbers of workers and I/O threads of a session: the existing ones, the open ones, and the changes by tuning.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the most that the session allocates for
-//   threads.open(nodes);                                 // before the nodes start: opens what the options ask for
+//   threads.open(nodes);                                 // before the nodes start: opens the requested numbers
 //   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
-//   if (threads.due(batches) && threads.tune(figures, nodes)) warm_up();   // true: the open numbers have changed
+//   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true: the open numbers have changed
 //
-// Without a tuning_rule all that the options ask for are open, always.
+// Without a tuning_rule all requested threads are always open.
 // Errors: those of the rule. Threads: used by the trainer only.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The open and the greatest number of workers and I/O threads.
 class concurrency {
  public:
-  /// `workers` is the number of workers at the start; without workers there is no tuning.
+  /// `workers` is the number of workers at the start; without workers, nothing is tuned.
   concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the greatest number of workers that tuning may open.
@@ -33,9 +33,9 @@ class concurrency {
 
   /// Returns the limits of the tuning for the session's description; empty without a rule.
   std::string describe() const;
-  /// Returns true if the tuner wants to see figures after this number of batches.
+  /// Returns true if the tuner requests metrics after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
-  /// Shows the figures to the tuner and opens the numbers that it returns. Returns true if they have changed.
+  /// Passes the metrics to the tuner and opens the numbers that it returns. Returns true if they have changed.
   bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all);
 
  private:

@@ -1,12 +1,13 @@
-// Accounts for the damaged samples of a session that goes on: counts, limits, and what the user is told.
+// Accounts for the damaged samples of a session that tolerates damage: counts, limits and notices.
 //
 //   mr::detail::damage_account account(options.on_damage, *options.world);   // opens the quarantine list
 //   account.add(lost.take_new(), counts);       // shards that were lost since the last batch
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// A lost shard counts as one event, however many rows it has. Its rows count in no limit of their own.
-// Errors: data_error past a limit; it shows the first five damaged samples. The errors of the quarantine list.
+// A lost shard counts as one event, for any number of rows. Its rows do not count against the limits of samples.
+// Errors: data_error when a limit is exceeded; it shows the first five damaged samples. The errors of the quarantine
+// list.
 // Threads: add() by the trainer; the counters by any.
 #pragma once
 
@@ -38,7 +39,7 @@ class damage_account {
   damage_account(damage_options o, const world& mine);
   ~damage_account();
 
-  /// Adds the next batch in order. Throws data_error if its damaged rows are too many.
+  /// Adds the next batch in order. Throws data_error if too many rows are damaged.
   void add(const ready_batch& b, const batch_origin& origin, event_counts& counts);
   /// Adds shards that were lost.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);
@@ -47,9 +48,9 @@ class damage_account {
   std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
   /// Returns the rows that were filled with zeros.
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
-  /// Returns the shards of rows that were lost with their shard.
+  /// Returns the number of shards whose rows were lost with them.
   std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
-  /// Returns the sums of the session for its end, if there was more damage than the posted notices named.
+  /// Returns the totals of the session for its end, if there was more damage than the posted notices named.
   std::optional<notice> summary() const;
 
  private:
@@ -66,7 +67,7 @@ class damage_account {
 
   const damage_options options_;
   const world world_;
-  const std::unique_ptr<quarantine_list> quarantine_;   // null: none is kept
+  const std::unique_ptr<quarantine_list> quarantine_;   // null: no list
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
   std::set<std::string> lost_;       // names of the shards whose samples were lost with them

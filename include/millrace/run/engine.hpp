@@ -1,5 +1,5 @@
-// The implementation of a session: the thin shell that knows the flow's type. It makes the parts of the run, and
-// run_core runs them. Nothing here is for users.
+// The implementation of a session: the thin layer that depends on the flow's type. It builds the parts of the run, and
+// run_core runs them. For internal use only.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The part of an engine that does not depend on the flow: all that its session knows of it.
+/// The part of an engine that does not depend on the flow: everything that its session uses, except batches.
 class engine_base {
  public:
   engine_base(const session_options& options, const run_settings& settings) : core_(options, settings) {}
@@ -26,7 +26,7 @@ class engine_base {
   [[noreturn]] static void throw_moved_from();
 
   /// Destroys an engine. In a forked child it does nothing: threads that do not exist cannot be joined, and may have
-  /// held locks.
+  /// locked mutexes.
   struct deleter {
     void operator()(engine_base* e) const noexcept {
       if (!e->core_.is_forked()) delete e;
@@ -34,7 +34,7 @@ class engine_base {
   };
 
  protected:
-  /// Facts for the builder, beside those of the order.
+  /// Facts for the builder, in addition to those of the order.
   struct flow_parts {
     std::uint64_t seed;
     sample_names* names;
@@ -48,14 +48,14 @@ class engine_base {
     const std::shared_ptr<sample_names>& names;
     const damage_rule* damaged;
   };
-  /// Tells the read stage of names and of damage, and starts the run.
+  /// Passes the names and the damage rule to the read stage, and starts the run.
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;
   const planned_run* order_ = nullptr;
 };
 
-/// The part of an engine that depends on the columns of its batches only: all that a session uses.
+/// The part of an engine that depends only on the columns of its batches.
 template <class Batch>
 class batch_engine : public engine_base {
  public:
@@ -112,7 +112,7 @@ class engine final : public batch_engine<Batch> {
     const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
-  /// Returns what the source reads now.
+  /// Returns a description of the source's current reads.
   std::string reads() const {
     if constexpr (requires { source_.reads().waits(std::uint64_t{}); }) return source_.reads().waits(steady_now_ns());
     else return {};

@@ -4,7 +4,7 @@
 //   mr::detail::check_flow(facts);
 //   const auto rule = mr::detail::damage_rule_for(facts, options);
 //
-// Errors: setup_error for stages, ranks and options that do not go together. Threads: pure functions.
+// Errors: setup_error for stages, ranks and options that are incompatible. Threads: pure functions.
 #pragma once
 
 #include <millrace/read/run/indexed_run_options.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The settings that a flow makes for its run.
+/// The settings of a flow for its run.
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;
@@ -33,9 +33,9 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;            ///< the order is computed from an index; of a source that decides: it may be
-  std::size_t window = 0;            ///< of a shuffle directly behind the source, in samples; 0: there is none
-  std::uint64_t take = endless;      ///< samples of each pass that a take directly behind the source keeps
+  bool has_index = false;            ///< the order is computed from an index; at first: it may be
+  std::size_t window = 0;            ///< of a shuffle directly after the source, in samples; 0: none
+  std::uint64_t take = endless;      ///< limit per pass of a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
   replay_start from = replay_start::sample;
   std::size_t rows = 1;              ///< of a batch
@@ -49,13 +49,13 @@ struct planning_options {
   std::size_t budget_bytes;
 };
 
-/// Throws setup_error for stages and options that do not go together.
+/// Throws setup_error for stages and options that are incompatible.
 void check_flow(const flow_facts& f);
 /// Returns the names of the samples if batches have keys, else null.
 std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error for a flow, a source or ranks that do not allow one.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane has less than two rows in a batch, so that nothing can be copied; else an empty text.
+/// Returns a warning if a lane has less than two rows in a batch, so that no row can be copied; else an empty text.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);

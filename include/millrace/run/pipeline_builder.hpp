@@ -5,7 +5,7 @@
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
-// batch. Fused maps with a blocking map run on threads of their own instead of the workers.
+// batch. Fused maps with a blocking map run on their own threads instead of the workers.
 #pragma once
 
 #include <millrace/order/batch_numbers.hpp>
@@ -30,7 +30,7 @@ template <class Keep>
 inline constexpr bool is_filter<filter_stage<Keep>> = true;
 template <class Stage>
 inline constexpr bool is_expand = requires { &Stage::expanding; };
-/// True if each row of the stage is made of several samples.
+/// True if each row of the stage combines several samples.
 template <class Stage>
 inline constexpr bool joins_samples = requires { typename Stage::joins_samples_mark; };
 template <class Stage>
@@ -51,8 +51,8 @@ inline constexpr bool one_row_per_sample =
     !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
     !std::is_same_v<Stage, take_stage>;
 
-/// Returns where the stage holds no items: after each sample, at the end of each pass, or only at the start of the run.
-/// Now is the type of its items.
+/// Returns the points at which the stage stores no items: after each sample, at the end of each pass, or only at the
+/// start of the run. Now is the type of its items.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
@@ -65,13 +65,13 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// True if each row stays one row up to batch: then the rows of a packing stage are counted one by one behind it.
+/// True if each row stays one row up to batch: then the rows of a packing stage can be counted one by one after it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
 }
 
-/// Returns where none of these stages holds items, so that a resumed run can enter the flow there.
+/// Returns the points at which none of these stages stores items, so that a resumed run can start there.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
@@ -98,7 +98,7 @@ struct pipeline_builder_options {
   const damage_rule* damaged = nullptr;          ///< null: damage is an error
 };
 
-/// The segments of a session, whatever their types.
+/// The segments of a session, of any types.
 class built_segments {
  public:
   using options = pipeline_builder_options;
@@ -111,18 +111,18 @@ class built_segments {
  protected:
   built_segments(const options& o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
-  /// Makes a segment and keeps it.
+  /// Builds a segment and owns it.
   template <class Segment, class... Args>
-  Segment& keep(Args&&... args) {
-    segments_.emplace_back();   // before the segment: it cannot be lost
-    auto* const made = new Segment(std::forward<Args>(args)...);
-    segments_.back().reset(made);
-    return *made;
+  Segment& emplace(Args&&... args) {
+    segments_.emplace_back();   // before the segment is created, so that it cannot leak
+    auto* const segment = new Segment(std::forward<Args>(args)...);
+    segments_.back().reset(segment);
+    return *segment;
   }
 
-  /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes
+  /// Returns the limit of waiting rows. It is lower after another segment: items may be large there, and their bytes
   /// are not limited.
-  std::size_t max_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
+  std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);
 
@@ -130,13 +130,13 @@ class built_segments {
     std::size_t count;
     worker_executor* workers;
   };
-  /// Returns the workers of a segment; `own_threads` is not 0 if it asks for threads of its own.
+  /// Returns the workers of a segment; `own_threads` is not 0 if it requests its own threads.
   worker_counts workers_for(unsigned own_threads);
 
   const options options_;
   batch_ring* const batches_;
   stage_passages passages_;
-  bool behind_another_ = false;   // true: the segment being built stands behind another one
+  bool follows_segment_ = false;   // true: another segment precedes the one being built
   final_segment* last_ = nullptr;
 
  private:
@@ -154,7 +154,7 @@ class pipeline_builder : public built_segments {
   /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
   pipeline_builder(const options& o, batch_ring& batches) : built_segments(o, batches) {}
 
-  /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
+  /// Builds all segments. Returns the sink that receives the samples; `In` is their type.
   template <class In, class... Stages>
   [[gnu::cold]] sample_sink<In>& build(stage_list<Stages...>&& stages) {
     return next<In, In>(stage_list<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
@@ -180,9 +180,9 @@ class pipeline_builder : public built_segments {
       return add_parallel<In>(std::move(maps), begun, here, std::move(stage).template as_expanding<Now>(),
                               std::move(rest));
     } else if constexpr (std::is_same_v<First, take_stage>) {
-      auto taking = stage.template as_expanding<Now>();
+      auto limit = stage.template as_expanding<Now>();
       return add_serial<In, Now>(std::move(maps), begun, here,
-                                 stateful_expanding<Now, decltype(taking)>(std::move(taking)), std::move(rest),
+                                 stateful_expanding<Now, decltype(limit)>(std::move(limit)), std::move(rest),
                                  &passages_.add("take", {}));
     } else if constexpr (is_expand<First>) {
       if constexpr (First::template parallel<Now>)
@@ -216,11 +216,11 @@ class pipeline_builder : public built_segments {
                                 Rest&& rest) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = parallel_segment<maps_type, Expanding>;
-    behind_another_ = true;
+    follows_segment_ = true;
     stage_passage& passage = passages_.add(renames_outputs<decltype(expanding.expanding)> ? "expand" : "filter", {});
     auto& after = next<typename segment::output, typename segment::output>(stage_list<>{}, here, here, std::move(rest));
     const worker_counts s = workers_for(own_threads_of(maps));
-    return keep<segment>(maps_type(begun, std::move(maps)), std::move(expanding),
+    return emplace<segment>(maps_type(begun, std::move(maps)), std::move(expanding),
                          typename segment::options{.max_workers = s.count, .workers = s.workers,
                                                    .capacity = 32 * s.count, .names = options_.names,
                                                    .passage = &passage}, after)
@@ -230,11 +230,11 @@ class pipeline_builder : public built_segments {
   template <class In, class Now, class... Maps, class Stage, class Rest>
   sample_sink<In>& add_serial(stage_list<Maps...>&& maps, map_entry begun, map_entry here, Stage stage, Rest&& rest,
                               stage_passage* passage) {
-    behind_another_ = true;
+    follows_segment_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(stage_list<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
-        keep<segment>(std::move(stage),
+        emplace<segment>(std::move(stage),
                       typename segment::options{.capacity = 64, .threaded = options_.workers > 0,
                                                 .passage = passage}, after)
             .entrance();
@@ -244,7 +244,7 @@ class pipeline_builder : public built_segments {
       using maps_type = fused_maps<In, Maps...>;
       using maps_only = parallel_segment<maps_type, no_expanding_stage>;
       const worker_counts s = workers_for(own_threads_of(maps));
-      return keep<maps_only>(maps_type(begun, std::move(maps)), no_expanding_stage{},
+      return emplace<maps_only>(maps_type(begun, std::move(maps)), no_expanding_stage{},
                              typename maps_only::options{
                                  .max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
                              serial)
@@ -258,28 +258,28 @@ class pipeline_builder : public built_segments {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
     const unsigned own_threads = own_threads_of(maps);
-    auto& made = keep<segment>(
+    auto& last = emplace<segment>(
         maps_type(begun, std::move(maps)),
         typename segment::options{.batch = last_options(o, own_threads), .mixing = std::move(mixing)});
-    layout_ = &made.layout();
-    last_ = &made;
-    return made.entrance();
+    layout_ = &last.layout();
+    last_ = &last;
+    return last.entrance();
   }
 
-  /// Returns the settings of the stage that mixes rows, which is one of those behind batch.
+  /// Returns the settings of the stage that mixes rows, which is one of those after batch.
   template <class Mixer, class... Stages>
-  typename Mixer::options mixer_options(const stage_list<Stages...>& behind_batch, const map_entry& here) const {
-    typename Mixer::options made{};
-    const auto take = [&](const auto& stage) {
+  typename Mixer::options mixer_options(const stage_list<Stages...>& after_batch, const map_entry& here) const {
+    typename Mixer::options result{};
+    const auto read = [&](const auto& stage) {
       if constexpr (mixes_rows<std::remove_cvref_t<decltype(stage)>>)
-        made = typename Mixer::options{.rule = stage.rule(), .settings = stage.options, .seed = options_.seed,
+        result = typename Mixer::options{.rule = stage.rule(), .settings = stage.options, .seed = options_.seed,
                                        .stage = here.first_random_stage, .numbers = options_.numbers};
     };
-    for_each(behind_batch, take);
-    return made;
+    for_each(after_batch, read);
+    return result;
   }
 
-  /// Returns the greatest number of threads that a map asks for.
+  /// Returns the greatest number of threads that a map requests.
   template <class... Maps>
   static unsigned own_threads_of(const stage_list<Maps...>& maps) {
     if constexpr (sizeof...(Maps) == 0) return 0;

@@ -1,11 +1,11 @@
-// The part of a session that does not depend on its flow's type: threads, slots, delivery, figures, errors, the end.
+// The part of a session that does not depend on its flow's type: threads, slots, delivery, metrics, errors, shutdown.
 //
 //   mr::detail::run_core core(options, settings);      // the workers' arena and the batch output
 //   core.start({.order = &order, .read = &reading, .segments = nodes, .last = &last});
 //   while (mr::batch_lease b = core.next(false)) train_step(b.size());
 //   core.shut_down();
 //
-// start() is a list of named steps. An error of a step leaves the run shut down.
+// start() runs a list of named steps. An error of a step shuts the run down.
 // Errors: those of session. Threads: one call of the trainer at a time, which `call` checks; stats(), figures(),
 // waits() and events() from any.
 // Lifetime: the parts of start() outlive shut_down().
@@ -35,7 +35,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The parts of a run that the flow's type makes. All of them outlive the run.
+/// The parts of a run that depend on the flow's type. All of them outlive the run.
 struct run_parts {
   planned_run* order = nullptr;
   read_stage* read = nullptr;
@@ -58,19 +58,19 @@ class run_core {
   batch_ring& host_slots() const noexcept { return output_->host_slots(); }
   /// Returns the greatest number of workers and of I/O threads.
   const concurrency& threads() const noexcept { return concurrency_; }
-  /// Returns the cores that the run's threads keep to; empty: all.
+  /// Returns the cores to which the run's threads are bound; empty: all.
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
-  /// Returns where the notices of the session go.
+  /// Returns the outlet for the notices of the session.
   notice_outlet& notices() noexcept { return notices_; }
   /// Returns the options, with their world set.
   const session_options& options() const noexcept { return options_; }
-  /// Returns the bytes that the run may hold.
+  /// Returns the bytes that the run may use.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
-  /// Returns the bound on samples that no worker has taken yet.
+  /// Returns the limit on samples that no worker has claimed yet.
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
   /// Returns the rows of a full batch.
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
-  /// Returns what decides about lost shards; null if the first one ends the run.
+  /// Returns the object that decides about lost shards; null if the first one ends the run.
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
 
   /// Returns the steps before the first batch.
@@ -81,7 +81,7 @@ class run_core {
   /// Stops and joins all threads. Later calls have no effect.
   void shut_down() noexcept;
 
-  /// A call of the trainer, for as long as it lives. Throws setup_error if another call has not returned.
+  /// A call of the trainer, during its lifetime. Throws setup_error if another call has not returned.
   class call {
    public:
     explicit call(run_core& of) : of_(&of) {
@@ -100,9 +100,9 @@ class run_core {
   batch_lease next(bool stop_at_epoch);
   /// As next(false); a later loop cannot return to an epoch before that of the batch.
   batch_lease next_of_any_epoch();
-  /// Moves `current` on to the first batch of a loop, like step(). Throws setup_error if there is none for the loop.
+  /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
   bool begin(batch_lease& current, std::uint64_t epoch);
-  /// Moves `current` on to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
+  /// Advances `current` to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
   bool step(batch_lease& current, std::uint64_t epoch);
 
   /// Stops all threads, and waits until a call of another thread has returned. For the destructor of a session.
@@ -112,36 +112,36 @@ class run_core {
 
   /// Returns the counters of the run.
   run_stats stats() const;
-  /// Returns the figures since the start.
+  /// Returns the metrics since the start.
   flow_figures figures() const;
-  /// Returns the figures without the warm-up.
+  /// Returns the metrics without the warm-up.
   flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
-  /// Returns what the trainer and each pipeline node wait for now, one line each, the trainer first.
+  /// Returns the current wait of the trainer and of each pipeline node, one line each, the trainer first.
   std::string waits() const;
-  /// Returns what the threads did last.
+  /// Returns the last events of the threads.
   timeline events() const;
-  /// Returns the number of slots that a batch can lie in.
+  /// Returns the number of slots that a batch can use.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
   /// Returns the texts of the notices at the start.
   const std::string& description() const noexcept { return description_; }
 
  private:
   // The steps of start(), in their order.
-  /// The executor has an error.
+  /// Called when the executor has an error.
   void wake_trainer() noexcept;
   void connect(run_parts parts);
   void start_threads();
   bool learn_shapes();
   void allocate();
   void open_slots();
-  void announce();
+  void report_start();
 
   bool wait_for_sample(std::uint64_t position);
   bool advance_any();
   batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch);
   batch_origin account_for(ready_batch& b) noexcept;
   batch_lease lease(ready_batch& b);
-  /// Figures are worth no batch: without memory for them they stay as they are.
+  /// Metrics must not cost a batch: if memory for them is exhausted, they are not updated.
   template <class Act>
   static void without_memory_skip(const Act& act) {
     try {
@@ -151,7 +151,7 @@ class run_core {
   }
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
-  void deliver_news() noexcept;
+  void deliver_notices() noexcept;
 
   const session_options options_;
   const run_settings settings_;
@@ -170,8 +170,8 @@ class run_core {
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;
-  std::vector<notice> start_notices_;   // of allocate(), until announce()
-  std::atomic<bool> started_{false};            // all nodes may be asked what they wait for
+  std::vector<notice> start_notices_;   // of allocate(), until report_start()
+  std::atomic<bool> started_{false};            // waits() may query all nodes
   std::atomic<bool> called_{false};   // a call of the trainer has not returned
   bool down_ = false;
 

@@ -1,4 +1,4 @@
-// A running flow: constructing it starts the run, a loop over it gets the batches, destroying it stops the run.
+// A running flow: the constructor starts the run, a loop iterates over the batches, the destructor stops the run.
 //
 //   mr::session run{std::move(flow), {.epochs = 90}};
 //   for (auto& [pixels, label] : run) train_step(pixels, label);         // or auto& b: b.stream(), b.position() ...
@@ -15,9 +15,9 @@
 //   }
 //
 // Order: the same for every number of threads.
-// Errors: the constructor throws setup_error. An error of the data comes at its batch, after all earlier batches.
-// The loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it.
-// A new loop over a session that has delivered all its epochs throws setup_error too.
+// Errors: the constructor throws setup_error. An error of the data occurs at its batch, after all earlier batches. The
+// loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it. A
+// new loop over a session that has delivered all its epochs throws setup_error, too.
 // Epochs: each is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a loop
 // over epoch n was left early, another one over it continues. epoch(n) throws setup_error once its end or a later epoch
 // was reached. In a resumed run, the epochs before the resume point are empty.
@@ -47,7 +47,7 @@ concept flow_with_columns = flow_like<Flow> && ends_in_batch<typename Flow::item
 
 }  // namespace detail
 
-/// One run of a flow whose batches have these columns: its threads, its memory and its batches. Movable, not copyable.
+/// One run of a flow whose batches have these columns: owns its threads, memory and batches. Movable, not copyable.
 /// After mix_rows the columns are those of batch<...>, then label_b<...> and lambda.
 template <auto... Columns>
 class session {
@@ -55,14 +55,14 @@ class session {
   using batch = typename detail::batch_type<Columns...>::type;
 
   /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
-  /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
+  /// Throws setup_error if the flow, the options, the source or the memory budget are incompatible.
   template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options = {})
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
   template <detail::flow_with_columns<Columns...> Flow, class... Nothing>
     requires(sizeof...(Nothing) == 0)   // a pack, so that overload resolution prefers the constructor above
-  __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
+  __attribute__((unavailable("millrace: a session is created with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
   session(Flow, Nothing...);
   /// Catches another name of an option: the compile error names the right one.
@@ -74,14 +74,14 @@ class session {
   __attribute__((unavailable("millrace: session<...> names other columns than the batch of this flow. Name the columns "
                              "of batch<...>, in its order.")))
   explicit session(Flow, session_options = {});
-  /// Adds no error to that of a flow with one.
+  /// Adds no error to the error of a broken flow.
   template <std::size_t Count>
   explicit session(detail::broken_flow_of<Count>, session_options = {});
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
   /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
-  /// Throws the error of the batch, if it has one. Throws setup_error if the caller holds every slot, unless
+  /// Throws the error of the batch, if it has one. Throws setup_error if the caller has leased every slot, unless
   /// session_options::leases_released_by_other_threads is set.
   batch next() { return engine().next(); }
 
@@ -115,7 +115,7 @@ class session {
   iterator begin() { return {*this, endless}; }
   std::default_sentinel_t end() const { return {}; }
 
-  /// The batches of one epoch, as a range. Reading ahead crosses the ends of epochs.
+  /// The batches of one epoch, as a range. Prefetching continues across the ends of epochs.
   class epoch_range {
    public:
     epoch_range(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {}
@@ -130,28 +130,28 @@ class session {
   /// later epoch was reached.
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
-  /// Returns the number of slots that a batch can lie in; b.slot() counts from 0.
+  /// Returns the number of slots that a batch can use; b.slot() counts from 0.
   std::size_t slots() const { return running().core().slots(); }
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
   /// ranks together. Throws setup_error if the source has no index.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const {
     return running().order().locate(epoch, position);
   }
-  /// Returns the shuffle quality of this rank's samples so far, and the one to expect. Any thread. Throws setup_error
+  /// Returns the shuffle quality of this rank's samples so far, and the expected one. Any thread. Throws setup_error
   /// unless the flow has one source, with an index.
   shuffle_quality_figures shuffle_quality() const { return running().order().shuffle_quality(); }
   /// Returns the counters of the run. Cheap. Any thread.
   run_stats stats() const { return running().core().stats(); }
-  /// Returns all that a report needs (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
-  /// time. Takes 0.2 to 0.5 ms: it asks the system about each thread.
+  /// Returns all metrics for a report (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
+  /// time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
   flow_figures figures() const { return running().core().figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
   flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }
-  /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
+  /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }
-  /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
+  /// Returns the recorded timeline: the last 2048 batches, and the last events of each thread.
   timeline events() const { return running().core().events(); }
-  /// Returns what was announced at start: device, threads, shapes and memory.
+  /// Returns the text reported at the start: device, threads, shapes and memory.
   const std::string& description() const { return running().core().description(); }
 
  private:
@@ -175,7 +175,7 @@ session(detail::flow<detail::mixed_batched<Pixels, Label, Members...>, Source, S
 
 namespace detail {
 
-/// Stands in for a session whose flow has an error, so that a loop over it adds no further compile errors.
+/// Replaces a session whose flow has an error, so that a loop over it adds no further compile errors.
 template <std::size_t Columns>
 class broken_session {
  public:
@@ -186,13 +186,13 @@ class broken_session {
   run_stats stats() const;
 };
 
-/// In place of columns: the number of columns of a flow that already gave a compile error; a flow without batches.
+/// Replaces the columns: the number of columns of a flow that already caused a compile error; a flow without batches.
 enum class broken_columns : std::size_t {};
 struct no_batches {};
 
 }  // namespace detail
 
-/// The session of a flow that already gave a compile error.
+/// The session of a flow that already caused a compile error.
 template <detail::broken_columns Count>
 class session<Count> : public detail::broken_session<static_cast<std::size_t>(Count)> {
  public:
@@ -230,7 +230,7 @@ concept is_delivered = ends_in_batch<typename Flow::item> || is_broken_flow<Flow
 
 namespace diagnose {
 
-/// Gives the compile error of feed() for a flow without batches.
+/// Causes the compile error of feed() for a flow without batches.
 struct flow_without_batch {
   template <flow_like Flow>
     requires(!detail::is_delivered<Flow>)
@@ -244,7 +244,7 @@ struct flow_without_batch {
 }  // namespace detail
 
 /// Runs `flow` and calls `step(batch)` for each batch. Returns the counters of the run.
-/// Throws what session throws and what `step` throws.
+/// Throws the errors of session and of `step`.
 template <detail::flow_like Flow, class Step>
   requires detail::is_delivered<Flow>
 run_stats feed(Flow flow, session_options options, Step&& step) {

@@ -23,10 +23,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-/// Reports what each stage waits for when a run stalls. It never ends anything.
+/// Reports the wait of each stage when a run stalls. It never ends a run.
 struct stall_options {
-  /// Least time that is a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
-  /// Empty: 10 s, and the time between two calls is the trainer's own business.
+  /// Minimum duration of a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
+  /// Empty: 10 s, and the time between two calls does not count.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -39,39 +39,39 @@ class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns one
 struct session_options {
   std::uint64_t epochs = 1;
   std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; empty: one exact pass
-  /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, only
-  /// as many are active as the cores have time for. Those are all of them where callables wait. Empty: the usable cores
-  /// (affinity, cgroup quota) but one for the trainer, at least 1. The run's processes on one machine divide its cores,
-  /// and its memory below.
+  /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, the
+  /// number of active workers is limited by available CPU time; if your callables wait, all workers stay active. Empty:
+  /// one less than the usable cores (affinity, cgroup quota), but at least 1. The run's processes on one machine divide
+  /// its cores, and its memory below.
   std::optional<unsigned> threads{};
-  /// Your threads, which run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. `threads` limits how
-  /// many of them the session uses at a time, tuned or not; empty: concurrency(). Null: oneTBB's threads.
+  /// Your threads, which run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. `threads` limits the
+  /// number that the session uses at a time, tuned or not; empty: concurrency(). Null: oneTBB's threads.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;            ///< shards that are read at the same time
-  /// Keeps workers and I/O threads on the cores of the device's NUMA node, and counts those if `threads` is empty. The
-  /// cores of other nodes then decode nothing. No effect where the machine has one node, or the device is the host.
+  /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts those if `threads` is empty. The
+  /// cores of other nodes then do no work. No effect if the machine has one node, or the device is the host.
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; empty: a quarter of the memory of this process
   /// Limit of samples that are read and not yet claimed. Empty: 256 MiB, at most a quarter of the budget. Reading ahead
-  /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
+  /// begins with 64 MiB, and grows to the limit if the storage's pauses require it.
   std::optional<std::size_t> read_ahead_bytes{};
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr;
-  /// mr::quiet: only those that someone should check.
+  /// mr::quiet: only those that require attention.
   notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
-  /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. Where a launcher started
+  /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. If a launcher started
   /// several, an unset world is a setup_error: choose world_from_launcher(), or single_process for all samples here.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
   /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
-  /// The samples that the interrupted epoch did not deliver come in that one, so that none is repeated within an epoch.
+  /// The samples that the interrupted epoch did not deliver are part of that epoch, so that none is repeated within it.
   bool grown = false;
   /// Lanes of the order, each shuffled with its share of the window. Empty: chosen by samples, shards and window (with
-  /// an index), or one for each rank. Without an index, it has to be a multiple of the ranks. The run then uses the
-  /// greatest divisor of it that the number of shards allows.
+  /// an index), or one for each rank. Without an index, it must be a multiple of the ranks. The run then uses its
+  /// greatest divisor that the number of shards allows.
   std::optional<std::size_t> lanes{};
-  damage_options on_damage{};         ///< what to do with damaged samples; by default the first one ends the run
-  stall_options stalls{};       ///< when to report what a stalled run waits for
+  damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
+  stall_options stalls{};       ///< reports of the waits of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed
 };

@@ -1,11 +1,11 @@
-// Reads the facts about a flow from its type, and makes its run: over the order of the samples if the source has an
+// Derives the facts about a flow from its type, and plans its run: over the order of the samples if the source has an
 // index, else over that of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
 //   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);
 //   const auto run = mr::detail::planned_run_for<decltype(flow)>(source, facts,
 //                                                                {.session = options, .budget_bytes = budget});
-//   // *run is what source.plan() made for a source with an index, else a replayed_run
+//   // *run is the result of source.plan() for a source with an index, else a replayed_run
 //
 // Errors: setup_error for ranks and resume points that the source cannot serve. Threads: pure functions.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A source with an index: it knows its samples before the run.
+/// A source with an index: its samples are known before the run.
 template <class Source>
 concept has_index = requires(const Source& source, const indexed_run_options& o) {
   { source.plan(o) } -> std::convertible_to<std::unique_ptr<planned_run>>;
@@ -34,16 +34,16 @@ template <class Source>
 concept decides_at_start = also_streams<Source> &&
     requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
 
-/// A source that can reach a later pass only through the earlier ones.
+/// A source that can reach a later pass only by reading the earlier ones.
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
 /// Returns the limit of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one reader
 /// at a time has one lane.
 template <class Source>
-constexpr std::size_t max_lanes(std::size_t wanted) {
+constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
-  else return wanted;
+  else return limit;
 }
 
 template <class Skipped, class First, class... Rest>
@@ -51,7 +51,7 @@ auto skip_stage(stage_list<First, Rest...>&& stages) {
   if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
   else return std::move(stages);
 }
-/// Returns the stages without a leading shuffle and a take directly behind it: the order does the work of these.
+/// Returns the stages without a leading shuffle and a take directly after it: the order implements these.
 template <class... Stages>
 auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
@@ -64,14 +64,14 @@ constexpr replay_start replay_start_of_flow() {
   else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
 }
 
-/// Returns the window of a shuffle directly behind the source, in samples; 0 if there is none.
+/// Returns the window of a shuffle directly after the source, in samples; 0 without a shuffle.
 template <class First, class... Rest>
 std::size_t leading_window(const stage_list<First, Rest...>& stages) {
   if constexpr (std::is_same_v<First, shuffle_stage>) return std::max<std::size_t>(1, stages.first.options.window);
   else return 0;
 }
 
-/// Returns the samples of each pass that a take directly behind the source, or behind its shuffle, keeps; else endless.
+/// Returns the limit per pass of a take() directly after the source or its shuffle, in samples; else endless.
 template <class... Stages>
 std::uint64_t leading_take(const stage_list<Stages...>&) {
   return endless;
@@ -85,9 +85,9 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
   return stages.rest.first.count;
 }
 
-/// Takes over what a stage says about batches, their rows and their device. The last stage of a kind counts.
+/// Copies the settings of a stage about batches, their rows and their device. The last stage of a kind counts.
 template <class Stage>
-void take_options(const Stage& stage, flow_facts& f) {
+void add_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {
     f.rows = std::max<std::size_t>(1, stage.options.size);
     f.drop_last = drops_last(stage.options);
@@ -108,9 +108,9 @@ template <class First, class... Rest>
 constexpr bool has_one_row_per_sample(const stage_list<First, Rest...>*) {
   return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
 }
-/// Enters which kinds of stages there are.
+/// Records the kinds of stages in the flow.
 template <class... Stages>
-void take_kinds(const stage_list<Stages...>* stages, flow_facts& f) {
+void add_kinds(const stage_list<Stages...>* stages, flow_facts& f) {
   f.one_row_per_sample = has_one_row_per_sample(stages);
   f.packs = (is_packing<Stages> || ...);
   f.buckets = (is_bucket<Stages> || ...);
@@ -150,8 +150,8 @@ flow_facts facts_of(const Flow& flow) {
                .take = leading_take(flow.stages),
                .from = replay_start_of_flow<Flow>()};
   f.settings.shards = flow.source.shards();
-  take_kinds(&flow.stages, f);
-  for_each(flow.stages, [&](const auto& stage) { take_options(stage, f); });
+  add_kinds(&flow.stages, f);
+  for_each(flow.stages, [&](const auto& stage) { add_settings(stage, f); });
   return f;
 }
 
@@ -168,14 +168,14 @@ std::unique_ptr<replayed_run> streamed_run_for(const Source& source, const flow_
   return run;
 }
 
-/// Returns the run over the source of a flow. Throws setup_error for stages that do not go together.
+/// Returns the run over the source of a flow. Throws setup_error for incompatible stages.
 template <class Flow, class Source>
 std::unique_ptr<planned_run> planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   check_flow(f);
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) return source.plan(indexed_options(f, o));
   if constexpr (may_stream<Flow>()) return streamed_run_for(source, f, o);
-  else return nullptr;   // never: has_index is true
+  else return nullptr;   // unreachable: has_index is true
 }
 
 /// Returns the read stage of a run that planned_run_for() returned for the same flow and facts.

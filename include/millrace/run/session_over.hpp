@@ -1,4 +1,4 @@
-// The errors of a session that is asked for more than it has: no call after the end returns silently.
+// The errors of calls that a session cannot serve: no call after the end returns silently.
 //
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: over the rest of the run
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
@@ -13,8 +13,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with its world set and, with an executor, the threads that it uses. Throws setup_error if it leaves
-/// nothing to do (0 epochs), has an executor and no threads, or no world where a launcher started several processes.
+/// Returns `o` with its world set and, with an executor, the threads that it uses. Throws setup_error if it has no work
+/// (0 epochs), has an executor and no threads, or no world where a launcher started several processes.
 session_options checked(session_options o);
 
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
@@ -36,17 +36,17 @@ session_options checked(session_options o);
 /// The reason why a run has no more batches. Used by the trainer only.
 struct run_end {
   std::exception_ptr error{};
-  bool over = false;   ///< the trainer has seen the end of the run
+  bool over = false;   ///< the trainer has reached the end of the run
 
   /// Throws if the run ended with an error.
   void check() {
     if (error) raise();
   }
-  /// Throws the error itself the first time, and that the session is over each later time.
+  /// Throws the error itself the first time, and a setup_error that the session is over each later time.
   [[noreturn]] void raise();
 
  private:
-  bool thrown_ = false;
+  bool was_thrown_ = false;
 };
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// The share of a machine's cores and memory that a session takes by default.
+// The share of a machine's cores and memory that a session uses by default.
 //
 //   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: those near the device, or none
 //
@@ -15,7 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns how many cores workers may use: of these, or of any. The run's processes on this machine divide them.
+/// Returns the number of cores that workers may use: of these, or of any. The run's processes on this machine divide
+/// them.
 inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
   const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
@@ -28,7 +29,7 @@ inline unsigned automatic_workers(const session_options& o, const std::vector<un
 inline std::size_t automatic_memory(const session_options& o) {
   return share_of_machine(processes_of_machine(o.world.value())).memory_bytes / 4;
 }
-/// Returns the start line's words for the world; empty for a process alone.
+/// Returns the part of the start line about the world; empty for a single process.
 inline std::string world_text(const world& mine) {
   if (mine.size <= 1) return "";
   std::string text = mine.describe();
@@ -36,8 +37,8 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns how many cores the workers share; 0: each has one, or tuning decides how many are active. Only looks at the
-/// machine where it has to, which takes up to 0.1 ms.
+/// Returns the number of cores that the workers share; 0: each has one, or tuning decides how many are active. Queries
+/// the machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

@@ -1,11 +1,11 @@
-// Watches whether batches still arrive, and reports what each stage waits for when none does. It never ends anything.
+// Watches for the arrival of batches, and reports the wait of each stage if none arrives. It never ends a run.
 //
-//   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return who_waits(); },
+//   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
 //                                    notices);
 //
 // Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
 // run's end does not count as a stall.
-// Errors: none. Threads: one of its own, from construction to destruction. The destructor waits for a notice that is
+// Errors: none. Threads: its own thread, from construction to destruction. The destructor waits for a notice that is
 // being delivered.
 #pragma once
 
@@ -13,30 +13,30 @@
 #include <millrace/run/session_options.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 
-#include <condition_variable>   // and the durations that its wait_for takes
+#include <condition_variable>   // and the durations for its wait_for
 #include <mutex>
 #include <thread>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reports stalls from a thread of its own.
+/// Reports stalls from its own thread.
 class stall_watcher {
  public:
-  /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
-  stall_watcher(stall_options watch, const trainer_times& trainer, std::function<std::string()> who_waits,
+  /// Starts the thread. `trainer` must outlive the watcher; `describe_waits` is called on the watcher's thread.
+  stall_watcher(stall_options options, const trainer_times& trainer, std::function<std::string()> describe_waits,
                 notice_outlet& notices);
   stall_watcher(const stall_watcher&) = delete;
   stall_watcher& operator=(const stall_watcher&) = delete;
   ~stall_watcher();
 
  private:
-  void look();
+  void watch();
   void report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept;
 
   const std::uint64_t after_ns_;
   const bool steps_;   // reports long steps of the trainer too
   const trainer_times* const trainer_;
-  const std::function<std::string()> who_waits_;
+  const std::function<std::string()> describe_waits_;
   notice_outlet* const notices_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,6 @@
 // The steps of a session's start, so that a stall before the first batch can be named.
 //
-//   mr::detail::start_steps start(times);               // tells trainer_times that the trainer waits
+//   mr::detail::start_steps start(times);               // records the waits of the trainer in trainer_times
 //   start.enter("allocates slots");
 //   {
 //     const mr::detail::start_steps::step here(start, "plans the order", [&] { return meter.waits(now); });
@@ -25,15 +25,15 @@ class start_steps {
  public:
   explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
 
-  /// Begins a step, which ends with the next one. `name` is a literal. A step that reports its own stalls is not one of
-  /// the session.
+  /// Begins a step, which ends with the next one. `name` is a literal. A step that reports its own stalls is not
+  /// reported by the session.
   void enter(const char* name, bool reports_itself = false);
-  /// The session has started.
+  /// Called when the session has started.
   void over();
-  /// Returns the step, since when, and what it reads.
+  /// Returns the current step, its duration, and its current reads.
   std::string text() const;
 
-  /// A step during which `reads` says what is read.
+  /// A step during which `reads` describes the current reads.
   class step {
    public:
     step(start_steps& of, const char* name, std::function<std::string()> reads);

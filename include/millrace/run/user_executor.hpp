@@ -5,10 +5,10 @@
 //   workers.release_threads();    // after the segments' stop(), before their join()
 //
 // The workers of all stages share the session's tasks. They wait in one queue: a task that begins runs the oldest
-// worker, so an executor that is not FIFO starves no stage. A task that ends submits the next one.
+// worker, so no stage starves if the executor is not FIFO. A task that ends submits the next one.
 // Workers do not sleep on the user's threads, which have other work.
-// Errors: an exception of the user's submit() is kept for error(), and failed() is called once.
-// Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue alone. It may
+// Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
+// Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only. It may
 // outlive the session, and must not own the executor: the executor would be destroyed on its own thread.
 #pragma once
 
@@ -42,10 +42,10 @@ class user_executor final : public worker_executor {
 
   /// Returns true: the stages of a session share the tasks.
   bool shared() const noexcept override { return true; }
-  /// Queues a task for the worker with this index and returns at once. After release_threads() it runs here, and ends
-  /// at once.
+  /// Queues a task for the worker with this index and returns immediately. After release_threads() it runs here and
+  /// ends immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
-  /// Runs queued workers, which end at once, and waits for running tasks. The executor is not used afterwards.
+  /// Runs queued workers, which end immediately, and waits for running tasks. The executor is not used afterwards.
   void release_threads() noexcept override;
   std::exception_ptr error() const noexcept override;
   std::string waits() const override;
@@ -69,7 +69,7 @@ class user_executor final : public worker_executor {
     /// The body of each of the user's tasks.
     void run_oldest() noexcept;
     /// Submits a task that is counted. Ends one use of the executor.
-    void hand_over() noexcept;
+    void submit_task() noexcept;
     void fail() noexcept;
 
     options options_;
@@ -89,7 +89,7 @@ class user_executor final : public worker_executor {
 };
 
 /// Returns the executor of a session's workers: on the user's threads, or else on oneTBB's; null without workers.
-/// `cores` are those that the session's threads keep to; empty: all. `failed` is called once error() is set.
+/// `cores` are those to which the session's threads are bound; empty: all. `failed` is called once error() is set.
 std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
                                                      const std::vector<unsigned>& cores, std::function<void()> failed);
 

@@ -33,7 +33,7 @@ void train() {
 }
 
 // case: session_by_equals_sign
-// error: a session is made with '=' here
+// error: a session is created with '=' here
 void train() {
   auto flow = mr::from(numbers) | mr::map([](int n) { return example{n}; }) | mr::batch<&example::number>({.size = 4});
 #if MISTAKE

@@ -318,7 +318,7 @@ MUTATIONS = (
              "dispatcher_->set_limit(results_.size()); }", "dispatcher_->set_limit(results_.size() + 1); }",
              "work/segment/parallel_segment_test.cpp"),
     mutation("run: more rows wait after another segment than after the source", "run/pipeline_builder",
-             "behind_another_ ? 256 : 4096", "behind_another_ ? 4096 : 256", "run/pipeline_builder_test.cpp"),
+             "follows_segment_ ? 256 : 4096", "follows_segment_ ? 4096 : 256", "run/pipeline_builder_test.cpp"),
     mutation("run: a loop returns to an epoch that has ended", "run/run_core",
              "first_open_epoch_ = std::max(first_open_epoch_, epoch + 1);",
              "first_open_epoch_ = std::max(first_open_epoch_, epoch);", "run/run_core_test.cpp"),

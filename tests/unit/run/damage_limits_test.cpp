@@ -53,7 +53,7 @@ TEST_CASE("past a limit a run ends with an error that shows the first five, afte
                         .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10'000},
                         .threads = threads});
     });
-    CHECK(text.find("no sample of the run is good, so the shapes of its batches are not known; the first: ") !=
+    CHECK(text.find("no sample of the run is valid, so the shapes of its batches are unknown; the first: ") !=
           std::string::npos);
     CHECK(text.find(" is bad") != std::string::npos);
     CHECK(text.find(", position 0)") != std::string::npos);
@@ -115,7 +115,7 @@ TEST_CASE("flows without a row of their own for each sample, and several ranks w
   CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::filter(keep) |
                                         mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                                     options}),
-                       doctest::Contains("on_damage fills the row of a sample, and behind expand"), mr::setup_error);
+                       doctest::Contains("on_damage needs one row for each sample, and expand"), mr::setup_error);
   options.world = {.rank = 0, .size = 2};
   options.epoch_batches = 3;
   CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::map(prepare_but({})) |

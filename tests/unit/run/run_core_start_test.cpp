@@ -23,8 +23,8 @@ TEST_CASE("a run without a good sample has no shapes") {
   core_with_parts t(o);
   t.reader.epochs = {{{0, true}}};
   t.start();
-  CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("no sample of the run is good, so the shapes of its batches are not "
-                                                   "known; the first: torn"), mr::data_error);
+  CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("no sample of the run is valid, so the shapes of its batches are "
+                                                   "unknown; the first: torn"), mr::data_error);
   core_with_parts fails;
   CHECK(fails.core.lost() == nullptr);
 }
@@ -80,7 +80,7 @@ TEST_CASE("what leaves nothing to do is refused at once") {
   no_shards.settings.shards = 0;
   no_epochs.session.epochs = 0;
   const auto make = [](const core_options& o) { mr::detail::run_core(o.session, o.settings); };
-  CHECK_THROWS_WITH_AS(make(no_rows), doctest::Contains("makes no batches"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(make(no_rows), doctest::Contains("batch() has no rows"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make(no_shards), doctest::Contains("the source has no shards"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make(no_epochs), doctest::Contains("epochs"), mr::setup_error);
 }

@@ -122,7 +122,7 @@ auto flow_of(const corpus& c, std::size_t window, std::size_t length, std::size_
 TEST_CASE("rows of pack() are made of several samples: asking for their keys is an error at start") {
   const corpus c(1, 2, 9);
   CHECK_THROWS_WITH_AS((mr::session{flow_of(c, 4, 8, {.size = 2, .keys = true}), quiet(1)}),
-                       doctest::Contains("the rows of pack() have no keys, each is made of several samples"),
+                       doctest::Contains("the rows of pack() have no keys, because each combines several samples"),
                        mr::setup_error);
 }
 

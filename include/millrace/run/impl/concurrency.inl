@@ -12,7 +12,7 @@ MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned work
   limits_.notices = &notices;
   limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
   limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
-  if (o.executor) limits_.most.workers = workers;   // its threads are not ours to use
+  if (o.executor) limits_.most.workers = workers;   // the user decides about its other threads
 }
 
 MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) const {
@@ -31,9 +31,9 @@ MILLRACE_INLINE std::string concurrency::describe() const {
 }
 
 MILLRACE_INLINE bool concurrency::tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
-  const concurrency_counts wanted = tuner_->look(since_start);
-  if (wanted == limits_.open) return false;
-  limits_.open = wanted;
+  const concurrency_counts counts = tuner_->look(since_start);
+  if (counts == limits_.open) return false;
+  limits_.open = counts;
   open(all);
   return true;
 }

@@ -22,14 +22,15 @@ MILLRACE_INLINE damage_account::damage_account(damage_options o, const world& mi
 MILLRACE_INLINE damage_account::~damage_account() = default;
 
 MILLRACE_INLINE void damage_account::add(const ready_batch& b, const batch_origin& origin, event_counts& counts) {
-  std::size_t next = 0;   // the row behind the last damaged one
+  std::size_t next = 0;   // the row after the last damaged one
   for (const damaged_row& d : b.damaged) {
     if (d.row > next) in_a_row_ = 0;
     next = d.row + 1;
     count(d, counts);
     if (quarantine_) {
-      const bool known = origin.first_position != error_location::unknown;
-      list(d, b.epoch, known ? origin.first_position + d.row * world_.size + world_.rank : error_location::unknown);
+      const bool has_position = origin.first_position != error_location::unknown;
+      list(d, b.epoch,
+           has_position ? origin.first_position + d.row * world_.size + world_.rank : error_location::unknown);
     }
     check(rows_ + next);
   }
@@ -44,7 +45,7 @@ MILLRACE_INLINE void damage_account::add(const std::vector<std::exception_ptr>& 
       std::rethrow_exception(why);
     } catch (const error& e) {
       if (quarantine_) quarantine_->add({.shard = e.where().shard, .stage = e.where().stage, .reason = e.message()});
-      post_lost("a shard is lost from here on, and the run continues without the rest of it: ", e, counts);
+      post_lost("a shard is damaged, and the run continues without the rest of it: ", e, counts);
     }
   }
 }
@@ -73,7 +74,7 @@ MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& c
     counts.post({.kind = notice_kind::damaged_sample, .severity = notice_severity::loss,
                  .text = std::string("a damaged sample was ") +
                          (d.replaced ? "replaced by a copy of another" : "masked") +
-                         ", and further ones are counted: " + e.what(),
+                         ", and further damaged samples are only counted: " + e.what(),
                  .where = e.where()});
   }
 }
@@ -83,7 +84,7 @@ MILLRACE_INLINE void damage_account::count_as_lost(const lost_shard_error& e, ev
   lost_shards_.fetch_add(1, std::memory_order_relaxed);
   if (lost_.size() <= max_shown) first_lost_ += std::string("\n  ") + e.what();
   counts.count("shards lost to damage");
-  post_lost("a shard is lost, and the run continues with damaged rows in the place of its samples: ", e, counts);
+  post_lost("a shard is lost, and the run continues with damaged rows in place of its samples: ", e, counts);
 }
 
 MILLRACE_INLINE void damage_account::post_lost(const char* text, const error& e, event_counts& counts) {
@@ -121,7 +122,7 @@ MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {
 MILLRACE_INLINE void damage_account::throw_too_many(const std::string& limit, const char* option) const {
   throw data_error("too many samples are damaged: got " + std::to_string(damaged_) + " in this session, expected " +
                        limit + "; the first of them:" + first_,
-                   std::string("Look at the data, or raise damage_options::") + option);
+                   std::string("Inspect the data, or raise damage_options::") + option);
 }
 
 }}}  // namespace millrace::detail

@@ -24,8 +24,8 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
 MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
   if (!f.settings.keys) return nullptr;
   if (f.joins_samples)
-    throw setup_error("the rows of pack() have no keys, each is made of several samples: got batch({.keys = true}), "
-                      "expected batch({.keys = false})",
+    throw setup_error("the rows of pack() have no keys, because each combines several samples: got "
+                      "batch({.keys = true}), expected batch({.keys = false})",
                       "Leave out keys, or pack()");
   return std::make_shared<sample_names>();
 }
@@ -33,10 +33,10 @@ MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
 MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
-    throw setup_error("on_damage fills the row of a sample, and behind expand, filter, pack, take, bucket or a later "
-                      "shuffle a sample has no row of its own",
+    throw setup_error("on_damage needs one row for each sample, and expand, filter, pack, take, bucket or a later "
+                      "shuffle would change that",
                       "Leave out on_damage, or that stage");
-  constexpr std::size_t usual_lanes = 48;   // of donors: every usual number of ranks divides it
+  constexpr std::size_t usual_lanes = 48;   // of donors: a multiple of every usual number of ranks
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
   const std::size_t ranks = o.world.value().size;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
@@ -47,7 +47,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
                         "Set session_options::lanes to a multiple of the ranks, or use mask");
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
-    throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
+    throw setup_error("on_damage on several ranks needs an index: a lost shard would cause uneven shares",
                       "Use shards() over plain tars, or one rank");
   }
   return rule;

@@ -29,10 +29,10 @@ MILLRACE_INLINE std::size_t memory_budget::default_prefetch(std::size_t batch_by
 }
 
 MILLRACE_INLINE std::size_t memory_budget::window_bytes() const noexcept {
-  return static_cast<std::size_t>(static_cast<double>(window) / (holds_complete_window() ? 1 : 2) * sample_bytes);
+  return static_cast<std::size_t>(static_cast<double>(window) / (fits_complete_window() ? 1 : 2) * sample_bytes);
 }
 
-MILLRACE_INLINE bool memory_budget::holds_complete_window() const noexcept {
+MILLRACE_INLINE bool memory_budget::fits_complete_window() const noexcept {
   const double bytes = static_cast<double>(window) * sample_bytes;
   return withholds && static_cast<double>(other_bytes()) + bytes <= static_cast<double>(budget_bytes);
 }
@@ -57,17 +57,17 @@ MILLRACE_INLINE std::size_t memory_budget::max_reads() const noexcept {
 }
 
 MILLRACE_INLINE std::string memory_budget::describe() const {
-  const auto times = [](std::size_t n, const char* what, std::size_t bytes) {
-    return std::to_string(n) + " " + what + " x " + readable_bytes(static_cast<double>(bytes));
+  const auto times = [](std::size_t n, const char* item, std::size_t bytes) {
+    return std::to_string(n) + " " + item + " x " + readable_bytes(static_cast<double>(bytes));
   };
   std::string text = times(host_slots, "host slots", slot_bytes);
   if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
   text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
   if (window > 1)
-    text += " + shuffle window " + std::to_string(window) + (holds_complete_window() ? " x " : " / 2 x ") +
+    text += " + shuffle window " + std::to_string(window) + (fits_complete_window() ? " x " : " / 2 x ") +
             readable_bytes(sample_bytes);
   if (neighbor_bytes > 0)
-    text += " + neighbours of samples read " + readable_bytes(static_cast<double>(neighbor_bytes));
+    text += " + neighbors of samples " + readable_bytes(static_cast<double>(neighbor_bytes));
   text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
           readable_bytes(static_cast<double>(budget_bytes));
   if (device_memory_apart)
@@ -78,7 +78,7 @@ MILLRACE_INLINE std::string memory_budget::describe() const {
 
 MILLRACE_INLINE void memory_budget::check() const {
   if (total_bytes() <= budget_bytes) return;
-  throw setup_error("this session would hold more memory than its budget: " + describe(),
+  throw setup_error("this session would use more memory than its budget: " + describe(),
                     "Use a smaller batch, prefetch or shuffle window, or raise session_options::memory_bytes");
 }
 

@@ -16,11 +16,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail { namespace quarantine {
 
-/// Checks the name and makes the folders.
+/// Checks the name and creates the folders.
 MILLRACE_INLINE append_file_options prepared(const std::string& path) {
   if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
     throw setup_error("the name of a quarantine list ends in neither .jsonl nor .ndjson: got '" + printable(path) + "'",
-                      "Name it \"quarantine-0.jsonl\": keys_from() takes other files for plain lists of keys");
+                      "Name it \"quarantine-0.jsonl\": keys_from() reads other files as plain lists of keys");
   if (const std::size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0)
     make_folders(path.substr(0, slash));
   return {.path = path};
@@ -67,14 +67,14 @@ MILLRACE_INLINE void quarantine_list::read_entries() {
 
 MILLRACE_INLINE std::string quarantine_list::identity(std::string_view shard, std::string_view key) {
   const std::string_view name = shard.substr(shard.rfind('/') + 1);
-  if (!name.empty()) shard = name;   // a folder is no shard, and not any shard
+  if (!name.empty()) shard = name;   // a folder is not a shard
   return std::to_string(shard.size()) + '/' + std::string(shard) + std::string(key);
 }
 
 MILLRACE_INLINE bool quarantine_list::add(const damaged_sample& sample) {
-  std::string known_by = identity(sample.shard, sample.key);
+  std::string id = identity(sample.shard, sample.key);
   const bool in_any_shard = !sample.key.empty() && entries_.contains(identity({}, sample.key));
-  if (in_any_shard || entries_.contains(known_by)) return false;
+  if (in_any_shard || entries_.contains(id)) return false;
 
   std::string line = "{";
   detail::quarantine::append_name(line, "shard", sample.shard);
@@ -90,7 +90,7 @@ MILLRACE_INLINE bool quarantine_list::add(const damaged_sample& sample) {
   line += "}\n";
   file_.append(line);
   file_.sync();
-  entries_.insert(std::move(known_by));
+  entries_.insert(std::move(id));
   return true;
 }
 

@@ -33,8 +33,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
   if (settings_.batch_rows == 0)
-    throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
-  if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
+    throw setup_error("batch() has no rows: got batch({.size = 0}), expected at least 1", "Set a larger size");
+  if (settings_.shards == 0) throw setup_error("the source has no shards", "Add at least one shard");
   start_.enter("plans the run");
   if (options_.stalls.least().count() > 0)
     watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
@@ -49,7 +49,7 @@ MILLRACE_INLINE void run_core::wake_trainer() noexcept {
 
 MILLRACE_INLINE void run_core::start(run_parts parts) {
   try {
-    const core_scope here(cores_);   // the threads that start now stay there
+    const core_scope here(cores_);   // threads that start now inherit these cores
     connect(std::move(parts));
     start_threads();
     start_.enter("waits for the first sample, which fixes the shapes");
@@ -58,7 +58,7 @@ MILLRACE_INLINE void run_core::start(run_parts parts) {
     allocate();
     open_slots();
     start_.over();
-    announce();
+    report_start();
   } catch (...) {
     shut_down();
     throw;
@@ -83,8 +83,8 @@ MILLRACE_INLINE void run_core::start_threads() {
 }
 
 [[noreturn]] MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
-  const std::string text = "no sample of the run is good, so the shapes of its batches are not known";
-  if (!first) throw data_error(text, "Look at the data (examples/inspect)");
+  const std::string text = "no sample of the run is valid, so the shapes of its batches are unknown";
+  if (!first) throw data_error(text, "Inspect the data (examples/inspect)");
   try {
     std::rethrow_exception(first);
   } catch (const error& e) {
@@ -92,8 +92,8 @@ MILLRACE_INLINE void run_core::start_threads() {
   }
 }
 
-/// The lowest position that has an item fixes the shapes. Returns false after its error, which is that of the first
-/// batch: next() throws it.
+/// The lowest position that has an item defines the shapes. Returns false after its error, which is the error of the
+/// first batch: next() throws it.
 MILLRACE_INLINE bool run_core::learn_shapes() {
   try {
     for (std::uint64_t position = 0;; ++position) {
@@ -129,7 +129,7 @@ MILLRACE_INLINE void run_core::allocate() {
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
   memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,
-                  .host_slots = prefetch + (copies ? 0 : 1),   // one more: the slot that the step uses
+                  .host_slots = prefetch + (copies ? 0 : 1),   // plus the slot that the training step uses
                   .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) : 0,
                   .device_memory_apart = output_->backend().memory() == memory_kind::device,
                   .batch_rows = settings_.batch_rows,
@@ -162,14 +162,14 @@ MILLRACE_INLINE void run_core::open_slots() {
   parts_.last->open_slots();
 }
 
-/// The workers already render the first batches meanwhile.
-MILLRACE_INLINE void run_core::announce() {
+/// Meanwhile, the workers already render the first batches.
+MILLRACE_INLINE void run_core::report_start() {
   const std::string line = description_.substr(0, description_.find('\n'));
   const std::string advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
   description_.insert(line.size(), advice);
   notices_.deliver({.kind = notice_kind::start, .text = line.substr(line.find(' ') + 1) + advice});
   for (const notice& n : std::exchange(start_notices_, {})) notices_.deliver(n);
-  deliver_news();
+  deliver_notices();
 }
 
 MILLRACE_INLINE void run_core::wait_for_calls() noexcept {
@@ -234,7 +234,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   try {
     got = wait_for(next_batch_, stop_at_epoch);
   } catch (const setup_error&) {
-    throw;   // the call was wrong; the session is not over
+    throw;   // an error of the caller; the session is not over
   } catch (...) {
     fail(std::current_exception());
   }
@@ -255,11 +255,11 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   without_memory_skip(
       [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); }); });
   step_range_.start("batch", got.batch.batch);
-  deliver_news();
+  deliver_notices();
   return out;
 }
 
-/// A batch that was taken and cannot be handed over would be missing: that ends the run.
+/// An exception after a batch was claimed would lose the batch; therefore it ends the run.
 MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
   const batch_origin origin = account_for(b);
   batch_lease out;
@@ -333,12 +333,12 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
   output_->host_slots().stop();
   if (arena_) arena_->release_threads();
   for (pipeline_node* c : nodes_) c->join();
-  deliver_news();
+  deliver_notices();
   if (const auto sum = damaged_.summary()) notices_.deliver(*sum);
   output_->set_listener(nullptr);
 }
 
-MILLRACE_INLINE void run_core::deliver_news() noexcept {
+MILLRACE_INLINE void run_core::deliver_notices() noexcept {
   for (const notice& n : counts_.take_posted()) notices_.deliver(n);
 }
 

@@ -11,10 +11,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
-    throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
+    throw setup_error("session_options.epochs is invalid: got 0, expected at least 1", "Leave it out for one epoch");
   if (o.executor) {
     if (o.threads == 0U)
-      throw setup_error("session_options.threads is wrong with an executor: got 0, which runs everything inside "
+      throw setup_error("session_options.threads is invalid with an executor: got 0, which runs everything inside "
                         "next(), expected at least 1",
                         "Leave out session_options::threads or session_options::executor");
     const unsigned most = o.executor->concurrency();
@@ -28,10 +28,10 @@ MILLRACE_INLINE session_options checked(session_options o) {
 }
 
 MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoch) {
-  const std::string wanted = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
+  const std::string loop = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
   const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
-  throw setup_error("the session is over: got " + wanted + ", expected none after " + all,
-                    "Raise session_options.epochs, or make a new session");
+  throw setup_error("the session is over: got " + loop + ", expected none after " + all,
+                    "Raise session_options.epochs, or create a new session");
 }
 
 MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
@@ -42,9 +42,9 @@ MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next)
 }
 
 MILLRACE_INLINE void throw_called_twice() {
-  throw setup_error("a session is asked for a batch while another call of it has not returned: got two at once, from "
-                    "two threads or from a callable of the flow, expected one",
-                    "Let one thread take the batches and pass them on, or create a session for each thread");
+  throw setup_error("two calls request batches of a session at the same time: got a second call, from "
+                    "another thread or from a callable of the flow, expected one call at a time",
+                    "Let one thread request the batches and pass them on, or create a session for each thread");
 }
 
 MILLRACE_INLINE void throw_forked() {
@@ -53,7 +53,7 @@ MILLRACE_INLINE void throw_forked() {
 }
 
 MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
-  const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
+  const std::string over = "the session is over, it ended with an error: ", hint = "Create a new session";
   try {
     std::rethrow_exception(first);
   } catch (const error& e) {
@@ -64,7 +64,7 @@ MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
 }
 
 MILLRACE_INLINE void run_end::raise() {
-    if (std::exchange(thrown_, true)) throw_after_error(error);
+    if (std::exchange(was_thrown_, true)) throw_after_error(error);
     std::rethrow_exception(error);
   }
 

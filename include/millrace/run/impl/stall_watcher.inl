@@ -10,14 +10,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE stall_watcher::stall_watcher(stall_options watch, const trainer_times& trainer,
-                                             std::function<std::string()> who_waits, notice_outlet& notices)
-    : after_ns_(static_cast<std::uint64_t>(watch.least().count())),
-      steps_(watch.after.has_value()),
+MILLRACE_INLINE stall_watcher::stall_watcher(stall_options options, const trainer_times& trainer,
+                                             std::function<std::string()> describe_waits, notice_outlet& notices)
+    : after_ns_(static_cast<std::uint64_t>(options.least().count())),
+      steps_(options.after.has_value()),
       trainer_(&trainer),
-      who_waits_(std::move(who_waits)),
+      describe_waits_(std::move(describe_waits)),
       notices_(&notices),
-      thread_(started_thread([this] { look(); })) {}
+      thread_(started_thread([this] { watch(); })) {}
 
 MILLRACE_INLINE stall_watcher::~stall_watcher() {
   {
@@ -28,18 +28,18 @@ MILLRACE_INLINE stall_watcher::~stall_watcher() {
   thread_.join();
 }
 
-MILLRACE_INLINE void stall_watcher::look() {
+MILLRACE_INLINE void stall_watcher::watch() {
   name_this_thread("millrace-watch");
-  std::uint64_t told_of_ns = 0;
+  std::uint64_t reported_ns = 0;
   std::unique_lock lock(mutex_);
   while (!over_) {
     const trainer_times::state trainer = trainer_->now();
     const std::uint64_t now = steady_now_ns();
     const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
     std::uint64_t next_ns = after_ns_;
-    if (trainer.watched && (trainer.waits || steps_) && trainer.since_ns != told_of_ns) {
+    if (trainer.watched && (trainer.waits || steps_) && trainer.since_ns != reported_ns) {
       if (late_ns >= after_ns_) {
-        told_of_ns = trainer.since_ns;
+        reported_ns = trainer.since_ns;
         lock.unlock();
         report(trainer, late_ns);
         lock.lock();
@@ -55,7 +55,7 @@ MILLRACE_INLINE void stall_watcher::report(const trainer_times::state& trainer, 
   try {
     notices_->deliver({.kind = notice_kind::stall,
                        .severity = trainer.waits ? notice_severity::warning : notice_severity::info,
-                       .text = "no batch for " + seconds_text(late_ns) + "\n" + who_waits_()});
+                       .text = "no batch for " + seconds_text(late_ns) + "\n" + describe_waits_()});
   } catch (...) {
     // A report that fails must not stop a run that is only late.
   }

@@ -12,7 +12,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE user_executor::user_executor(options o) : owned_(o.to), queue_(std::make_shared<queue>(std::move(o))) {
-  add_stage();   // the user's other work: so no worker stays asleep on these threads
+  add_stage();   // the user's other work; therefore workers do not sleep on these threads
 }
 
 MILLRACE_INLINE void user_executor::submit(std::shared_ptr<worker_task> task, std::size_t worker) {
@@ -32,12 +32,12 @@ MILLRACE_INLINE void user_executor::queue::add(entry e) {
     return e.task->run_as_worker(e.worker);
   }
   waiting_.push(std::move(e));
-  if (tasks_ == options_.max_tasks) return;   // one that ends sees this entry
+  if (tasks_ == options_.max_tasks) return;   // a task that ends runs this entry
   ++tasks_;
   ++not_begun_;
   ++uses_;
   lock.unlock();
-  hand_over();
+  submit_task();
 }
 
 MILLRACE_INLINE void user_executor::queue::run_oldest() noexcept {
@@ -63,10 +63,10 @@ MILLRACE_INLINE void user_executor::queue::run_oldest() noexcept {
     }
     ++not_begun_;
   }
-  hand_over();
+  submit_task();
 }
 
-MILLRACE_INLINE void user_executor::queue::hand_over() noexcept {
+MILLRACE_INLINE void user_executor::queue::submit_task() noexcept {
   try {
     const core_scope anywhere(options_.process_cores);
     to_->submit([self = shared_from_this()] { self->run_oldest(); });
