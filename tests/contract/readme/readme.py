@@ -7,8 +7,8 @@
 # A block of C++ has the name of its file and its number there, such as images_2. A block is either compiled and run,
 # with clang++ and g++, by the program in programs.cpp that begins with `// program: NAME BLOCK` and includes
 # snippet.hpp; or recipes.cpp includes it and compiles it. Two programs are built header-only, the others with the
-# compiled library. README.md has at most 200 lines, each file of the guide at most 300, and the seven usual recipes at
-# most 20 each.
+# compiled library. README.md has at most 200 lines and its first program 16. A file of the guide has at most 300, and
+# each of the seven usual recipes 20.
 import pathlib
 import re
 import subprocess
@@ -34,11 +34,12 @@ USUAL_RECIPES = {"pictures": "JPEG and cls", "png": "PNG and cls", "masks": "a p
                  "boxes": "a picture and its boxes", "same_geometry": "a pair of pictures",
                  "many_crops": "DINO's ten crops", "mixed_rows": "color jitter and mixup"}
 MAX_RECIPE_LINES = 20
+MAX_FIRST_PROGRAM_LINES = 16
 RECIPE = re.compile(r"^namespace (\w+) \{\n((?:#include .*\n)+)\}", re.MULTILINE)
 BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)")
-NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
-                        r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
+NAMED_FILE = re.compile(r"\bsh ((?:examples|tests|bench)/\S+)|"
+                        r"`((?:examples|tests|bench|include|millrace|subprojects)/[^` ]*)`")
 
 
 def programs():
@@ -107,7 +108,9 @@ def problem_with_recipes(passes, blocks):
 
 
 def problem_with_lengths(blocks):
-    lengths = {"the README's first program": blocks["README_1"].count("\n")}
+    if (lines := blocks["README_1"].count("\n")) > MAX_FIRST_PROGRAM_LINES:
+        return f"the README's first program: {lines} lines, the limit is {MAX_FIRST_PROGRAM_LINES}"
+    lengths = {}
     for name, subject in USUAL_RECIPES.items():
         if name not in recipes():
             return f"recipes.cpp has no recipe in a namespace {name}"
