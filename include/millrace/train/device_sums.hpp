@@ -1,11 +1,11 @@
-// Sums of metrics in device memory, as mr::metrics uses them; mr::cuda_metric_sums() makes them in a .cu file.
+// Sums of metrics in device memory for mr::metrics; mr::cuda_metric_sums() creates them in a .cu file.
 //
 //   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums({.device = 0});
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
-// The step's stream is the stream of the last add. A hand-over takes the sums of all metrics at one point of it, and
-// resets them there. Its totals arrive on the host later, in the order of the hand-overs. A fixed number of hand-overs
-// may be under way. Only the functions named wait_ and read_ wait.
+// The step's stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
+// stream, and resets them there. Its totals arrive on the host later, in the order of the hand-overs. The number of
+// pending hand-overs is limited. Only functions named wait_ and read_ block.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: those of the step.
 // Lifetime: one object serves one mr::metrics. A stream must live until an add in another stream follows, or to the
 // end.
@@ -49,31 +49,31 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics: a second one would hand over the first one's sums with its own.
-  /// Throws setup_error at the second call.
+  /// Reserves these sums for one mr::metrics: a second one would hand over the sums of both.
+  /// Throws setup_error on the second call.
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics use the same device_sums", "Create one for each: training, validation");
     claimed_ = true;
   }
 
-  /// Adds one more metric and returns its number. Throws setup_error if there is no space for it.
+  /// Adds one more metric and returns its number. Throws setup_error if the limit is reached.
   virtual std::size_t add_metric() = 0;
   /// Queues the sum of `values` into a metric.
   virtual void add_values(std::size_t metric, const device_values& values) = 0;
   /// Queues the ranks of the targets of `rows` into a metric.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
-  /// Returns true if anything was ever added: before that there is nothing to hand over, and no stream for it.
+  /// Returns true if anything was ever added: before that there is no stream for a hand-over.
   virtual bool used() const noexcept = 0;
-  /// Queues a hand-over. Returns false and does nothing if too many are under way or the stream is being captured.
+  /// Queues a hand-over. Returns false without effect if too many are pending or the stream is being captured.
   virtual bool hand_over() = 0;
-  /// Returns the totals of the oldest hand-over, one per metric; null while they are under way or the stream is being
+  /// Returns the totals of the oldest hand-over, one per metric; null while they are pending or the stream is being
   /// captured.
   virtual const metric_totals* oldest() = 0;
-  /// Blocks until the totals of the oldest hand-over have arrived and returns them; null if none is under way.
+  /// Blocks until the totals of the oldest hand-over have arrived and returns them; null if none is pending.
   virtual const metric_totals* wait_for_oldest() = 0;
-  /// Frees the memory of the oldest hand-over for a new one.
+  /// Releases the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;
 
   /// Blocks for the device and returns the sums so far, one per metric. Changes nothing.

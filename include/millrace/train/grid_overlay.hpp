@@ -1,11 +1,11 @@
-// Draws label maps as colors and boxes as outlines over the pictures of a grid.
+// Draws label maps as colors and boxes as outlines over the images of a grid.
 //
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>()});              // [B, H, W] u8
 //   mr::save_grid(b, "batch.png", {.boxes = b.get<&example::boxes>()});             // ragged [n, 4] f32
 //
-// A class has the color that Pascal VOC gives it, mixed half and half with the picture. Class 0, the ground, is left as
-// it is. A box is its left, top, right and bottom edge in pixels of the picture. Its outline is one pixel wide and lies
-// inside the edges. Parts outside of the picture are not shown. A box with an edge that is not a number is not shown.
+// A class has its Pascal VOC color, blended half and half with the image. Class 0, the background, is unchanged. A box
+// is given by its left, top, right and bottom edge in pixels of the image. Its outline is one pixel wide and inside the
+// edges. Parts outside of the image are not shown. A box with a NaN edge is not shown.
 // Threads: no shared state. Lifetime: views, valid until their batch is released.
 #pragma once
 
@@ -19,45 +19,45 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The boxes of a batch's pictures: of a ragged column, or of a column with one box for each picture.
+/// The boxes of a batch's images: a ragged column, or a column with one box per image.
 struct grid_boxes {
   grid_boxes() = default;
-  /// Takes a ragged column [B, most, 4].
+  /// Uses a ragged column [B, most, 4].
   grid_boxes(const padded_view<float, 3>& column) : edges(column.values), counts(column.lengths) {}
   grid_boxes(const padded_view<const float, 3>& column) : edges(column.values), counts(column.lengths) {}
-  /// Takes a column [B, 4].
+  /// Uses a column [B, 4].
   grid_boxes(const tensor_view<const float, 2>& column)
       : edges{.data = column.data, .shape = {column.shape[0], 1, column.shape[1]}, .memory = column.memory,
               .name = column.name} {}
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< boxes of each picture; without data: all that there are
+  tensor_view<const std::int32_t, 1> counts{};   ///< boxes of each image; without data: all of them
 };
 
 namespace detail {
 
-/// Where the pictures lie in the grid.
+/// The layout of the images in the grid.
 struct grid_layout {
-  std::size_t rows = 0;                ///< pictures of the batch
-  std::size_t count = 0, columns = 0;  ///< of the pictures that are shown
+  std::size_t rows = 0;                ///< images of the batch
+  std::size_t count = 0, columns = 0;  ///< of the images that are shown
   std::size_t height = 0, width = 0, gap = 0;
 
   std::size_t top(std::size_t i) const noexcept { return i / columns * (height + gap); }
   std::size_t left(std::size_t i) const noexcept { return i % columns * (width + gap); }
 };
 
-/// Returns the color of a class: its bits, dealt out to red, green and blue from the highest bit on, as in the
+/// Returns the color of a class: its bits, distributed to red, green and blue from the highest bit on, as in the
 /// development kit of Pascal VOC.
 std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 
 /// Turns a gray grid into RGB.
 void make_rgb(image& grid);
 
-/// Blends label maps into an RGB grid. Throws setup_error if they are not [B, H, W] of the grid's pictures.
+/// Blends label maps into an RGB grid. Throws setup_error if they are not [B, H, W] of the grid's images.
 void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 
-/// Draws outlines into an RGB grid. Throws setup_error if the boxes are not [B, n, 4] for the grid's pictures.
+/// Draws outlines into an RGB grid. Throws setup_error if the boxes are not [B, n, 4] for the grid's images.
 void outline_boxes(image& grid, const grid_layout& layout, const grid_boxes& boxes);
 
 }  // namespace detail

@@ -1,10 +1,10 @@
-// A moment on two clocks: steady for intervals, wall for what is written down.
+// A time on two clocks: steady for intervals, wall for output.
 //
 //   mr::instant start = mr::detail::system_instant();
 //   auto elapsed_ns = mr::detail::system_instant().steady_ns - start.steady_ns;     // even if the wall clock is set
 //
-// Classes that need the time take a time_source in their options, so that tests and replays can supply their own.
-// Errors: none. Threads: a time_source may be called from several threads at once.
+// Classes that need the time have a time_source in their options, so that tests and replays can supply their own.
+// Errors: none. Threads: a time_source may be called from several threads concurrently.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The same moment on the steady and on the wall clock.
+/// The same time on the steady and on the wall clock.
 struct instant {
   std::int64_t steady_ns = 0;   ///< never jumps; from an arbitrary zero
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC
@@ -28,7 +28,7 @@ inline instant system_instant() noexcept {
   return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
 }
 
-/// Returns nanoseconds as seconds. Whole seconds and the rest are converted separately: the nanoseconds of a wall
+/// Converts nanoseconds to seconds. Full seconds and the remainder are converted separately: the nanoseconds of a wall
 /// clock have more digits than a double.
 constexpr double to_seconds(std::int64_t ns) noexcept {
   constexpr std::int64_t second = 1'000'000'000;

@@ -4,9 +4,9 @@
 //   out.push({.step = 7, .epoch = 0, .values = {{"loss", 0.25}}});
 //   // {"step":7,"epoch":0,"time":1763725286.25,"loss":0.25}
 //
-// NaN and infinities become null; "nonfinite" is the number of values that were not finite. Pictures are skipped.
-// An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a whole
-// line that only lacks its line end is kept. A line is in the file when write() returns, and on the disk within
+// NaN and infinities become null; "nonfinite" is the number of values that were not finite. Images are skipped.
+// An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a
+// complete line that only lacks its line end stays. A line is in the file when write() returns, and on the disk within
 // ten seconds.
 // Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
@@ -41,7 +41,7 @@ class json_lines final : public sink {
 
  private:
   detail::append_file file_;
-  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine costs at most as much
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // limit of the data that a crash of the machine can lose
 };
 
 }}  // namespace millrace

@@ -1,21 +1,22 @@
-// The training log: takes rows from the step and gives them to its sinks from a thread of its own.
+// The training log: accepts rows from the step and writes them to its sinks on its own thread.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
-//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: the rows of the lowest steps go
+//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: drops rows of the lowest steps
 //   if (!out.offer(r)) keep(r);                                        // full queue: refused, the caller keeps the row
 //   out.message("lowered the learning rate");
 //   out.close();                                                       // or the destructor
 //
-// A call never waits for a sink: push, offer and message cost a lock and a move. Rows that the sinks are too slow for
-// are dropped and counted.
-// Order: rows that arrive within `hold` of each other are written by step, whichever thread sent them first. A row
-// that comes later still is written at once and counted as late, because losing a late validation result is worse.
+// A call never waits for a sink: push, offer and message cost a lock and a move. Rows that exceed the speed of the
+// sinks are dropped and counted.
+// Order: rows that arrive within `hold` of each other are written by step, regardless of their order of arrival. A row
+// that arrives later still is written immediately and counted as late, because losing a late validation result is
+// worse.
 // Text that is not UTF-8 is cleaned before all sinks: each invalid byte becomes U+FFFD.
-// Errors: the first error of a sink is a notice, all of them are counted; training goes on. The constructor throws
+// Errors: the first error of a sink is a notice, all of them are counted; training continues. The constructor throws
 // setup_error for a queue of 0 rows.
 // Threads: any thread may call.
-// Lifetime: close() and the destructor write what is left, for at most `drain`. A sink that hangs longer keeps its
-// thread, and the rows that it never took count as dropped.
+// Lifetime: close() and the destructor write the remaining rows, for at most `drain`. A sink that hangs longer keeps
+// its thread, and its remaining rows count as dropped.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -35,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Limits and times of a log.
 struct log_options {
-  std::size_t queue_rows = 1024;                     ///< limit of the rows that wait
+  std::size_t queue_rows = 1024;                     ///< limit of the queued rows
   std::size_t queue_bytes = std::size_t{64} << 20;   ///< limit of the memory of these rows
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< limit of the time of close() and of flush()
@@ -43,12 +44,12 @@ struct log_options {
   notice_function notice{};   ///< receives errors of sinks; empty: lines on stderr
 };
 
-/// Counts of rows since the log was made. accepted = written + failed + dropped + still waiting.
+/// Counts of rows since the construction of the log. accepted = written + failed + dropped + still waiting.
 struct log_counts {
   std::uint64_t accepted = 0;
-  std::uint64_t written = 0;       ///< every sink took the row
+  std::uint64_t written = 0;       ///< accepted by every sink
   std::uint64_t failed = 0;        ///< a sink threw; the others have the row
-  std::uint64_t dropped = 0;       ///< gave way to newer rows, or left over when close() ran out of time
+  std::uint64_t dropped = 0;       ///< displaced by newer rows, or still queued when the time of close() ended
   std::uint64_t refused = 0;       ///< by offer(), or after close()
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
@@ -83,7 +84,8 @@ class log_state {
   bool can_accept(std::size_t size) const noexcept;
   void drop_first();
 
-  /// True if a row may be written: it, or a row behind it, has waited long enough. The lowest step goes first.
+  /// Returns whether a row may be written: it, or a later row, has waited long enough. The lowest step is written
+  /// first.
   bool ready(std::unique_lock<std::mutex>&) const;
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);
@@ -141,18 +143,18 @@ class log {
   log& operator=(const log&) = delete;
   ~log() { close(); }
 
-  /// Queues the row; a full queue drops the rows of the lowest steps for it.
+  /// Queues the row; a full queue drops the rows of the lowest steps.
   /// Returns false after close() and for a row larger than `queue_bytes`.
   bool push(row r) { return state_->put(r, true); }
   /// Queues the row. Returns false if the queue is full and leaves the row to the caller.
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
-  /// Queues a line of text; it is written after the rows that were sent before it. Returns what push() returns.
+  /// Queues a line of text; it is written after the rows that were sent before it. Returns the result of push().
   bool message(std::string text);
 
   /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain`.
   bool flush() { return state_->drain(false); }
-  /// Writes what is left and closes the sinks. Returns false if that takes longer than `drain`. Never throws.
+  /// Writes the remaining rows and closes the sinks. Returns false if that takes longer than `drain`. Never throws.
   bool close() noexcept;
 
   /// Returns the counts of rows so far.

@@ -1,4 +1,5 @@
-// The handles that a step adds to: a mean, and a share of right classes. mr::metrics makes them (train/metrics.hpp).
+// The handles that a step adds to: a mean, and a share of correct classes. mr::metrics creates them
+// (train/metrics.hpp).
 //
 //   auto loss = m.mean("loss");
 //   auto top = m.accuracy("top");
@@ -24,10 +25,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The weight of added values and the stream that makes them.
+/// The weight of added values and the stream that computes them.
 struct add_options {
   double weight = 1;                   ///< weight of each value
-  stream_view stream{};                ///< the GPU stream that makes the values
+  stream_view stream{};                ///< the GPU stream that computes the values
 };
 
 namespace detail {
@@ -39,7 +40,7 @@ struct named_metric {
   std::string name{};
   kind is = kind::mean;
   std::size_t top_k = 1;
-  device_sums* device = nullptr;   // takes its views of GPU memory
+  device_sums* device = nullptr;   // receives its views of GPU memory
   std::size_t on_device = 0;       // its number in `device`
   metric_totals totals{};
 
@@ -58,7 +59,7 @@ constexpr number_kind kind_of = std::is_same_v<T, float> ? number_kind::f32
 
 }  // namespace detail
 
-/// A weighted mean; made by metrics::mean.
+/// A weighted mean; created by metrics::mean.
 class mean_metric {
  public:
   /// Adds one value on the host.
@@ -87,7 +88,7 @@ class mean_metric {
   detail::named_metric* metric_;
 };
 
-/// The share of samples whose class is right; made by metrics::accuracy.
+/// The share of samples whose class is correct; created by metrics::accuracy.
 class accuracy_metric {
  public:
   /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
@@ -121,7 +122,7 @@ class accuracy_metric {
  private:
   template <class T, class Label>
   void add_on_host(std::span<const T> logits, std::span<Label> labels, std::size_t classes) {
-    // Checks all labels first: a batch counts as a whole or not at all.
+    // Checks all labels first: a batch counts completely or not at all.
     for (std::size_t b = 0; b < labels.size(); ++b)
       if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
         throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +

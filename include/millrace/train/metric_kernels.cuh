@@ -1,12 +1,12 @@
-// The kernels behind metrics.cuh: sums of values, ranks of targets, and the hand-over of the sums.
+// The kernels of metrics.cuh: sums of values, ranks of targets, and the hand-over of the sums.
 //
 //   launch(sum_values<float>{losses, batch_size, weight, totals}, {.stream = s});
 //   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
 //   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
 //
-// One block adds up the values in a fixed order, so equal runs give equal bits. Ranks are counted, where order does not
-// matter. Loads are 16 bytes wide from the first aligned element on.
-// Errors: a kernel cannot throw, so it counts a label that is not a class and leaves out its row.
+// One block adds up the values in a fixed order, so equal runs return equal bits. Ranks are counted, which does not
+// depend on the order. Loads are 16 bytes wide from the first aligned element on.
+// Errors: a kernel cannot throw, so it counts a label that is not a class and omits its row.
 // Threads: as in device/kernel.cuh.
 #pragma once
 
@@ -58,7 +58,7 @@ struct sum_values {
   }
 };
 
-/// Ranks the target of each row of logits; one block takes one row at a time.
+/// Ranks the target of each row of logits; one block processes one row at a time.
 template <class T, class Label>
 struct rank_rows {
   static constexpr unsigned threads = 128;
@@ -100,14 +100,14 @@ struct rank_rows {
   }
 };
 
-/// Returns the number of blocks. 2048 fill any of today's GPUs; then a block takes several rows and adds to the totals
-/// once.
+/// Returns the number of blocks. 2048 fill any current GPU; beyond that a block processes several rows and adds to the
+/// totals once.
 inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }
 
-/// Moves the totals into a slot. It is a kernel in the step's stream because a copy in another stream would see sums
-/// that are only partly added.
+/// Moves the totals into a slot. It is a kernel in the step's stream because a copy in another stream would read
+/// partial sums.
 struct hand_over_totals {
   static constexpr unsigned threads = 32;
 

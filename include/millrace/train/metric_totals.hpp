@@ -1,7 +1,7 @@
 // The sums of one metric since the last row, on the host or in device memory.
 //
 //   mr::metric_totals t;
-//   t.add(loss, batch_size);            // NaN and infinite values are counted and kept out of the sum
+//   t.add(loss, batch_size);            // NaN and infinite values are counted and excluded from the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
 //
@@ -20,8 +20,8 @@ struct metric_totals {
   double sum = 0, weight = 0;                 ///< sum of value x weight; sum of weights
   std::uint64_t count = 0;                    ///< samples, units or nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
-  std::uint64_t nonfinite = 0;                ///< values kept out of `sum`; rows of logits with a NaN
-  std::uint64_t bad_labels = 0;               ///< rows that a device left out: their label is not a class
+  std::uint64_t nonfinite = 0;                ///< values excluded from `sum`; rows of logits with a NaN
+  std::uint64_t bad_labels = 0;               ///< rows that a device omitted: their label is not a class
 
   /// Adds value x weight; counts it as nonfinite if any of these is not finite.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {

@@ -1,13 +1,14 @@
-// The CUDA half of metrics.hpp: sums in GPU memory, added to inside the step's stream and read without waiting.
+// The CUDA part of metrics.hpp: sums in GPU memory, updated inside the step's stream and read without waiting.
 //
 //   std::shared_ptr<mr::device_sums> make_sums() { return mr::cuda_metric_sums({.device = 0}); }      // in a .cu
 //   mr::metrics m({.every = 50, .device = make_sums()});                                              // in a .cpp
 //   loss.add(losses_on_gpu, {.weight = 1, .stream = b.stream()});
 //   m.maybe_log(step, out);                        // queues a hand-over, and writes the rows that have arrived since
 //
-// How a row comes to the host: at the interval a kernel in the step's stream moves the sums into a slot. A side stream
-// waits for that kernel and copies the slot into pinned memory. A later maybe_log() finds that the copy is done.
-// The constructor makes all memory, streams and events and loads all kernels; an add is one launch.
+// Transfer of a row to the host: at the interval a kernel in the step's stream moves the sums into a slot. A side
+// stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy is
+// done.
+// The constructor allocates all memory, creates streams and events, and loads all kernels; an add is one launch.
 // An add in another stream than the last one waits for it on the GPU. While the step's stream is being captured,
 // nothing is handed over. A captured add runs at each replay: replay it in the stream of the adds around it.
 // Memory: (slots + 2) x max_metrics x 56 bytes on the GPU.
@@ -32,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cuda_metric_sums_options {
   int device = 0;
   std::size_t max_metrics = 32;   ///< limit of means and accuracies together
-  std::size_t slots = 4;          ///< hand-overs that may be under way
+  std::size_t slots = 4;          ///< limit of pending hand-overs
 };
 
 namespace detail {
@@ -72,9 +73,10 @@ class cuda_device_sums final : public device_sums {
       here.emplace(o_.device);
       now.emplace();
     } catch (...) {
-      // The device is lost or the runtime is gone. The rest is still released.
+      // The device is lost or the runtime has ended. The rest is still released.
     }
-    // Does not synchronize the whole device, which would end captures of other threads. cudaFree waits for the kernels.
+    // Does not synchronize the entire device, which would end captures of other threads. cudaFree waits for the
+    // kernels.
     if (side_) ignore_cuda(cudaStreamSynchronize(side_));
     for (const slot& s : ring_)
       for (const cudaEvent_t event : {s.moved, s.landed})
@@ -180,7 +182,7 @@ class cuda_device_sums final : public device_sums {
     cudaEvent_t moved = nullptr, landed = nullptr;
   };
 
-  /// Delegated to, so that the destructor runs when the public constructor fails half way.
+  /// A delegated constructor, so that the destructor runs if the public constructor fails.
   /// The last slot is for read_now().
   cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(o), ring_(std::move(ring)) {}
 
@@ -227,7 +229,7 @@ class cuda_device_sums final : public device_sums {
            {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = step_});
   }
 
-  /// Makes `wanted` the step's stream. Adds in the stream before it finish first.
+  /// Makes `next` the step's stream. Adds in the previous stream finish first.
   void enter(stream_view wanted) {
     const stream_view stream = named_stream(wanted);
     if (used_ && stream == step_) return;

@@ -1,25 +1,25 @@
-// Means, accuracies and counts: summed inside the step and handed to the log every few steps, without waiting.
+// Means, accuracies and counts: summed inside the step and passed to the log every few steps, without waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
-//   auto top = m.accuracy("top", {.top_k = 5});            // the row holds "top1" and "top5"
+//   auto top = m.accuracy("top", {.top_k = 5});            // the row has "top1" and "top5"
 //   for (auto& b : run) {
 //     auto [step_loss, logits] = train_step(b);             // a number and a view [B, C]
 //     loss.add(step_loss, b.size());  top.add(logits, b.get<&example::label>());  m.count("samples", b.size());
 //     m.maybe_log(b.step(), out);                           // a row at each 50th call; it also has "samples_per_s"
 //   }
-//   m.finish(out);                                          // the rest
+//   m.finish(out);                                          // the remaining sums
 //
 // Shapes: values [B] and logits [B, C] are f32, f16 or bf16, labels [B] are i32 or i64. Sums are f64, counts u64, so a
 // row is exact for the steps since the row before it.
-// When the log's queue is full, the row waits for the next interval. The sums go on and nothing is lost;
-// log_skipped() counts these intervals.
-// NaN and infinite values are kept out of the sums and counted; the row shows them as `nonfinite`. A row of logits with
-// a NaN counts as wrong, and as nonfinite.
+// If the log's queue is full, the row waits for the next interval. The sums continue and nothing is lost; log_skipped()
+// counts these intervals.
+// NaN and infinite values are excluded from the sums and counted; the row has their number as `nonfinite`. A row of
+// logits with a NaN counts as incorrect, and as nonfinite.
 // On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of its memory with `.stream`. Values of
 // the host may be mixed in. Nothing waits: a later maybe_log() writes the row, with the step that it belongs to. An
-// interval is skipped if too many rows are still on their way. Only finish(), read_now() and the destructor wait.
-// Without `.device` views of GPU memory are refused.
+// interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor wait. Without
+// `.device` views of GPU memory are refused.
 // Errors: setup_error for names and shapes; data_error for a label that is not a class. On the host, add() throws it.
 // On a GPU, the maybe_log() or finish() that reads the row throws it; the row still shows the other labels.
 // Threads: those of the step. Lifetime: the handles point into the metrics, which must outlive them.
@@ -45,7 +45,7 @@ struct metrics_options {
   std::shared_ptr<device_sums> device{};   ///< for views of GPU memory
 };
 
-/// Which accuracies a metric counts.
+/// Selects the accuracies of a metric.
 struct accuracy_options {
   std::size_t top_k = 1;               ///< above 1: counts top-1 and top-k in one pass
 };
@@ -67,18 +67,17 @@ class metrics {
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
   /// Returns the handle of an accuracy. Throws setup_error as mean() does, and for a top_k of 0.
   accuracy_metric accuracy(std::string_view name, accuracy_options options = {});
-  /// Adds `n` to a count. The row holds the count and its rate, "<name>_per_s".
+  /// Adds `n` to a count. The row has the count and its rate, "<name>_per_s".
   void count(std::string_view name, std::uint64_t n) { named(name, kind::count).totals.count += n; }
-  /// Adds `ns` to a time. The row holds its share (0..1) of the time since the row before.
+  /// Adds `ns` to a time. The row has its share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Writes a row to the log when one is due; call it once per step. Returns true if the log took a row.
+  /// Writes a row to the log when one is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);
-  /// Does the same, with the epoch of the call before.
+  /// Does the same, with the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
-  /// Writes what was summed since the last row, if anything. Waits for the GPU, and up to the log's `drain` for space
-  /// in its queue.
+  /// Writes the sums since the last row, if any. Waits for the GPU, and up to the log's `drain` for space in its queue.
   void finish(log& out);
   /// Does the same for a row at `at`.
   void finish(log& out, log_point at);
@@ -86,7 +85,7 @@ class metrics {
   /// Returns the row of the sums so far and changes nothing. With sums on a GPU it waits for the step.
   row read_now() const;
 
-  /// Resets all sums. Rows that are on their way from a GPU are still written.
+  /// Resets all sums. Rows that are pending on a GPU are still written.
   void restart();
 
   /// Returns the number of intervals whose row had to wait for the next one.
@@ -100,12 +99,12 @@ class metrics {
     log_point at{};
     instant since{}, until{};
   };
-  /// A row whose sums on the device are on their way.
+  /// A row whose sums on the device are pending.
   struct row_under_way {
     std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
-    std::optional<row> made{};   // the row once its sums have arrived: it waits for space in the log
+    std::optional<row> made{};   // the row after its sums have arrived: it waits for space in the log
   };
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }
@@ -115,15 +114,15 @@ class metrics {
   row row_of(const std::vector<metric_totals>& all, const window& w) const;
   void restart_host(instant now);
 
-  /// Writes a row of the host's sums alone. Returns false if the log's queue is full.
+  /// Writes a row with only the host's sums. Returns false if the log's queue is full.
   bool write_at_once(log& out);
 
-  /// Requests the device's sums and keeps the host's sums until they come. Returns false if too many are under way.
+  /// Requests the device's sums and stores the host's sums until they arrive. Returns false if too many are pending.
   bool start_hand_over();
   bool write_arrived(log& out);
   void write_all(log& out);
 
-  /// Returns true if the row holds anything.
+  /// Returns whether the row has any values.
   bool make_row(row_under_way& r, const metric_totals* arrived);
   void release_first() noexcept;
   void throw_bad_labels();
@@ -136,7 +135,7 @@ class metrics {
   metrics_options options_;
   instant since_;
   std::deque<detail::named_metric> metrics_;   // a deque: the handles point into it
-  std::deque<row_under_way> under_way_;        // oldest first, as the device has them
+  std::deque<row_under_way> under_way_;        // oldest first, as in the device
   std::optional<data_error> bad_labels_;
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;

@@ -1,16 +1,17 @@
-// Shows what the network sees: the pictures of a batch side by side, in a file or in the log.
+// Shows the network's input: the images of a batch as a grid, in a file or in the log.
 //
-//   mr::save_grid(b, "batch.png");                                  // the batch's first column of pictures; or .jpg
+//   mr::save_grid(b, "batch.png");                                  // the batch's first column of images; or .jpg
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
-//   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 that normalize(..., options) made
+//   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 of normalize(..., options)
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
-//   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same picture
+//   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same image
 //
-// Shape: [B, H, W, C], or [B, C, H, W] if `normalized` says so; C is 1 or 3. Floating-point values are turned back into
-// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. Masks and boxes lie over the pictures as
-// grid_overlay.hpp says; a grid with them is RGB. A batch may lie on a GPU: it is copied, and the
-// call waits for its stream.
-// Errors: setup_error for other shapes and file names; io_error for the file, which is written whole or not at all.
+// Shape: [B, H, W, C], or [B, C, H, W] as set by `normalized`; C is 1 or 3. Floating-point values are converted to
+// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. Masks and boxes are drawn over the images, see
+// grid_overlay.hpp; a grid with them is RGB. A batch may be in GPU memory: it is copied, and the call waits for its
+// stream.
+// Errors: setup_error for other shapes and file names; io_error for the file, which is written completely or not at
+// all.
 // Threads: no shared state.
 #pragma once
 
@@ -36,15 +37,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Selects the pictures of a batch that are shown, and how they are shown.
+/// Selects the images of a batch and their presentation.
 struct grid_options {
-  std::size_t most = 64;             ///< limit of pictures; the first rows of the batch are shown
+  std::size_t most = 64;             ///< limit of images; the first rows of the batch are shown
   std::optional<std::size_t> columns{};   ///< columns of the grid; empty: as square as possible
-  std::size_t gap = 2;               ///< pixels between two pictures
+  std::size_t gap = 2;               ///< pixels between two images
   normalize_options normalized{};    ///< the options of normalize(); for u8 only the layout matters
   int quality = 95;                  ///< quality of a JPEG
   tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: none
-  grid_boxes boxes{};                           ///< in pixels of the pictures; without data: none
+  grid_boxes boxes{};                           ///< in pixels of the images; without data: none
 };
 
 namespace detail {
@@ -61,7 +62,7 @@ inline constexpr bool holds_pictures<tensor_view<T, 4>> = true;
 template <class Batch>
 concept batch_with_views = requires(const Batch& b) { b.to_host(std::get<0>(b.columns())); };
 
-/// Returns the index of the first column that can be pictures, or the number of columns if there is none.
+/// Returns the index of the first column of images, or the number of columns if there is none.
 template <class... Views>
 constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
   std::size_t found = 0;
@@ -69,7 +70,7 @@ constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
   return found;
 }
 
-/// A view that the host can read: the given one, or one of a copy if it lies on a GPU.
+/// A view that the host can read: the given one, or one of a copy if it is in GPU memory.
 template <class T, std::size_t N>
 struct host_copy {
   tensor<std::remove_const_t<T>, N> copy{};
@@ -98,7 +99,7 @@ std::uint8_t level_of(T value, double std, double mean) noexcept {
 
 }  // namespace detail
 
-/// Returns the grid as pixels [height, width, C] u8. Throws setup_error for a shape that is not pictures.
+/// Returns the grid as pixels [height, width, C] u8. Throws setup_error for a shape that is not one of images.
 template <detail::pixel_element T>
 image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options = {}) {
   const bool planar = options.normalized.layout == image_layout::nchw;
@@ -136,7 +137,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
   return grid;
 }
 
-/// Returns the grid of the batch's first column of pictures. Waits for the batch's stream if it lies on a GPU.
+/// Returns the grid of the batch's first column of images. Waits for the batch's stream if it is in GPU memory.
 template <detail::batch_with_views Batch>
 image make_grid(const Batch& batch, const grid_options& options = {}) {
   using views = decltype(batch.columns());
@@ -154,8 +155,8 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
   return make_grid(pixels.view, shown);
 }
 
-/// Writes the grid of a batch or a view to `path`, as PNG or JPEG by the ending of its name.
-/// Throws setup_error for another ending or shape, io_error for the file.
+/// Writes the grid of a batch or a view to `path`, as PNG or JPEG according to its extension.
+/// Throws setup_error for another extension or shape, io_error for the file.
 template <class Pictures>
 void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
   const bool png = path.ends_with(".png");
@@ -169,7 +170,7 @@ void save_grid(const Pictures& pictures, const std::string& path, const grid_opt
   file.publish();
 }
 
-/// Returns the same picture as a JPEG for a row of the log. Throws setup_error for other shapes.
+/// Returns the same grid as a JPEG for a row of the log. Throws setup_error for other shapes.
 template <class Pictures>
 encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
   const image grid = make_grid(pictures, options);

@@ -1,10 +1,10 @@
-// One record of a log: what was measured, at which step, and when.
+// One record of a log: measured values, their step and their time.
 //
 //   out.push({.step = 1200, .epoch = 3, .values = {{"loss", 0.41}, {"learning_rate", 0.1}}});
 //   if (auto loss = r.find("loss")) use(*loss);
 //
-// A row with a message and no values is a line of text. Errors: none. Threads: a value. Lifetime: a row owns all that
-// it holds.
+// A row with a message and no values is a line of text. Errors: none. Threads: a value. Lifetime: a row owns all its
+// content.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The meaning of a number; only its printing depends on it.
 enum class quantity_unit : std::uint8_t {
   plain,        ///< a mean, a learning rate
-  count,        ///< a whole number
+  count,        ///< an integer
   per_second,   ///< printed as name/s
   share         ///< 0..1, printed in percent
 };
@@ -33,7 +33,7 @@ struct quantity {
   quantity_unit unit = quantity_unit::plain;
 };
 
-/// A picture as the bytes of a JPEG or PNG file. Sinks that cannot show pictures skip it.
+/// An image as the bytes of a JPEG or PNG file. Sinks that cannot show images skip it.
 struct encoded_image {
   std::string name{};
   std::vector<std::byte> file{};
@@ -41,13 +41,13 @@ struct encoded_image {
   std::size_t height = 0;
 };
 
-/// The values, pictures and message of one step.
+/// The values, images and message of one step.
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
   std::int64_t unix_ns = 0;       ///< wall clock of the values; 0: the log sets the time of the call
   std::vector<quantity> values{};
-  std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were kept out of `values`
+  std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were excluded from `values`
   std::vector<encoded_image> images{};
   std::string message{};
 
@@ -57,7 +57,7 @@ struct row {
   /// Makes all text of the row UTF-8: each invalid byte becomes U+FFFD.
   void clean_text();
 
-  /// Returns about how many bytes the row holds. The log limits its queue by it.
+  /// Returns the approximate size of the row. The log uses it to limit its queue.
   std::size_t held_bytes() const noexcept;
 };
 

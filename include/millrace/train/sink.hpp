@@ -1,4 +1,4 @@
-// The destination of the rows of a log: a terminal, a file, or anything that a user writes.
+// The destination of the rows of a log: a terminal, a file, or your own class.
 //
 //   struct to_database final : mr::sink {
 //     const char* name() const noexcept override { return "database"; }
@@ -6,7 +6,7 @@
 //   };
 //   mr::log out(mr::status_line{}, to_database{});
 //
-// Errors: an exception of a sink is counted and reported once; the sink gets the next row all the same.
+// Errors: an exception of a sink is counted and reported once; the sink still receives the next row.
 // Threads: the log calls a sink from its one writer thread only, so a sink needs no lock and may be slow.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Takes the rows of a log, one at a time.
+/// Receives the rows of a log, one at a time.
 class sink {
  public:
   sink() = default;

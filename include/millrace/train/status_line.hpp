@@ -5,10 +5,10 @@
 //
 // The line has the latest value of each name, in order of first appearance. A count with a rate shows only the rate:
 // the count is that of one interval and would look like a total.
-// On a terminal the line is redrawn in place, at most ten times a second. If the terminal is too narrow, whole cells
-// are left out, the last ones first; epoch, rates, `data_wait` and the step stay longest. Elsewhere (a pipe, a batch
-// system's file) a line comes every `plain_interval`. The last state stays on screen. Names are dimmed unless NO_COLOR
-// is set.
+// On a terminal the line is redrawn in place, at most ten times a second. If the terminal is too narrow, complete cells
+// are omitted, the last ones first; epoch, rates, `data_wait` and the step stay longest. Elsewhere (a pipe, a batch
+// system's file) a line is written every `plain_interval`. The last state stays on screen. Names are dimmed unless
+// NO_COLOR is set.
 // Errors: io_error. Threads: the log's writer thread.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
@@ -23,14 +23,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where the status line goes and how often it is drawn.
+/// The destination of the status line and how often it is drawn.
 struct status_line_options {
   enum class output { detect, terminal, plain };
 
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
-  std::optional<std::size_t> columns{};     ///< width of the line; empty: asks the terminal before each redraw
-  std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< least time between lines elsewhere
+  std::optional<std::size_t> columns{};     ///< width of the line; empty: queries the terminal before each redraw
+  std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between lines elsewhere
 };
 
 /// A sink that shows the latest values in one line.
@@ -47,22 +47,22 @@ class status_line final : public sink {
   void close() override;
 
  private:
-  static constexpr std::int64_t redraw_ns = 100'000'000;   // least time between redraws: ten a second
+  static constexpr std::int64_t redraw_ns = 100'000'000;   // minimum time between redraws: ten a second
 
   static constexpr std::string_view per_second = "_per_s";
 
-  /// Returns a value as a cell shows it: few digits, because width is scarce.
+  /// Returns the text of a value in a cell: few digits, because space is limited.
   static std::string number(const quantity& q);
   void draw();
 
   struct cell {
     std::string label, value;
-    int rank;   // cells of the lowest rank are left out first
+    int rank;   // cells of the lowest rank are omitted first
   };
 
   bool has(std::string_view name) const;
 
-  /// Removes cells until the rest fits into `room` columns.
+  /// Removes cells until the rest fits into `space` columns.
   void leave_out(std::size_t room);
 
   /// Returns the width minus one: a character in the last column makes some terminals start a new line.

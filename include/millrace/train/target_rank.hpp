@@ -1,10 +1,10 @@
-// Returns the rank of the right class in a row of logits; top-1 and top-k accuracy are made of it.
+// Returns the rank of the correct class in a row of logits, the basis of top-1 and top-k accuracy.
 //
 //   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
 //   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
 //
-// Ties: of equal logits the lower class comes first, as in argmax. A row that holds a NaN has no order: `unranked`.
-// One pass, no sorting, no branch on the data. rank_part holds the rule; kernels use it too.
+// Ties: of equal logits the lower class precedes, as in argmax. A row with a NaN has no order: `unranked`.
+// One pass, no sorting, no branch on the data. rank_part implements the rule; kernels use it too.
 // Errors: none. Threads: pure functions.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The rank of a row that holds a NaN.
+/// The rank of a row with a NaN.
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
 /// The target's rank among some of the classes; the parts of a row can be merged.
@@ -44,7 +44,7 @@ constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) n
   return all.rank();
 }
 
-/// Returns the number of classes that come before `label`, or `unranked`. `label` must be below logits.size().
+/// Returns the number of classes that precede `label`, or `unranked`. `label` must be below logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
   return rank_among(logits, label);
 }

@@ -1,12 +1,13 @@
-// Event files that TensorBoard reads: scalars, and pictures that are already encoded.
+// Event files that TensorBoard reads: scalars, and encoded images.
 //
 //   mr::log out(mr::tensorboard("runs/first/train"));
 //   out.push({.step = 1200, .values = {{"loss", 0.41}}});
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
 //   // then in a shell: tensorboard --logdir runs
 //
-// Each sink starts a new file in `folder`; TensorBoard joins them. So a file that a crash cut short is never written to
-// again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.
+// Each sink starts a new file in `folder`; TensorBoard joins them. Therefore a file that was truncated by a crash is
+// never continued. Use separate folders for training and validation, as TensorBoard's users expect. Messages are
+// skipped.
 // Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord framing (u64 length, masked CRC-32C of it, payload, masked CRC-32C of that; little endian) around
@@ -26,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A protobuf message that is being written; fields may come in any order.
+/// A protobuf message that is being written; fields may be written in any order.
 class protobuf_message {
  public:
   void add_varint(std::uint32_t field, std::uint64_t value);
@@ -43,7 +44,7 @@ class protobuf_message {
   std::string bytes_;
 };
 
-/// Returns the masked CRC-32C of the format. The mask is there because a CRC of data that holds CRCs is weak.
+/// Returns the masked CRC-32C of the format. The mask avoids a weak CRC of data that contains CRCs.
 std::uint32_t masked_crc32c(std::string_view data) noexcept;
 
 std::string tfrecord(std::string_view payload);
@@ -78,7 +79,7 @@ class tensorboard final : public sink {
   static detail::append_file start_file(const std::string& folder, instant now);
 
   detail::append_file file_;
-  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine costs at most as much
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // limit of the data that a crash of the machine can lose
 };
 
 }}  // namespace millrace

@@ -3,13 +3,13 @@
 //   times.start();
 //   {
 //     const mr::detail::copy_times::idle idle(times, /*for_space=*/true);
-//     wait_for_room();                                                       // the stager sleeps
+//     wait_for_space();                                                      // the stager sleeps
 //   }
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
-// Times are by the host's clock. A copy begins when it is queued, or when the copy before it has arrived, if that is
-// later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses
-// the slot. So the measured time is an upper bound.
+// Times are those of the host's clock. A copy begins when it is queued, or when the previous copy has arrived, if that
+// is later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses
+// the slot. Therefore the measured time is an upper bound.
 // Errors: none. Threads: the stager uses idle, the thread that waits for copies calls copied(), any thread the rest.
 #pragma once
 
@@ -67,8 +67,8 @@ class copy_times {
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
-    // Copies may be under way while the stager waits. So only the time without a copy is divided, in the proportion of
-    // the waits.
+    // Copies may be in progress while the stager waits. Therefore only the time without a copy is divided, in the
+    // proportion of the waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto space = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());
@@ -81,7 +81,7 @@ class copy_times {
   struct arrival {
     std::atomic<std::uint64_t> batch{~std::uint64_t{0}}, at_ns{0};
   };
-  std::array<arrival, 32> arrivals_;   // by batch number; the trainer asks only for its latest batch
+  std::array<arrival, 32> arrivals_;   // by batch number; the trainer only queries its latest batch
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
   std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_space_ns_{0}, for_input_ns_{0};

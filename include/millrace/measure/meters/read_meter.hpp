@@ -1,15 +1,15 @@
-// Measures reads while they run: how long each takes, how many are outstanding, how many bytes they bring.
+// Measures reads while they run: their durations, the number of outstanding reads, and their bytes.
 //
 //   mr::detail::read_meter meter;
 //   {
 //     mr::detail::read_meter::running read(meter, file.name());      // on any thread that reads
-//     read.brought(file.read_at(0, buffer));
+//     read.record_bytes(file.read_at(0, buffer));
 //   }
-//   const mr::detail::read_meter::figures now = meter.snapshot();
+//   const mr::detail::read_meter::statistics now = meter.snapshot();
 //   now.levels.busy_ns();   now.levels.mean_outstanding();   now.service_ns.quantile(0.99);
 //
 // Costs two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number may read and
-// take snapshots at once. Lifetime: a `running` belongs to its thread, and must end before the meter does.
+// create snapshots concurrently. Lifetime: a `running` belongs to its thread, and must end before the meter.
 #pragma once
 
 #include <millrace/measure/meters/span_ring.hpp>
@@ -29,9 +29,9 @@ std::string seconds_text(std::uint64_t ns);
 /// Measures the reads of a source.
 class read_meter {
  public:
-  /// The figures of all reads so far.
+  /// The statistics of all reads so far.
   struct figures {
-    std::uint64_t busy_ns = 0;   ///< time of all reads together, including those under way
+    std::uint64_t busy_ns = 0;   ///< time of all reads together, including those in progress
     std::uint64_t bytes = 0;
     read_levels levels{};
     distribution service_ns{};   ///< time of each read
@@ -42,7 +42,7 @@ class read_meter {
   /// Measures one read, from its construction to end() or its destruction.
   class running {
    public:
-    /// `of` names what is read; its text has to live as long as the read.
+    /// `of` is the name of the file or source that is read; its text must live as long as the read.
     explicit running(read_meter& meter, std::string_view of = {}) noexcept;
     /// The same for a caller that has already read the clock.
     running(read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept;
@@ -56,7 +56,7 @@ class read_meter {
     friend class read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
-      unsigned lane;   // the lowest number that no other read under way uses
+      unsigned lane;   // the lowest number that no other current read uses
     };
     read_meter* meter_;
     moment start_;
@@ -67,7 +67,7 @@ class read_meter {
 
   /// Returns a text like "2 reads under way, the longest for 31.2 s: train-000012.tar".
   std::string waits(std::uint64_t now) const;
-  /// Returns the longest read under way, like "train-000012.tar for 31.2 s"; empty if it has no name or there is none.
+  /// Returns the longest current read, like "train-000012.tar for 31.2 s"; empty if it has no name or there is none.
   std::string longest(std::uint64_t now) const;
   /// Returns the last reads as parallel lists; within a list, reads do not overlap.
   std::vector<std::vector<span_ring::span>> spans() const;
@@ -77,7 +77,7 @@ class read_meter {
     std::uint64_t at_ns = 0;
     std::string_view of{};
   };
-  /// Returns the read that began first; null if no read is under way.
+  /// Returns the read that began first; null if there is no current read.
   const named_start* longest_read() const noexcept;
   running::moment begin(std::uint64_t now, std::string_view of) noexcept;
   struct ending {

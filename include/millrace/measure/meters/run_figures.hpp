@@ -1,6 +1,6 @@
-// Completes the figures of a run, and keeps those of its warm-up, which reports leave out.
+// Completes the measurements of a run, and stores those of its warm-up, which reports exclude.
 //
-//   mr::detail::complete(figures, mr::detail::process_figures::now() - at_start);   // every stage has added its own
+//   mr::detail::complete(figures, mr::detail::process_figures::now() - at_start);   // each stage has added its own
 //   warm_ups.passed(batches, figures_now);     // after each delivery; calls figures_now() after batches 1, 4 and 16
 //   const mr::flow_figures window = warm_ups.without(figures);
 //
@@ -18,18 +18,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Turns the counts of the I/O threads into stages of the report: waiting for storage, and unpacking.
+// Adds the times of the I/O threads to the report as stages: waiting for storage, and unpacking.
 //
 //   add_reading(figures, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
 //
-// A metered source tells when it waits for storage. The remaining time of its threads is processor time (decompression,
-// parsing, checksums), which is a stage of its own. For any other source, all of its time counts as reading.
+// A metered source records when it waits for storage. The remaining time of its threads is processor time
+// (decompression, parsing, checksums), which is a separate stage. For any other source, its total time counts as
+// reading.
 // Errors: none. Threads: a pure function.
 
 /// Counts of the reading so far.
 struct reading_counts {
   read_meter::figures reads{};
-  bool metered = false;         ///< `reads` are the source's own reads, not whole calls of the source
+  bool metered = false;         ///< `reads` are the source's own reads, not complete calls of the source
   std::size_t threads = 1;      ///< threads that may read
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
   std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking
@@ -40,13 +41,13 @@ struct reading_counts {
 /// Adds the stage "read" to `f` and, for a metered source, "unpack".
 void add_reading(flow_figures& f, const reading_counts& c);
 
-/// Fills in the figures that need all stages, and those of the process.
+/// Computes the measurements that need all stages, and adds those of the process.
 void complete(flow_figures& f, const process_figures& process);
 
-/// Keeps the figures from the ends of possible warm-ups.
+/// Stores the measurements at the ends of possible warm-ups.
 class warm_up_figures {
  public:
-  /// Keeps the current figures after batches 1, 4 and 16.
+  /// Stores the current measurements after batches 1, 4 and 16.
   template <class Figures>
   void passed(std::uint64_t batches, const Figures& figures_now) {
     if (batches != 1 && batches != 4 && batches != 16) return;

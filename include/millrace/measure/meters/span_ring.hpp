@@ -1,10 +1,10 @@
-// Keeps the last work spans of one thread for a trace: always on, never waits.
+// Stores the last work spans of one thread for a trace: always on, never waits.
 //
 //   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});             // the owner thread
 //   for (const mr::detail::span_ring::span& s : ring.snapshot()) draw(s);     // any thread; in order
 //
-// 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread takes snapshots. A snapshot leaves
-// out the spans that were overwritten while it was taken.
+// 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread creates snapshots. A snapshot
+// omits spans that were overwritten while it was created.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -46,7 +46,7 @@ class span_ring {
   std::atomic<std::uint64_t> count_{0};
 };
 
-/// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
+/// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are omitted.
 void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
                std::uint64_t start);
 

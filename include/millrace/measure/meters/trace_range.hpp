@@ -13,8 +13,8 @@
 // - wait#N: the trainer waits for batch N. batch#N: from its delivery to the trainer's next call.
 // - h2d#N: queueing the copy of batch N. The tool shows the copy itself in the row of its stream.
 // Without a tool, a range costs a test of a pointer, under 1 ns. No text is composed and nothing is allocated. The
-// library nvtx3 is headers only, loads the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
-// Errors: none; a range whose name cannot be composed is left out. Threads: any.
+// library nvtx3 is header-only, loads the tool that NVTX_INJECTION64_PATH names, and does not call CUDA.
+// Errors: none; a range whose name cannot be composed is omitted. Threads: any.
 #pragma once
 
 #include <millrace/base/machine.hpp>
@@ -33,8 +33,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef MILLRACE_NVTX
 
-/// Returns the domain; null if no tool listens. Created once, because a tool is there from the start of the process or
-/// never.
+/// Returns the domain; null if no tool listens. Created once, because a tool is present from the start of the process
+/// or never.
 inline nvtxDomainHandle_t trace_domain() noexcept {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("millrace");
   return domain;
@@ -80,7 +80,7 @@ class [[nodiscard]] trace_range {
     try {
       push(std::string(name()).c_str());
     } catch (...) {
-      // Leave the range out: a missing range must not stop the work that it marks.
+      // Omit the range: a missing range must not stop the work that it marks.
     }
   }
 

@@ -1,17 +1,17 @@
-// Measures the trainer's side of a run: its time in next(), its time in the step, and the fill levels that it finds.
+// Measures the trainer's side of a run: its time in next(), its time in the step, and the fill levels at each call.
 //
 //   times.start(started_ns);
 //   times.call(called_ns, arrived_ns);      // next() begins; the copy of the batch before arrived at arrived_ns
-//   times.answer(answered_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});   // next() returns a batch
+//   times.record_return(returned_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(figures, times.clock(now_ns));
 //
 // A step lasts from a batch to the next call of next(). A trainer that reads the result of its step also waits there
-// for a copy that is still under way; until that copy has arrived, the step counts as starved. After the end of an
-// epoch that a loop asked for, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall
-// time leaves out.
-// After the end of the run the clock stands still. The wait for the first batch is the start of the run, not a wait.
-// The delivery times of the last 2048 batches are kept.
-// Errors: none. Threads: the trainer calls call() and answer(), any thread the rest.
+// for a copy that is still in progress; until that copy has arrived, the step counts as starved. After the end of an
+// epoch in a loop, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall time
+// excludes.
+// The clock stops at the end of the run. The wait for the first batch is part of the start of the run, not a wait.
+// The delivery times of the last 2048 batches are stored.
+// Errors: none. Threads: the trainer calls call() and record_return(), any thread the rest.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -39,13 +39,13 @@ class trainer_times {
   /// Returns a text like "trainer: waits in next() for batch 12 since 31.2 s".
   std::string waits(std::uint64_t now_ns) const;
 
-  /// The fill levels that a call of next() found.
+  /// The fill levels at a call of next().
   struct stores {
     std::size_t ready_slots = 0, read_ahead_bytes = 0;
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer, who waits for a step of the session's start.
+  /// Begins to watch the trainer, which waits for a step of the session's start.
   void watch(std::uint64_t now_ns);
   /// Records that the session has started and the trainer does something else.
   void leave(std::uint64_t now_ns);
@@ -62,7 +62,7 @@ class trainer_times {
   /// Returns `now_ns`, or the end of the run if that was earlier.
   std::uint64_t clock(std::uint64_t now_ns) const noexcept;
 
-  /// Adds the stage "step", the wall time and the queues. Call it after all other stages have added their figures.
+  /// Adds the stage "step", the wall time and the queues. Call it after all other stages have added their measurements.
   void add_to(flow_figures& f, std::uint64_t now_ns) const;
 
   /// Adds the trainer's track, the deliveries and the fill levels.

@@ -5,10 +5,10 @@
 //   times.leave(now, mr::detail::worker_times::waits_for::input);   // the stay ends; waits until the next begin()
 //   times.add_to(stage, now);                                       // any thread, any time
 //
-// Reading the processor's clock costs ten times as much as reading the wall clock. So only every eighth stay is
-// measured, and its share of processor time stands for the others. Reading the run delay (the wait for a core) costs
+// Reading the processor's clock costs ten times as much as reading the wall clock. Therefore only every eighth stay is
+// measured, and its share of processor time represents the others. Reading the run delay (the wait for a core) costs
 // even more, so it is read for one stay in 10 ms.
-// Errors: none. Threads: one thread at a time works here; any thread calls add_to(). add_to() may lack a value that is
+// Errors: none. Threads: one thread at a time works here; any thread calls add_to(). add_to() may miss a value that is
 // being written, but counts nothing twice.
 #pragma once
 
@@ -29,7 +29,7 @@ class worker_times {
 
   explicit worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
-  /// Begins a stay: ends the wait and notes the calling thread.
+  /// Begins a stay: ends the wait and records the calling thread.
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
     idle_since_ns_.store(0, std::memory_order_release);
@@ -98,11 +98,12 @@ class worker_times {
 
   void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept;
 
-  /// Times of the stays that were measured: on the processor, of how long; ready for a core, of how long.
+  /// Times of the measured stays: on the processor, and their length; ready for a core, and their length.
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 
-    /// Returns the share of the time at work in which a worker has a core or wants one; 0 if too little was measured.
+    /// Returns the share of the work time in which a worker has a core or is ready for one; 0 if too little was
+    /// measured.
     double share_on_cores() const noexcept;
     measured_times& operator+=(const measured_times& more) noexcept;
     friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {
@@ -116,7 +117,7 @@ class worker_times {
 
  private:
   static constexpr std::uint64_t delay_interval_ns = 10'000'000;
-  static constexpr std::uint64_t enough_ns = 20'000'000;   // of measured stays, to judge by them
+  static constexpr std::uint64_t enough_ns = 20'000'000;   // minimum of measured stays for a result
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);

@@ -7,9 +7,9 @@
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram
 //
-// Values are whole numbers, usually nanoseconds. Each value below 32 has its own bucket. Above, every power of two is
-// cut into 16 equal buckets, and a quantile is the middle of its bucket. Values from 2^42 on (73 minutes in
-// nanoseconds) share the last bucket. 5 KiB, no allocation. Errors: none. Threads: a value.
+// Values are integers, usually nanoseconds. Each value below 32 has its own bucket. Above, every power of two is split
+// into 16 equal buckets, and a quantile is the middle of its bucket. Values from 2^42 on (73 minutes in nanoseconds)
+// share the last bucket. 5 KiB, no allocation. Errors: none. Threads: a value.
 // Source: the log-linear buckets of HdrHistogram (Gil Tene), with 4 bits of precision.
 #pragma once
 
@@ -42,7 +42,7 @@ class distribution {
     if (bucket < 32) return bucket;
     return (std::uint64_t{16} + (bucket & 15)) << ((bucket >> 4) - 1);
   }
-  /// Returns the middle of a bucket, which stands for all of its values.
+  /// Returns the middle of a bucket, which represents all of its values.
   static constexpr double middle_of(std::size_t bucket) noexcept {
     return 0.5 * static_cast<double>(first_of(bucket) + first_of(bucket + 1) - 1);
   }
@@ -52,7 +52,7 @@ class distribution {
     counts_[bucket_of(value)] += times;
     sum_ += value * times;
   }
-  /// Sets the count of one bucket, as a histogram counted it; set_sum() sets the sum of all values.
+  /// Sets the count of one bucket of a histogram; set_sum() sets the sum of all values.
   void set_bucket(std::size_t bucket, std::uint64_t times) noexcept { counts_[bucket] = times; }
   void set_sum(std::uint64_t sum) noexcept { sum_ = sum; }
 
@@ -62,12 +62,12 @@ class distribution {
   std::uint64_t count() const noexcept;
   double mean() const noexcept;
 
-  /// Returns the value that `share` (0..1) of all values do not exceed; 0 if there are no values.
+  /// Returns the value that `share` (0..1) of all values do not exceed; 0 without values.
   double quantile(double share) const noexcept;
 
   /// Adds the values of another distribution.
   distribution& operator+=(const distribution& other) noexcept;
-  /// Leaves the values recorded since `earlier`, a snapshot of the same histogram.
+  /// Subtracts `earlier`, a snapshot of the same histogram; the later values remain.
   distribution& operator-=(const distribution& earlier) noexcept;
   friend distribution operator+(distribution a, const distribution& b) noexcept { return a += b; }
   friend distribution operator-(distribution later, const distribution& earlier) noexcept { return later -= earlier; }

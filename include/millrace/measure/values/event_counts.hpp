@@ -1,12 +1,12 @@
-// Event counts: counts, by name, of events that are worth knowing but are no error (skipped members, accepted damage).
+// Event counts: counts, by name, of notable events that are not errors (skipped members, accepted damage).
 //
 //   s.count("repaired frames");                      // in render(row, s) of a column; `s` is a mr::scratch
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
-// A name is a string literal, because only its address is kept; equal texts share one count. At most 48 names; the
+// A name is a string literal, because only its address is stored; equal texts share one count. At most 48 names; the
 // events of further names are counted as "other". Notices for the user may be posted here too: the first of each kind,
 // or the first few.
-// Errors: none. Threads: any number may count, post and read at once; counting neither waits nor allocates.
+// Errors: none. Threads: any number may count, post and read concurrently; counting neither waits nor allocates.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The text of an event, and how often the event occurred.
+/// The text of an event, and its number of occurrences.
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
@@ -32,7 +32,7 @@ class event_counts {
   /// Adds to the count of `what`, a string literal.
   void count(const char* what, std::uint64_t times = 1) noexcept;
 
-  /// Leaves a notice for the user, unless `most` of its kind were posted before.
+  /// Posts a notice for the user, unless `most` of its kind were posted before.
   void post(notice&& n, unsigned most = 1) noexcept;
   /// Removes and returns the posted notices, in order. Costs one load where there are none.
   std::vector<notice> take_posted() noexcept;

@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class event_name : std::uint8_t {
   own_together, own_alone,              ///< decoded by the built-in decoder
   smaller,
-  by_entries, by_restarts,              ///< crops that entry points, or restart markers, made cheaper
+  by_entries, by_restarts,              ///< crops that entry points, or restart markers, accelerated
   entries_refused, shared, progressive, damaged, warnings,
   bytes, pixels,                        ///< of the files; pixels in the stored size, before any scaling
   fields_with_entries, fields_refused,

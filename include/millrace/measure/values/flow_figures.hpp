@@ -1,4 +1,4 @@
-// The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
+// The measurements of a run in one window: the input of the verdict, the predictions and the reports.
 //
 //   const mr::flow_figures before = run.figures();
 //   train_one_epoch(run);
@@ -6,9 +6,9 @@
 //   const mr::verdict v = mr::judge(window);                    // report/verdict/verdict.hpp
 //   const mr::stage_figures* copy = window.find(mr::stage_kind::copy);
 //
-// Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So
-// busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
-// waited for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
+// Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. Therefore busy +
+// starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`: waited
+// for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
 // Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network Models (ACM Computing Surveys
 // 10, 1978). Utilization = throughput x demand; outstanding = rate x latency (Little).
 #pragma once
@@ -32,7 +32,7 @@ enum class stage_kind : std::uint8_t {
   step      ///< the trainer: busy between two calls of next(), starved in next()
 };
 
-/// The figures of one phase of a fused segment: "decode", "resize", "map".
+/// The measurements of one phase of a fused segment: "decode", "resize", "map".
 struct phase_figures {
   std::string name{};
   std::uint64_t busy_ns = 0;
@@ -49,7 +49,7 @@ struct stage_figures {
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
   std::uint64_t run_delay_ns = 0;   ///< part of the rest of busy_ns: ready to run, but no core; if measured
   std::uint64_t items = 0;     ///< items that passed the stage
-  double items_per_sample = 1;   ///< items per delivered sample, over the whole run; 1 without expand, pack, filter
+  double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
   std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of a read, bytes of the batch in a copy
   distribution service_ns{};   ///< time of one call: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_figures> phases{};
@@ -73,15 +73,15 @@ struct queue_figures {
 struct flow_figures {
   std::uint64_t wall_ns = 0;
   std::uint64_t batches = 0, samples = 0;   ///< delivered
-  std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are left out
+  std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
   std::size_t batch_samples = 0;
   std::vector<stage_figures> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
-  /// Time and samples of reading the shard whose turn it is; all later shards have to wait for it.
+  /// Time and samples of reading the shard whose turn it is; all later shards must wait for it.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: readers do not take turns
+  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: no fixed turns
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
   double storage_ceiling_bytes_per_s = 0;   ///< measured, or known in advance; 0: unknown
   double copy_ceiling_bytes_per_s = 0;
@@ -95,14 +95,14 @@ struct flow_figures {
 
   /// Returns the first stage of that kind, or null.
   const stage_figures* find(stage_kind kind) const noexcept;
-  /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples came from the shard
+  /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples are from the shard
   /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds; samples_per_s() is the speed in it.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
-  /// Returns `ns` as a share of the whole time of all threads of stage `s`.
+  /// Returns `ns` as a share of the total time of all threads of stage `s`.
   double share(const stage_figures& s, std::uint64_t ns) const noexcept;
   /// Returns the share of the trainer's time without data.
   double data_wait_share() const noexcept;
@@ -117,8 +117,8 @@ inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { 
 
 }  // namespace detail
 
-/// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
-/// `now`.
+/// Returns the measurements since `before`, an earlier snapshot of the same run. Settings, ceilings and queue means are
+/// those of `now`.
 template <class Figures>
   requires std::is_same_v<Figures, flow_figures>
 Figures operator-(Figures now, const Figures& before) {
@@ -155,7 +155,7 @@ Figures operator-(Figures now, const Figures& before) {
       of_phases += a.phases[p].busy_ns;
     }
     // Phases are shares of the total time so far, and these shares may have shifted. A phase whose time shrank counts
-    // 0, so the others got too much: scale them down.
+    // 0, so the others are too large: scale them down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_figures& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

@@ -3,13 +3,13 @@
 //   mr::detail::histogram reads;
 //   reads.record(spent_ns);              // any number of threads
 //   mr::detail::own_histogram work;      // one for each worker:
-//   work.record(spent_ns);               //   only its owner records, any thread takes snapshots
+//   work.record(spent_ns);               // only its owner records, any thread creates snapshots
 //   double p99 = reads.snapshot().quantile(0.99);
 //
 // measure/values/distribution.hpp describes the buckets and their accuracy. 5 KiB. Recording costs two atomic additions
 // in `histogram`, and two loads and stores in `own_histogram`. Errors: none.
-// Threads: any thread may call snapshot() at any time. A snapshot may lack a value that is being recorded. If one
-// thread takes two snapshots, the later one never has a smaller count.
+// Threads: any thread may call snapshot() at any time. A snapshot may miss a value that is being recorded. If one
+// thread creates two snapshots, the later one never has a smaller count.
 #pragma once
 
 #include <millrace/measure/values/distribution.hpp>
@@ -41,7 +41,7 @@ class basic_histogram {
     else counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 
-  // On cache lines of their own, so that another worker's counters are never on the same line.
+  // On separate cache lines, so that another worker's counters are never on the same line.
   alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_;   // atomics start at 0
   std::atomic<std::uint64_t> sum_{0};
 };

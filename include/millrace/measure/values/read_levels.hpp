@@ -1,15 +1,15 @@
-// Shows how storage responds to more reads at a time, from counts at each number of outstanding reads.
+// Shows how storage responds to more concurrent reads, from counts at each number of outstanding reads.
 //
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
 //   levels.add(2, {.reads = 1, .read_ns = took_ns, .bytes = size});  // a read ended; on average 2 were outstanding
 //   levels.busy_ns();                                                // time with at least one outstanding read
 //   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none (one pipe)
 //
-// With k reads outstanding, storage gives k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
-// and q is the share of a read that only one read at a time can use. So the time of a read is a line over k. The line
-// is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that begins
-// during another one raises the level at which that one ends.
-// Errors: none; too few reads give no value. Threads: a value.
+// With k reads outstanding, storage delivers k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
+// and q is the share of a read that only one read at a time can use. Therefore the time of a read is linear in k. The
+// line is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that
+// begins during another one raises the level at which that one ends.
+// Errors: none; with too few reads the result is empty. Threads: a value.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
 // is Amdahl's law.
 #pragma once
@@ -39,7 +39,7 @@ class read_levels {
     friend bool operator==(const level&, const level&) = default;
   };
 
-  /// Adds time and reads at this number of outstanding reads; at() returns what was added.
+  /// Adds time and reads at this number of outstanding reads; at() returns their sums.
   void add(std::size_t outstanding, const level& more) noexcept;
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
 
@@ -50,8 +50,8 @@ class read_levels {
   double mean_outstanding() const noexcept;
 
   /// Returns q of the law above, 0..1; nothing if less than two levels have at least 30 reads and 2 % of all reads.
-  /// The value is rather too low than too high. A pipe that takes reads in turn gives about 1/2, because a later read
-  /// does not slow an earlier one.
+  /// The value is a lower estimate. For a pipe that processes reads in turn it is about 1/2, because a later read does
+  /// not slow an earlier one.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.
@@ -59,7 +59,7 @@ class read_levels {
   /// Returns the mean of speed() over the recorded levels, weighted by time.
   double mean_speed(double contention) const noexcept;
 
-  /// Leaves the reads since `earlier`, the levels of the same run at an earlier time.
+  /// Subtracts `earlier`, an earlier snapshot of the same run; the later reads remain.
   read_levels& operator-=(const read_levels& earlier) noexcept;
   friend bool operator==(const read_levels&, const read_levels&) = default;
 

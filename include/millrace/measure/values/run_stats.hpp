@@ -32,7 +32,7 @@ struct run_stats {
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
   std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copies of others, and zeros
   std::uint64_t lost_shards = 0;            ///< shards whose rest was lost to damage
-  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 if there are no positions
+  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;

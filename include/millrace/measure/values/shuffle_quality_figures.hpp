@@ -2,10 +2,10 @@
 //
 //   const mr::shuffle_quality_figures f = run.shuffle_quality();
 //   std::printf("one shard has %.1f %% of a batch, %.1f %% at best\n", 100 * f.share, 100 * f.ideal_share);
-//   std::printf("neighbors come %.0f positions apart\n", f.neighbor_distance);
+//   std::printf("neighbors are %.0f positions apart\n", f.neighbor_distance);
 //
-// Shares are from 0 to 1, distances in positions. order/shuffle_forecast.hpp explains shares, order/shuffle_quality.hpp
-// how the run measures them. Errors: none. Threads: a value.
+// Shares are from 0 to 1, distances in positions. order/shuffle_forecast.hpp defines the shares, and
+// order/shuffle_quality.hpp their measurement. Errors: none. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -14,14 +14,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Shuffle quality, compared with a shuffle of the whole data set.
+/// Shuffle quality, compared with a shuffle of the complete data set.
 struct shuffle_quality_figures {
   double share = 0;            ///< observed mean share of the largest shard in a batch
   double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
   double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0
   double neighbor_distance = 0;         ///< observed mean distance, in positions of all ranks together
   double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
-  std::uint64_t batches = 0, neighbors = 0;   ///< observed batches and pairs; 0 makes the figure 0
+  std::uint64_t batches = 0, neighbors = 0;   ///< observed batches and pairs; if 0, the value is 0
 };
 
 }}  // namespace millrace

@@ -27,7 +27,7 @@ struct timeline_span {
   std::uint32_t track = 0;
   std::string name{};
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t batch = no_batch;   ///< number of the batch it worked for
+  std::uint64_t batch = no_batch;   ///< number of the batch that it belongs to
 };
 
 /// The value of a counter at one time.

@@ -135,7 +135,7 @@ MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noex
          .severity = notice_severity::warning,
          .text = "the log's " + std::string(sinks_[index]->name()) +
                  " sink failed (it is retried; later failures are not reported): " + printable_text(what)});
-  } catch (...) {   // there is no memory for the text of a notice
+  } catch (...) {   // out of memory for the text of a notice
     print_notice("a log's sink failed (it is retried; later failures are not reported): ", sinks_[index]->name());
   }
 }
@@ -157,7 +157,7 @@ MILLRACE_INLINE bool log::close() noexcept {
 }
 
 MILLRACE_INLINE void log::start() {
-  // Signals belong to the user's threads. A closed pipe must be an error of the sink, not the end of the program.
+  // Signals belong to the user's threads. A closed pipe must be an error of the sink, and must not end the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

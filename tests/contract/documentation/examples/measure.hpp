@@ -1,5 +1,5 @@
 // ---- copy_times.hpp
-void wait_for_room();
+void wait_for_space();
 void example(mr::detail::copy_times& times, std::uint64_t queued_ns, std::uint64_t batch, std::size_t bytes) {
 EXAMPLE
 }
@@ -48,7 +48,7 @@ EXAMPLE
 
 // ---- trainer_times.hpp
 void example(mr::detail::trainer_times& times, mr::flow_figures& figures, std::uint64_t started_ns,
-             std::uint64_t called_ns, std::uint64_t arrived_ns, std::uint64_t answered_ns, std::uint64_t now_ns) {
+             std::uint64_t called_ns, std::uint64_t arrived_ns, std::uint64_t returned_ns, std::uint64_t now_ns) {
 EXAMPLE
 }
 

@@ -98,7 +98,7 @@ MILLRACE_INLINE void read_meter::end(const running::moment& start, const ending&
 }
 
 MILLRACE_INLINE void read_meter::pass(std::uint64_t now) const noexcept {
-  if (now <= at_ns_) return;   // another thread read the clock later, but came first
+  if (now <= at_ns_) return;   // another thread read the clock later, but arrived first
   if (at_ns_ != 0 && outstanding_ > 0) {
     now_.levels.add(outstanding_, {.ns = now - at_ns_});
     now_.busy_ns += (now - at_ns_) * outstanding_;

@@ -33,7 +33,7 @@ MILLRACE_INLINE void trainer_times::leave(std::uint64_t now_ns) {
 MILLRACE_INLINE void trainer_times::start(std::uint64_t now_ns) {
   started_ns_ = now_ns;
   {
-    const std::lock_guard lock(mutex_);   // a stall_watcher may look
+    const std::lock_guard lock(mutex_);   // a stall_watcher may read
     state_ = state{.watched = true, .since_ns = now_ns};
   }
   kept_.reserve(kept_batches);
@@ -87,8 +87,8 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
   return ended != 0 && ended < now_ns ? ended : now_ns;
 }
 
-/// Takes the pauses' idle time off a stage: what its threads have counted beyond the wall time. Most of it is blocked
-/// time, for the slots are full in a pause. After the last sample it is starved time.
+/// Removes the idle time of pauses from a stage: the time that its threads have counted beyond the wall time. Most of
+/// it is blocked time, since the slots are full in a pause. After the last sample it is starved time.
 MILLRACE_INLINE void leave_pauses_out(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
   std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
   saturating_sub(idle, wall_ns * s.concurrency);
