@@ -23,14 +23,14 @@
 #include <millrace/base/impl/numa.inl>
 #include <millrace/base/impl/text.inl>
 #include <millrace/measure/meters/impl/read_meter.inl>
-#include <millrace/measure/meters/impl/run_figures.inl>
+#include <millrace/measure/meters/impl/run_statistics.inl>
 #include <millrace/measure/meters/impl/span_ring.inl>
 #include <millrace/measure/meters/impl/trainer_times.inl>
 #include <millrace/measure/meters/impl/worker_times.inl>
 #include <millrace/measure/values/impl/distribution.inl>
 #include <millrace/measure/values/impl/event_counts.inl>
 #include <millrace/measure/values/impl/flow_figures.inl>
-#include <millrace/measure/values/impl/process_figures.inl>
+#include <millrace/measure/values/impl/process_statistics.inl>
 #include <millrace/measure/values/impl/read_levels.inl>
 #include <millrace/item/impl/borrowed_guard.inl>
 #include <millrace/item/impl/bytes.inl>

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
-#include <millrace/measure/meters/run_figures.hpp>
+#include <millrace/measure/meters/run_statistics.hpp>
 #include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/measure/meters/trainer_times.hpp>

@@ -16,7 +16,7 @@
 #include <millrace/measure/meters/span_ring.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
 #include <millrace/measure/values/histogram.hpp>
-#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/measure/values/process_statistics.hpp>
 
 #include <pthread.h>
 

@@ -12,7 +12,7 @@
 // Threads: different shards are read at the same time, and reads may block; the counters from any thread.
 #pragma once
 
-#include <millrace/measure/meters/run_figures.hpp>
+#include <millrace/measure/meters/run_statistics.hpp>
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/read/stage/chunk_clock.hpp>

@@ -16,7 +16,7 @@ void example(mr::file_source& file, std::span<std::byte> buffer) {
 EXAMPLE
 }
 
-// ---- run_figures.hpp
+// ---- run_statistics.hpp
 mr::flow_figures figures_now();
 void example(mr::flow_figures figures, const mr::detail::process_figures& at_start,
              mr::detail::warm_up_figures& warm_ups, std::uint64_t batches) {
@@ -102,7 +102,7 @@ void example(std::uint64_t spent_ns) {
 EXAMPLE
 }
 
-// ---- process_figures.hpp
+// ---- process_statistics.hpp
 void run_epoch();
 void example() {
 EXAMPLE

@@ -1,6 +1,6 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
-#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/measure/values/process_statistics.hpp>
 
 #include <doctest/doctest.h>
 

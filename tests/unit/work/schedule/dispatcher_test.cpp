@@ -1,7 +1,7 @@
 #include "../../run/stall_watchdog.hpp"
 
 #include <millrace/base/clock.hpp>
-#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/measure/values/process_statistics.hpp>
 #include <millrace/work/schedule/dispatcher.hpp>
 
 #include <doctest/doctest.h>

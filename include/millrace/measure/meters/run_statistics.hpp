@@ -12,7 +12,7 @@
 
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/values/flow_figures.hpp>
-#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/measure/values/process_statistics.hpp>
 
 #include <mutex>
 
@@ -70,5 +70,5 @@ class warm_up_figures {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/impl/run_figures.inl>
+#include <millrace/measure/meters/impl/run_statistics.inl>
 #endif

@@ -1,7 +1,7 @@
-// Definitions for run_figures.hpp.
+// Definitions for run_statistics.hpp.
 #pragma once
 
-#include <millrace/measure/meters/run_figures.hpp>
+#include <millrace/measure/meters/run_statistics.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -50,5 +50,5 @@ std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept;
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/impl/process_figures.inl>
+#include <millrace/measure/values/impl/process_statistics.inl>
 #endif

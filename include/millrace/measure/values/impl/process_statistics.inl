@@ -1,7 +1,7 @@
-// Definitions for process_figures.hpp.
+// Definitions for process_statistics.hpp.
 #pragma once
 
-#include <millrace/measure/values/process_figures.hpp>
+#include <millrace/measure/values/process_statistics.hpp>
 
 #include <millrace/base/clock.hpp>
 #include <millrace/base/text_file.hpp>
