@@ -84,7 +84,7 @@ class sleeping_source {
         const double ns = drawn_ns(s_, s_.read_ns, 0, number);
         if (s_.one_pipe) all_->reading.sleep_in_line(ns);
         else all_->reading.sleep(ns);
-        read.brought(100'000 * s_.samples_per_read);
+        read.record_bytes(100'000 * s_.samples_per_read);
       }
       if (s_.unpack_ns > 0) all_->unpacking.sleep(drawn_ns(s_, s_.unpack_ns, 1, number));
     }

@@ -78,7 +78,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   trainer.start(mr::detail::steady_now_ns());
   c.batch_ns = cost_of(many, [&](std::uint64_t) {
     trainer.call(mr::detail::steady_now_ns());
-    trainer.answer(mr::detail::steady_now_ns(), mr::detail::trainer_times::kind::batch, {});
+    trainer.record_return(mr::detail::steady_now_ns(), mr::detail::trainer_times::kind::batch, {});
   });
 
   std::vector<file> files;

@@ -81,7 +81,7 @@ class throttled_file final : public mr::byte_source {
     mr::detail::read_meter::running read(*meter_);
     const std::size_t got = file_.read_at(offset_bytes, buffer);
     if (got > 0) pipe_->pass(got);
-    return read.brought(got);
+    return read.record_bytes(got);
   }
 
  private:

@@ -186,9 +186,9 @@ class run_core {
   std::atomic<std::uint64_t> delivered_{0}, samples_{0};
   trainer_times times_;
   start_steps start_{times_};
-  warm_up_figures warm_ups_;
+  warm_up_statistics warm_ups_;
   std::unique_ptr<stall_watcher> watcher_;
-  const process_figures at_start_;
+  const process_statistics at_start_;
 };
 
 }}}  // namespace millrace::detail

@@ -230,8 +230,8 @@ class cuda_device_sums final : public device_sums {
   }
 
   /// Makes `next` the step's stream. Adds in the previous stream finish first.
-  void enter(stream_view wanted) {
-    const stream_view stream = named_stream(wanted);
+  void enter(stream_view next) {
+    const stream_view stream = named_stream(next);
     if (used_ && stream == step_) return;
     if (used_) {
       if (is_capturing(stream) || is_capturing(step_))

@@ -104,7 +104,7 @@ class metrics {
     std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
-    std::optional<row> made{};   // the row after its sums have arrived: it waits for space in the log
+    std::optional<row> finished{};   // the row after its sums have arrived: it waits for space in the log
   };
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }

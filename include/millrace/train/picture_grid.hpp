@@ -65,9 +65,9 @@ concept batch_with_views = requires(const Batch& b) { b.to_host(std::get<0>(b.co
 /// Returns the index of the first column of images, or the number of columns if there is none.
 template <class... Views>
 constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
-  std::size_t found = 0;
-  static_cast<void>(((holds_pictures<Views> || (++found, false)) || ...));
-  return found;
+  std::size_t index = 0;
+  static_cast<void>(((holds_pictures<Views> || (++index, false)) || ...));
+  return index;
 }
 
 /// A view that the host can read: the given one, or one of a copy if it is in GPU memory.
@@ -144,15 +144,15 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
   constexpr std::size_t pictures = detail::first_pictures(std::type_identity<views>{});
   static_assert(pictures < std::tuple_size_v<views>,
                 "this batch has no column of images: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
-  grid_options shown = options;
+  grid_options grid = options;
   const detail::host_copy pixels(batch, std::get<pictures>(batch.columns()));
   const detail::host_copy masks(batch, options.masks);
   const detail::host_copy edges(batch, options.boxes.edges);
   const detail::host_copy counts(batch, options.boxes.counts);
-  shown.masks = masks.view;
-  shown.boxes.edges = edges.view;
-  shown.boxes.counts = counts.view;
-  return make_grid(pixels.view, shown);
+  grid.masks = masks.view;
+  grid.boxes.edges = edges.view;
+  grid.boxes.counts = counts.view;
+  return make_grid(pixels.view, grid);
 }
 
 /// Writes the grid of a batch or a view to `path`, as PNG or JPEG according to its extension.

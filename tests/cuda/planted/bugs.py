@@ -195,7 +195,7 @@ OF_METRICS = (
         sums("      return nullptr;\n    }\n    check_cuda(reached",
              "      return ring_[first_].on_host;\n    }\n    check_cuda(reached")),
     bug("metrics: a row has the step at which it arrived", METRICS,
-        metrics("    r.made = row_of(", "    r.of.at = last_;\n    r.made = row_of(")),
+        metrics("    r.finished = row_of(", "    r.of.at = last_;\n    r.finished = row_of(")),
     bug("metrics: an add in another stream does not wait", METRICS,
         sums('check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");', "")),
     bug("metrics: read_now() clears the sums", METRICS, sums("move_out(spare, false);", "move_out(spare, true);")),

@@ -49,7 +49,7 @@ MUTATIONS = (
     mutation("base: three lanes of a checksum move on by two", "simd/crc32c_sse42",
              "at += 2 * lane_bytes;", "at += lane_bytes;", "base/crc32c_test.cpp"),
     mutation("values: a quantile is one value too high", "measure/values/distribution",
-             "if (static_cast<double>(rank) < wanted) ++rank;", "if (static_cast<double>(rank) <= wanted) ++rank;",
+             "if (static_cast<double>(rank) < exact_rank) ++rank;", "if (static_cast<double>(rank) <= wanted) ++rank;",
              "measure/values/histogram_test.cpp"),
     mutation("meters: a stage that starved in a pause keeps that time", "measure/meters/trainer_times",
              "saturating_sub(s.starved_ns, idle - blocked);", "", "measure/meters/trainer_times_test.cpp"),

@@ -1,9 +1,9 @@
 // Measures how the time of a fused segment is divided between the maps and the rendering of columns. One per worker.
 //
-//   const bool measure = times.next_claim();                         // true for one claim in eight
-//   if (measure) times.add(maps_ns, rendering_ns, samples);          // the times of that claim's first group of samples
-//   times.add_to(stage, "map", "decode");                       // for each worker, then once:
-//   mr::detail::phase_times::divide(stage);                     // divides the total time in the measured proportion
+//   const bool measure = times.next_claim();                 // true for one claim in eight
+//   if (measure) times.add(maps_ns, rendering_ns, samples);   // the times of that claim's first group of samples
+//   times.add_to(stage, "map", "decode");                    // for each worker, then once:
+//   mr::detail::phase_times::divide(stage);                   // divides the total time in the measured proportion
 //
 // Errors: none. Threads: one worker at a time calls next_claim() and add(); any thread calls add_to().
 #pragma once

@@ -30,13 +30,13 @@ std::string seconds_text(std::uint64_t ns);
 class read_meter {
  public:
   /// The statistics of all reads so far.
-  struct figures {
+  struct statistics {
     std::uint64_t busy_ns = 0;   ///< time of all reads together, including those in progress
     std::uint64_t bytes = 0;
     read_levels levels{};
     distribution service_ns{};   ///< time of each read
 
-    figures& operator-=(const figures& earlier) noexcept;
+    statistics& operator-=(const statistics& earlier) noexcept;
   };
 
   /// Measures one read, from its construction to end() or its destruction.
@@ -50,7 +50,7 @@ class read_meter {
     running& operator=(const running&) = delete;
     ~running();
     void end(std::uint64_t at_ns) noexcept { std::exchange(meter_, nullptr)->end(start_, {at_ns, bytes_}); }
-    std::size_t brought(std::size_t bytes) noexcept;
+    std::size_t record_bytes(std::size_t bytes) noexcept;
 
    private:
     friend class read_meter;
@@ -63,7 +63,7 @@ class read_meter {
     std::size_t bytes_ = 0;
   };
 
-  figures snapshot() const noexcept;
+  statistics snapshot() const noexcept;
 
   /// Returns a text like "2 reads under way, the longest for 31.2 s: train-000012.tar".
   std::string waits(std::uint64_t now) const;
@@ -88,7 +88,7 @@ class read_meter {
   void pass(std::uint64_t now) const noexcept;
 
   mutable std::mutex mutex_;
-  mutable figures now_{};
+  mutable statistics now_{};
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // one bit per lane: set if the lane is in use

@@ -1,6 +1,6 @@
 // Completes the measurements of a run, and stores those of its warm-up, which reports exclude.
 //
-//   mr::detail::complete(figures, mr::detail::process_figures::now() - at_start);   // each stage has added its own
+//   mr::detail::complete(figures, mr::detail::process_statistics::now() - at_start);   // each stage has added its own
 //   warm_ups.passed(batches, figures_now);     // after each delivery; calls figures_now() after batches 1, 4 and 16
 //   const mr::flow_figures window = warm_ups.without(figures);
 //
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts of the reading so far.
 struct reading_counts {
-  read_meter::figures reads{};
+  read_meter::statistics reads{};
   bool metered = false;         ///< `reads` are the source's own reads, not complete calls of the source
   std::size_t threads = 1;      ///< threads that may read
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
@@ -42,10 +42,10 @@ struct reading_counts {
 void add_reading(flow_figures& f, const reading_counts& c);
 
 /// Computes the measurements that need all stages, and adds those of the process.
-void complete(flow_figures& f, const process_figures& process);
+void complete(flow_figures& f, const process_statistics& process);
 
 /// Stores the measurements at the ends of possible warm-ups.
-class warm_up_figures {
+class warm_up_statistics {
  public:
   /// Stores the current measurements after batches 1, 4 and 16.
   template <class Figures>

@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class trainer_times {
  public:
   enum class kind : std::uint8_t { batch, pause, end };
-  static constexpr std::size_t kept_batches = 2048;
+  static constexpr std::size_t stored_batches = 2048;
 
   /// The trainer's current state.
   struct state {
@@ -53,7 +53,7 @@ class trainer_times {
   /// Records a call of next(). `arrived_ns`: when the copy of the last delivered batch arrived; 0 if unknown.
   void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept;
   /// Records the return of next(): a batch, a pause between epochs, or the end.
-  void answer(std::uint64_t now_ns, kind what, const stores& full) noexcept;
+  void record_return(std::uint64_t now_ns, kind what, const stores& full) noexcept;
 
   std::uint64_t started_ns() const noexcept { return started_ns_; }
   std::uint64_t wait_ns() const noexcept { return wait_ns_.load(std::memory_order_relaxed); }
@@ -81,7 +81,7 @@ class trainer_times {
   own_histogram waits_, steps_;
   mutable std::mutex mutex_;
   state state_{};
-  std::vector<delivered_batch> kept_;
+  std::vector<delivered_batch> deliveries_;
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };
 

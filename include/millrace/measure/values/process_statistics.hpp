@@ -1,8 +1,8 @@
 // Measures the resources of this process: processor time, throttling by quota, run delay, bytes from storage.
 //
-//   const auto before = mr::detail::process_figures::now();
+//   const auto before = mr::detail::process_statistics::now();
 //   run_epoch();
-//   const mr::detail::process_figures spent = mr::detail::process_figures::now() - before;
+//   const mr::detail::process_statistics spent = mr::detail::process_statistics::now() - before;
 //
 // Costs some microseconds for each thread of the process. On Linux it reads the cgroup's cpu.stat,
 // /proc/self/task/N/schedstat and /proc/self/io. Values that the system does not provide are 0; storage bytes are
@@ -20,16 +20,16 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Statistics of the process since its start, or their difference between two times.
-struct process_figures {
+struct process_statistics {
   std::uint64_t throttled_ns = 0;   ///< throttled time: the largest among the cgroup and its ancestors
   std::uint64_t cpu_ns = 0;         ///< processor time of all threads together
   std::uint64_t run_delay_ns = 0;   ///< time ready to run, but not running, of all live threads together
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset: unknown
 
   /// Returns the current statistics.
-  static process_figures now();
+  static process_statistics now();
 
-  friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
+  friend process_statistics operator-(process_statistics later, const process_statistics& earlier) noexcept {
     later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
     // The delays of threads that ended are missing in the later sum, so it may be smaller.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);

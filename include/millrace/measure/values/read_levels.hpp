@@ -1,7 +1,7 @@
 // Shows how storage responds to more concurrent reads, from counts at each number of outstanding reads.
 //
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
-//   levels.add(2, {.reads = 1, .read_ns = took_ns, .bytes = size});  // a read ended; on average 2 were outstanding
+//   levels.add(2, {.reads = 1, .read_ns = read_ns, .bytes = size});  // a read ended; on average 2 were outstanding
 //   levels.busy_ns();                                                // time with at least one outstanding read
 //   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none (one pipe)
 //

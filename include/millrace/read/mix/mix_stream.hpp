@@ -165,7 +165,7 @@ class mix_stream {
   std::optional<item> read_next() {
     as_read turn(*this);
     std::optional<item> next = reader_->next();
-    if (turn.read && next) turn.read->brought(held_bytes_of(*next));
+    if (turn.read && next) turn.read->record_bytes(held_bytes_of(*next));
     return next;
   }
 

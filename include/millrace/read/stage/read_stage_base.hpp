@@ -190,7 +190,7 @@ class read_stage_base : public read_stage, public space_listener {
   std::shared_ptr<sample_names> names_;
   bool goes_on_ = false;
   mutable read_meter chunks_;   // whole chunks read from the source
-  const read_meter::figures before_;
+  const read_meter::statistics before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };
 

@@ -238,7 +238,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
   }
   const std::uint64_t end = steady_now_ns();
   if (all) {
-    all->brought(read.bytes);
+    all->record_bytes(read.bytes);
     all->end(end);
   }
   count_chunk(read, what.in_turn, end - start);

@@ -31,7 +31,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       lost_(options_.on_damage.shards_at_most),
       arena_(new_worker_executor(options_, concurrency_.max_workers(), cores_, [this] { wake_trainer(); })),
       output_(new_batch_output(settings_.device, workers_ > 0)),
-      at_start_(process_figures::now()) {
+      at_start_(process_statistics::now()) {
   if (settings_.batch_rows == 0)
     throw setup_error("batch() has no rows: got batch({.size = 0}), expected at least 1", "Set a larger size");
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Add at least one shard");
@@ -239,7 +239,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
     fail(std::current_exception());
   }
   using kind = trainer_times::kind;
-  times_.answer(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
+  times_.record_return(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
                                  : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end,
                 full);
   if (lost()) damaged_.add(lost_.take_new(), counts_);
@@ -374,7 +374,7 @@ MILLRACE_INLINE flow_figures run_core::figures() const {
   f.read_ahead_bytes = parts_.read->read_ahead_limit_bytes();
   for (const pipeline_node* c : nodes_) c->add_to(f, now);
   times_.add_to(f, now);
-  complete(f, process_figures::now() - at_start_);
+  complete(f, process_statistics::now() - at_start_);
   return f;
 }
 

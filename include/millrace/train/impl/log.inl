@@ -109,12 +109,12 @@ MILLRACE_INLINE void log_state::write_first(std::unique_lock<std::mutex>& lock) 
   written_step_ = std::max(written_step_, r.step);
   writing_ = true;
   lock.unlock();
-  bool taken = true;
+  bool is_written = true;
   for (std::size_t i = 0; i < sinks_.size(); ++i)
-    taken = guarded(i, [&] { sinks_[i]->write(r); }) && taken;
+    is_written = guarded(i, [&] { sinks_[i]->write(r); }) && is_written;
   lock.lock();
   writing_ = false;
-  ++(taken ? counts_.written : counts_.failed);
+  ++(is_written ? counts_.written : counts_.failed);
   if (draining_ > 0 && waiting_.empty()) progress_.notify_all();
 }
 

@@ -119,12 +119,12 @@ MILLRACE_INLINE bool metrics::write_arrived(log& out) {
   bool any = false;
   while (!under_way_.empty()) {
     row_under_way& first = under_way_.front();
-    if (!first.made) {
+    if (!first.finished) {
       const metric_totals* const arrived = options_.device->oldest();
       if (!arrived) break;
       make_row(first, arrived);
     }
-    if (!out.offer(*first.made)) break;
+    if (!out.offer(*first.finished)) break;
     release_first();
     any = true;
   }
@@ -135,10 +135,10 @@ MILLRACE_INLINE void metrics::write_all(log& out) {
   for (; !under_way_.empty(); release_first()) {
     row_under_way& first = under_way_.front();
     bool any = true;
-    if (!first.made) any = make_row(first, options_.device->wait_for_oldest());
-    if ((first.unless_empty && !any) || out.offer(*first.made)) continue;
+    if (!first.finished) any = make_row(first, options_.device->wait_for_oldest());
+    if ((first.unless_empty && !any) || out.offer(*first.finished)) continue;
     out.flush();
-    if (!out.offer(*first.made) && !out.push(*first.made)) return;   // the log is closed
+    if (!out.offer(*first.finished) && !out.push(*first.finished)) return;   // the log is closed
   }
 }
 
@@ -153,7 +153,7 @@ MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const metric_totals* ar
                                    std::to_string(r.of.at.step),
                                "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
   }
-  r.made = row_of(r.host, r.of);
+  r.finished = row_of(r.host, r.of);
   return any;
 }
 
@@ -164,8 +164,8 @@ MILLRACE_INLINE void metrics::release_first() noexcept {
 
 MILLRACE_INLINE void metrics::throw_bad_labels() {
   if (!bad_labels_) return;
-  const data_error found = *std::exchange(bad_labels_, std::nullopt);
-  throw found;
+  const data_error labels_error = *std::exchange(bad_labels_, std::nullopt);
+  throw labels_error;
 }
 
 MILLRACE_INLINE detail::named_metric& metrics::named(std::string_view name, kind is) {
@@ -176,21 +176,21 @@ MILLRACE_INLINE detail::named_metric& metrics::named(std::string_view name, kind
                           "Choose another name");
       return m;
     }
-  for (const std::string_view taken : {"", "step", "epoch", "time", "nonfinite", "message"})
-    if (name == taken) throw setup_error("'" + std::string(name) + "' cannot name a metric", "Choose another name");
-  detail::named_metric made{.name = std::string(name), .is = is};
+  for (const std::string_view reserved : {"", "step", "epoch", "time", "nonfinite", "message"})
+    if (name == reserved) throw setup_error("'" + std::string(name) + "' cannot name a metric", "Choose another name");
+  detail::named_metric metric{.name = std::string(name), .is = is};
   if (options_.device && (is == kind::mean || is == kind::accuracy)) {
-    made.on_device = options_.device->add_metric();
-    made.device = options_.device.get();
+    metric.on_device = options_.device->add_metric();
+    metric.device = options_.device.get();
   }
-  metrics_.push_back(std::move(made));
+  metrics_.push_back(std::move(metric));
   return metrics_.back();
 }
 
 MILLRACE_INLINE void metrics::add_values(row& r, const detail::named_metric& m, const metric_totals& s,
                                          double seconds) {
-  const auto ratio = [](double part, double whole) {
-    return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();
+  const auto ratio = [](double part, double total) {
+    return total > 0 ? part / total : std::numeric_limits<double>::quiet_NaN();
   };
   const auto number = [](std::uint64_t n) { return static_cast<double>(n); };
   r.nonfinite += s.nonfinite;

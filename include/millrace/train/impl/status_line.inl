@@ -36,9 +36,9 @@ MILLRACE_INLINE void status_line::write(const row& r) {
   if (r.epoch) epoch_ = r.epoch;
   nonfinite_ += r.nonfinite;
   for (const auto& q : r.values) {
-    const auto known = std::find_if(latest_.begin(), latest_.end(), [&](const auto& l) { return l.name == q.name; });
-    if (known == latest_.end()) latest_.push_back(q);
-    else *known = q;
+    const auto entry = std::find_if(latest_.begin(), latest_.end(), [&](const auto& l) { return l.name == q.name; });
+    if (entry == latest_.end()) latest_.push_back(q);
+    else *entry = q;
   }
 }
 
@@ -97,13 +97,13 @@ MILLRACE_INLINE bool status_line::has(std::string_view name) const {
   return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
 }
 
-MILLRACE_INLINE void status_line::leave_out(std::size_t room) {
+MILLRACE_INLINE void status_line::leave_out(std::size_t space) {
   const auto width = [&] {
     std::size_t sum = 0;
     for (const cell& c : cells_) sum += (sum > 0 ? 2 : 0) + c.label.size() + 1 + c.value.size();
     return sum;
   };
-  while (!cells_.empty() && width() > room) {
+  while (!cells_.empty() && width() > space) {
     auto least = cells_.begin();
     for (auto c = cells_.begin(); c != cells_.end(); ++c)
       if (c->rank <= least->rank) least = c;   // the last of equal ones

@@ -18,8 +18,8 @@ EXAMPLE
 
 // ---- run_statistics.hpp
 mr::flow_figures figures_now();
-void example(mr::flow_figures figures, const mr::detail::process_figures& at_start,
-             mr::detail::warm_up_figures& warm_ups, std::uint64_t batches) {
+void example(mr::flow_figures figures, const mr::detail::process_statistics& at_start,
+             mr::detail::warm_up_statistics& warm_ups, std::uint64_t batches) {
 EXAMPLE
 }
 
@@ -109,7 +109,7 @@ EXAMPLE
 }
 
 // ---- read_levels.hpp
-void example(mr::read_levels& levels, std::uint64_t spent_ns, std::uint64_t took_ns, std::uint64_t size) {
+void example(mr::read_levels& levels, std::uint64_t spent_ns, std::uint64_t read_ns, std::uint64_t size) {
 EXAMPLE
 }
 

@@ -12,17 +12,17 @@ TEST_CASE("reads at the same time: sums, levels, and the mean number beside each
   {
     mr::detail::read_meter::running first(meter, start);          // 0 .. 300
     mr::detail::read_meter::running second(meter, start + 100);   // 100 .. 200
-    second.brought(50);
+    second.record_bytes(50);
     second.end(start + 200);
-    first.brought(10);
-    first.brought(20);
+    first.record_bytes(10);
+    first.record_bytes(20);
     first.end(start + 300);
   }
   {
     mr::detail::read_meter::running third(meter, start + 1'000);   // 1000 .. 1100, after a pause
     third.end(start + 1'100);
   }
-  const mr::detail::read_meter::figures f = meter.snapshot();
+  const mr::detail::read_meter::statistics f = meter.snapshot();
   CHECK(f.bytes == 80);
   CHECK(f.busy_ns == 300 + 100 + 100);
   CHECK(f.levels.at(1).ns == 300);
@@ -36,7 +36,7 @@ TEST_CASE("reads at the same time: sums, levels, and the mean number beside each
   CHECK(f.levels.at(1).bytes == 30);
   CHECK(f.service_ns.count() == 3);
   CHECK(f.service_ns.sum() == 500);
-  mr::detail::read_meter::figures window = meter.snapshot();
+  mr::detail::read_meter::statistics window = meter.snapshot();
   window -= f;
   CHECK(window.bytes == 0);
   CHECK(window.busy_ns == 0);
@@ -77,7 +77,7 @@ TEST_CASE("a ring of spans keeps the last ones, in order") {
 }
 
 TEST_CASE("what the system says of this process only grows, and is there on Linux") {
-  const auto before = mr::detail::process_figures::now(), after = mr::detail::process_figures::now();
+  const auto before = mr::detail::process_statistics::now(), after = mr::detail::process_statistics::now();
   CHECK((after - before).throttled_ns <= after.throttled_ns);
 #if defined(__linux__)
   CHECK(after.storage_bytes >= before.storage_bytes);

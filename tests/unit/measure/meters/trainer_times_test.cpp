@@ -16,11 +16,11 @@ figures after_a_pause(const figures& stage) {
   times t;
   t.start(0);
   t.call(0);
-  t.answer(100, times::kind::batch, {});
+  t.record_return(100, times::kind::batch, {});
   t.call(500);
-  t.answer(600, times::kind::pause, {});
+  t.record_return(600, times::kind::pause, {});
   t.call(900);
-  t.answer(950, times::kind::batch, {});
+  t.record_return(950, times::kind::batch, {});
   mr::flow_figures f;
   f.stages.push_back(stage);
   t.add_to(f, 1000);

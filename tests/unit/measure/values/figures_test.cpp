@@ -322,7 +322,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
 TEST_CASE("a step that waits for its batch's copy starves until that has arrived") {
   mr::detail::trainer_times times;
   times.start(1'000);
-  const auto batch = [&](std::uint64_t at_ns) { times.answer(at_ns, mr::detail::trainer_times::kind::batch, {}); };
+  const auto batch = [&](std::uint64_t ns) { times.record_return(ns, mr::detail::trainer_times::kind::batch, {}); };
   times.call(1'000);
   batch(2'000);
   times.call(2'100, 1'900);   // was there before: 100 of step

@@ -13,13 +13,13 @@ MILLRACE_INLINE metered_file::metered_file(const storage& at, const std::string&
 
 MILLRACE_INLINE std::size_t metered_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   read_meter::running read(*meter_, file_->name());
-  return read.brought(file_->read_at(offset_bytes, buffer));
+  return read.record_bytes(file_->read_at(offset_bytes, buffer));
 }
 
 MILLRACE_INLINE std::size_t metered_file::read_parts(std::uint64_t offset_bytes,
                                                      std::span<const std::span<std::byte>> parts) {
   read_meter::running read(*meter_, file_->name());
-  return read.brought(file_->read_parts(offset_bytes, parts));
+  return read.record_bytes(file_->read_parts(offset_bytes, parts));
 }
 
 }}}  // namespace millrace::detail

@@ -61,10 +61,10 @@ class basic_header_window {
     begin_ = offset_bytes;
     filled_ = 0;   // stays 0 if the source throws
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), size});
-    const auto took_ns = static_cast<double>(clock_() - start_ns);
+    const auto read_ns = static_cast<double>(clock_() - start_ns);
     if (filled_ < size) return;   // the end of the shard: its time does not indicate the cost of other reads
-    if (large) follow(large_ns_per_byte_, took_ns / double(size));
-    else follow(small_ns_, took_ns);
+    if (large) follow(large_ns_per_byte_, read_ns / double(size));
+    else follow(small_ns_, read_ns);
   }
 
   /// Moves the estimate in small steps, because a single outlier may only mean that another program used the processor.

@@ -13,7 +13,7 @@ MILLRACE_INLINE std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
 }
 
-MILLRACE_INLINE read_meter::figures& read_meter::figures::operator-=(const figures& earlier) noexcept {
+MILLRACE_INLINE read_meter::statistics& read_meter::statistics::operator-=(const statistics& earlier) noexcept {
   busy_ns -= std::min(busy_ns, earlier.busy_ns);
   bytes -= std::min(bytes, earlier.bytes);
   levels -= earlier.levels;
@@ -31,12 +31,12 @@ MILLRACE_INLINE read_meter::running::~running() {
   if (meter_) end(steady_now_ns());
 }
 
-MILLRACE_INLINE std::size_t read_meter::running::brought(std::size_t bytes) noexcept {
+MILLRACE_INLINE std::size_t read_meter::running::record_bytes(std::size_t bytes) noexcept {
   bytes_ += bytes;
   return bytes;
 }
 
-MILLRACE_INLINE read_meter::figures read_meter::snapshot() const noexcept {
+MILLRACE_INLINE read_meter::statistics read_meter::snapshot() const noexcept {
   const std::lock_guard lock(mutex_);
   pass(steady_now_ns());
   return now_;

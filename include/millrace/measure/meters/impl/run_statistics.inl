@@ -28,7 +28,7 @@ MILLRACE_INLINE void add_reading(flow_figures& f, const reading_counts& c) {
   f.stages.push_back(unpack);
 }
 
-MILLRACE_INLINE void complete(flow_figures& f, const process_figures& process) {
+MILLRACE_INLINE void complete(flow_figures& f, const process_statistics& process) {
   double items_per_sample = 1;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     stage_figures& s = f.stages[i];
@@ -48,7 +48,7 @@ MILLRACE_INLINE void complete(flow_figures& f, const process_figures& process) {
   if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);
 }
 
-MILLRACE_INLINE flow_figures warm_up_figures::without(flow_figures f) const {
+MILLRACE_INLINE flow_figures warm_up_statistics::without(flow_figures f) const {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = all_.size(); i-- > 0;)
     if (f.batches >= 4 * all_[i].batches) return std::move(f) - all_[i];

@@ -36,7 +36,7 @@ MILLRACE_INLINE void trainer_times::start(std::uint64_t now_ns) {
     const std::lock_guard lock(mutex_);   // a stall_watcher may read
     state_ = state{.watched = true, .since_ns = now_ns};
   }
-  kept_.reserve(kept_batches);
+  deliveries_.reserve(stored_batches);
 }
 
 MILLRACE_INLINE void trainer_times::call(std::uint64_t now_ns, std::uint64_t arrived_ns) noexcept {
@@ -52,10 +52,10 @@ MILLRACE_INLINE void trainer_times::call(std::uint64_t now_ns, std::uint64_t arr
   const std::lock_guard lock(mutex_);
   // `batches` is the number of the batch that the trainer waits for from now on.
   state_ = state{.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
-  if (left != 0 && batches_ > 0) kept_[(batches_ - 1) % kept_batches].step_ns = step;
+  if (left != 0 && batches_ > 0) deliveries_[(batches_ - 1) % stored_batches].step_ns = step;
 }
 
-MILLRACE_INLINE void trainer_times::answer(std::uint64_t now_ns, kind what, const stores& full) noexcept {
+MILLRACE_INLINE void trainer_times::record_return(std::uint64_t now_ns, kind what, const stores& full) noexcept {
   if (what == kind::end) ended_ns_.store(now_ns, std::memory_order_relaxed);
   if (what == kind::pause) paused_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (what != kind::batch) {
@@ -74,8 +74,8 @@ MILLRACE_INLINE void trainer_times::answer(std::uint64_t now_ns, kind what, cons
   const std::lock_guard lock(mutex_);
   const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, full.ready_slots,
                              full.read_ahead_bytes, batches_};
-  if (kept_.size() < kept_batches) kept_.push_back(here);   // never allocates: start() reserved the space
-  else kept_[batches_ % kept_batches] = here;
+  if (deliveries_.size() < stored_batches) deliveries_.push_back(here);   // never allocates: start() reserved the space
+  else deliveries_[batches_ % stored_batches] = here;
   ++batches_;
   state_ = state{.watched = true, .since_ns = now_ns, .batches = batches_};
   ready_sum_ += full.ready_slots;
@@ -89,7 +89,7 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
 
 /// Removes the idle time of pauses from a stage: the time that its threads have counted beyond the wall time. Most of
 /// it is blocked time, since the slots are full in a pause. After the last sample it is starved time.
-MILLRACE_INLINE void leave_pauses_out(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
+MILLRACE_INLINE void subtract_pauses(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
   std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
   saturating_sub(idle, wall_ns * s.concurrency);
   idle = std::min(idle, paused_ns * s.concurrency);
@@ -102,7 +102,7 @@ MILLRACE_INLINE void trainer_times::add_to(flow_figures& f, std::uint64_t now_ns
   std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
   if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
-  for (stage_figures& s : f.stages) leave_pauses_out(s, f.wall_ns, paused);
+  for (stage_figures& s : f.stages) subtract_pauses(s, f.wall_ns, paused);
   const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
   stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
                      .starved_ns = wait_ns() + copy_wait};
@@ -133,9 +133,9 @@ MILLRACE_INLINE void trainer_times::add_to(timeline& t) const {
 
 MILLRACE_INLINE std::vector<delivered_batch> trainer_times::deliveries() const {
   const std::lock_guard lock(mutex_);
-  std::vector<delivered_batch> all(kept_);
-  if (batches_ > kept_batches)
-    std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(batches_ % kept_batches), all.end());
+  std::vector<delivered_batch> all(deliveries_);
+  if (batches_ > stored_batches)
+    std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(batches_ % stored_batches), all.end());
   return all;
 }
 

@@ -19,12 +19,12 @@ MILLRACE_INLINE double distribution::mean() const noexcept {
 MILLRACE_INLINE double distribution::quantile(double share) const noexcept {
   const std::uint64_t all = count();
   if (all == 0) return 0;
-  const double wanted = std::clamp(share, 0.0, 1.0) * static_cast<double>(all);
-  auto rank = static_cast<std::uint64_t>(wanted);
-  if (static_cast<double>(rank) < wanted) ++rank;
+  const double exact_rank = std::clamp(share, 0.0, 1.0) * static_cast<double>(all);
+  auto rank = static_cast<std::uint64_t>(exact_rank);
+  if (static_cast<double>(rank) < exact_rank) ++rank;
   rank = std::clamp<std::uint64_t>(rank, 1, all);
   std::size_t i = 0;
-  for (std::uint64_t seen = counts_[0]; seen < rank; seen += counts_[i]) ++i;
+  for (std::uint64_t passed = counts_[0]; passed < rank; passed += counts_[i]) ++i;
   return middle_of(i);
 }
 

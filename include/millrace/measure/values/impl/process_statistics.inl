@@ -15,14 +15,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
-  std::optional<std::uint64_t> found;
+  std::optional<std::uint64_t> number;
   if (const auto file = open_text(path.c_str())) {
     char text[256];
     const std::size_t length = std::strlen(word);
-    while (!found && std::fgets(text, sizeof text, file.get()))
-      if (std::strncmp(text, word, length) == 0) found = std::strtoull(text + length, nullptr, 10);
+    while (!number && std::fgets(text, sizeof text, file.get()))
+      if (std::strncmp(text, word, length) == 0) number = std::strtoull(text + length, nullptr, 10);
   }
-  return found;
+  return number;
 }
 
 MILLRACE_INLINE std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
@@ -43,8 +43,8 @@ MILLRACE_INLINE std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexc
   return {};
 }
 
-MILLRACE_INLINE process_figures process_figures::now() {
-  process_figures f;
+MILLRACE_INLINE process_statistics process_statistics::now() {
+  process_statistics f;
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)
   for (const std::string& folder : cgroup_folders())

@@ -36,7 +36,7 @@ MILLRACE_INLINE std::optional<double> read_levels::contention() const noexcept {
   std::uint64_t all = 0;
   for (const auto& l : levels_) all += l.reads;
   double weight = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
-  std::size_t seen = 0;
+  std::size_t levels_used = 0;
   for (std::size_t k = 1; k < most; ++k) {
     const level& l = levels_[k];
     if (l.reads < 30 || l.reads * 50 < all || l.read_ns == 0) continue;
@@ -47,9 +47,9 @@ MILLRACE_INLINE std::optional<double> read_levels::contention() const noexcept {
     sum_y += w * y;
     sum_xx += w * x * x;
     sum_xy += w * x * y;
-    ++seen;
+    ++levels_used;
   }
-  if (seen < 2) return {};
+  if (levels_used < 2) return {};
   const double slope = (weight * sum_xy - sum_x * sum_y) / (weight * sum_xx - sum_x * sum_x);
   const double alone = (sum_y - slope * sum_x) / weight;
   return alone > 0 ? std::clamp(slope / alone, 0.0, 1.0) : 1.0;
