@@ -1,10 +1,10 @@
-// peers: images per CPU second beside other loaders, which pip installs; this program is Millrace's own row
+// peers: images per CPU second compared with other loaders, which pip installs; this program is Millrace's own row
 //
 //   bench_peers --make M                             # the photographs of that set, unless they are there
 //   bench_peers FOLDER --elements f16 --source indexed --batch 256 --workers 2 --seconds 6
 //
-// bench/peers/peers.py runs it in turn with the programs beside that file. It does what bench/peers/counted.py does, in
-// the same order: batches that are checked, batches that only run, batches that count. Its output is one line of JSON.
+// bench/peers/peers.py alternates it with the programs in that folder. It follows the order of bench/peers/counted.py:
+// batches that are checked, batches that only run, batches that count. Its output is one line of JSON.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
@@ -68,14 +68,14 @@ settings settings_of(int argc, char** argv) {
       s.folder = name;
       continue;
     }
-    if (++i == argc) throw mr::setup_error(std::string(name) + " has no value", "Give it one");
+    if (++i == argc) throw mr::setup_error(std::string(name) + " has no value", "Add a value");
     if (name == "--make") s.make = argv[i];
     else if (name == "--elements") s.elements = argv[i];
     else if (name == "--source") s.source = argv[i];
     else if (name == "--batch") s.batch = std::strtoul(argv[i], nullptr, 10);
     else if (name == "--workers") s.workers = std::atoi(argv[i]);
     else if (name == "--seconds") s.seconds = std::strtod(argv[i], nullptr);
-    else throw mr::setup_error("the option is not known: " + std::string(name), "See the head of bench/peers.cpp");
+    else throw mr::setup_error("unknown option " + std::string(name), "See the head of bench/peers.cpp");
   }
   return s;
 }
@@ -88,7 +88,7 @@ std::vector<std::string> shards_in(const std::string& folder) {
   return names;
 }
 
-/// Of the pixels, 0 to 255.
+/// The mean of the pixels, 0 to 255.
 double mean_of(const mr::tensor_view<std::uint8_t, 4>& pixels) {
   std::uint64_t sum = 0;
   for (const std::uint8_t p : pixels.host()) sum += p;
@@ -112,7 +112,7 @@ std::uint64_t touched(const mr::tensor_view<T, 4>& pixels) {
   return sum;
 }
 
-/// Of this process, as the kernel splits shared pages.
+/// Resident memory of this process, with its share of shared pages (Pss).
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string word; file >> word;)
@@ -162,11 +162,11 @@ void measure(const settings& s, Source source, Prepare prepare) {
   add("labels", static_cast<double>(labels.size()));
   add("resident_bytes", static_cast<double>(resident_bytes()));
   add("first_batch_s", first_s);
-  add("touched", static_cast<double>(sum % 1'000));   // so that it is looked at
+  add("touched", static_cast<double>(sum % 1'000));   // keeps the reads
   std::printf("%s,\"versions\":{}}\n", json.c_str());
 }
 
-/// The shards by indexes in a folder of their own, which hold entry points.
+/// The shards with indexes in a separate folder, which contain entry points.
 auto with_entries(const std::vector<std::string>& names, const std::string& index_folder) {
   std::filesystem::create_directories(index_folder);
   return mr::shards(names, {.seed = 7, .index_folder = index_folder,

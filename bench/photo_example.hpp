@@ -1,4 +1,4 @@
-// The sample that benchmarks make of a photograph: a random crop of 224 x 224, flipped by chance, and its label.
+// The sample that benchmarks build from a photograph: a random crop of 224 x 224, flipped at random, and its label.
 //
 //   mr::shards(set.names, {.index = mr::index::off}) | mr::map(bench::prepare_photo)
 //       | mr::batch<&bench::photo_example::pixels, &bench::photo_example::label>({.size = 256})

@@ -1,12 +1,12 @@
-// Data sets of photographs like those of ImageNet, made once from the large ones that bench/photos.sh fetches.
+// Data sets of photographs like those of ImageNet, generated once from the large ones that bench/photos.sh fetches.
 //
 //   const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);     // "M"
 //   mr::shards(set.names) ...                                                     // set.samples in 8 shards
 //
-// Each sample is a window of a photograph, at a random place and of a random size, scaled down, never up, and encoded
-// as 4:2:0 baseline. The quality moves by one step from picture to picture so that the mean size of the files is the
-// target's. The same photographs give the same shards. A stamp is written last, so a set that was left half done is
-// made again.
+// Each sample is a window of a photograph, at a random position and of a random size, scaled down, never up, and
+// encoded as 4:2:0 baseline. The quality changes by one step per pass over the photographs, so that the mean file size
+// reaches the target. The same photographs yield the same shards. A stamp is written last, so an incomplete set is
+// generated again.
 #pragma once
 
 #include "harness.hpp"
@@ -39,13 +39,13 @@ struct photo_set_recipe {
 
 inline constexpr photo_set_recipe photo_sets[] = {
     {"M", 500, 375, 45'000, 88}, {"L", 500, 375, 100'000, 96}, {"S", 341, 256, 23'000, 88}};
-/// Of which much less is wanted than there is.
+/// Large photographs, of which crops need a small part.
 inline constexpr photo_set_recipe large_photo_set = {"XL", 1'600, 1'200, 325'000, 88, 128};
 
 struct photo_set {
   std::vector<std::string> names{};   // of the shards
   std::size_t samples = 0;
-  double file_bytes = 0;              // mean, as made
+  double file_bytes = 0;              // mean of the generated files
 };
 
 namespace detail {
@@ -65,9 +65,9 @@ inline std::vector<std::byte> read_bytes(const std::string& path) {
   return {begin, begin + text.size()};
 }
 
-/// Photographs that are large enough for several different windows, and that are no flat graphics.
+/// Finds photographs that are large enough for several different windows, and not flat graphics.
 inline std::vector<photo> find_photos(const std::string& folder) {
-  std::vector<photo> found;
+  std::vector<photo> photos;
   if (std::filesystem::exists(folder))
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       const std::string extension = entry.path().extension().string();
@@ -78,10 +78,10 @@ inline std::vector<photo> find_photos(const std::string& folder) {
       const auto header = mr::jpeg(mr::bytes::borrowed(std::span(bytes))).header();
       const double pixels = static_cast<double>(header.width) * static_cast<double>(header.height);
       if (header.width >= 1'250 && header.height >= 1'000 && size_bytes / pixels > 0.1)
-        found.push_back({entry.path(), header.width, header.height});
+        photos.push_back({entry.path(), header.width, header.height});
     }
-  std::sort(found.begin(), found.end(), [](const photo& a, const photo& b) { return a.path < b.path; });
-  return found;
+  std::sort(photos.begin(), photos.end(), [](const photo& a, const photo& b) { return a.path < b.path; });
+  return photos;
 }
 
 /// The largest window of the photograph with the set's aspect ratio.
@@ -108,9 +108,10 @@ inline std::vector<mr::image> cut_windows(const std::vector<photo>& photos, cons
     mr::scratch memory;
     for (std::size_t p = next++; p < photos.size(); p = next++) {
       const auto bytes = read_bytes(photos[p].path);
-      const mr::picture whole = mr::jpeg(mr::bytes::borrowed(std::span(bytes)));
+      const mr::picture full_image = mr::jpeg(mr::bytes::borrowed(std::span(bytes)));
       for (std::size_t i = p; i < recipe.samples; i += photos.size())
-        windows[i] = whole.crop(window_of(photos[p], recipe, i)).resize(recipe.height, recipe.width).pixels(memory);
+        windows[i] =
+            full_image.crop(window_of(photos[p], recipe, i)).resize(recipe.height, recipe.width).pixels(memory);
     }
   };
   std::vector<std::thread> threads;
@@ -128,7 +129,7 @@ inline std::string first_text_line(const std::string& path) {
 
 }  // namespace detail
 
-/// Makes the set unless it is there. Throws setup_error if there are no photographs.
+/// Generates the set unless it exists. Throws setup_error if there are no photographs.
 inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   namespace fs = std::filesystem;
   const std::string folder = data_folder() + "/photo-set-" + recipe.name;
@@ -145,7 +146,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   for (std::size_t s = 0; s < detail::set_shards; ++s) set.names.push_back(folder + "/" + std::to_string(s) + ".tar");
   const std::string stamp = folder + "/stamp";
   if (detail::first_text_line(stamp) != fingerprint) {
-    std::printf("making the data set %s from %zu photographs\n", recipe.name, photos.size());
+    std::printf("generating the data set %s from %zu photographs\n", recipe.name, photos.size());
     fs::remove_all(folder);
     fs::create_directories(folder);
     const auto windows = detail::cut_windows(photos, recipe);
@@ -155,7 +156,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
     for (std::size_t i = 0; i < windows.size(); ++i) {
       const auto file = mr::encode_jpeg(windows[i], {.quality = quality, .optimize_tables = false});
       bytes += static_cast<double>(file.size());
-      // Every photograph once between two steps, or the quality would follow the photographs.
+      // Each photograph is used once between two steps, or the quality would follow the photographs.
       if ((i + 1) % photos.size() == 0) {
         const double mean = bytes / static_cast<double>(i + 1);
         quality = std::clamp(quality + (mean < recipe.file_bytes ? 1 : -1), 50, 99);
@@ -166,10 +167,10 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
     shards.close();
     std::ofstream(stamp) << fingerprint << '\n' << bytes / static_cast<double>(windows.size()) << '\n';
   }
-  std::ifstream made(stamp);
+  std::ifstream stamp_file(stamp);
   std::string line;
-  std::getline(made, line);
-  made >> set.file_bytes;
+  std::getline(stamp_file, line);
+  stamp_file >> set.file_bytes;
   return set;
 }
 

@@ -3,14 +3,15 @@
 //   sh bench/run.sh pictures [--quick] [--only rgb]        # rgb, rgb_upper_half, rgba, gray, labels, labels_4, deep,
 //                                                          # photographs, imagenet
 //
-// PNG bytes become rows of pixels on one core, by Millrace's decoder and by libpng, which take turns.
-// Photographs of 500 x 375 pixels (photo_sets.hpp), and label maps drawn from them, as PNGs that libpng writes with its
-// own choice of filters. libpng is used as its manual says, row by row, with its transformations. Both decoders write
-// the same bytes, which is checked. Counted is the CPU time of this thread. A ratio is that of the least times of each
-// picture, added up: neighbors slow whatever runs at their moment. The median of the rounds is printed with its range.
-// photographs counts how many of 512 have libpng's bytes. imagenet is a crop of a JPEG, a flip, RandAugment, f16 and
-// mixup, in a session without a worker thread; torchvision's is the faster one of its two ways. Pillow and torchvision
-// are measured on the same files by peers/pictures.py. What is not installed is skipped by name.
+// Millrace's decoder and libpng alternate in decoding PNG files to rows of pixels on one core. The files are
+// photographs of 500 x 375 pixels (photo_sets.hpp) and label maps derived from them, written by libpng with its default
+// filters. libpng is used as in its manual, row by row, with its transformations. Both decoders must write the same
+// bytes.
+// Results are CPU times of this thread. A ratio is that of the sums of each image's least time, because neighbors slow
+// down the decoder that runs at that moment. The median of the rounds is printed with its range.
+// "photographs" counts the images of 512 that have libpng's bytes. "imagenet" is a crop of a JPEG, a flip, RandAugment,
+// f16 and mixup, in a session without worker threads, against the faster of torchvision's two ways. peers/pictures.py
+// measures Pillow and torchvision on the same files. A library that is not installed is skipped with a message.
 #include "harness.hpp"
 #include "parts/picture_peers.hpp"
 #include "photo_sets.hpp"
@@ -35,7 +36,7 @@ namespace {
 using pixels = std::vector<std::uint8_t>;
 using mr::detail::png_layout;
 
-/// A PNG that is written with libpng. Its errors end the program: the pictures are the benchmark's own.
+/// Returns a PNG written by libpng. Its errors end the program, because the images are the benchmark's own.
 struct png_writing {
   int color = PNG_COLOR_TYPE_RGB, depth = 8;
   std::size_t channels = 3;
@@ -65,13 +66,13 @@ std::vector<std::byte> write_png(const pixels& from, std::size_t width, std::siz
   return file;
 }
 
-/// What is asked for: samples as they are stored, or RGB; down to this row.
-struct asked {
+/// The requested output: samples as they are stored, or RGB; down to this row.
+struct png_request {
   bool samples = false;
   std::size_t rows = 0;
 };
 
-void by_libpng(std::span<const std::byte> file, const asked& ask, pixels& to) {
+void by_libpng(std::span<const std::byte> file, const png_request& ask, pixels& to) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   png_set_read_fn(png, &file, [](png_structp p, png_bytep data, png_size_t size) {
@@ -96,7 +97,8 @@ void by_libpng(std::span<const std::byte> file, const asked& ask, pixels& to) {
   png_destroy_read_struct(&png, &info, nullptr);
 }
 
-void by_millrace(mr::detail::png_decoder& decoder, std::span<const std::byte> file, const asked& ask, pixels& to) {
+void by_millrace(mr::detail::png_decoder& decoder, std::span<const std::byte> file, const png_request& ask,
+                 pixels& to) {
   const std::size_t width = decoder.open(file).width;
   std::size_t at = 0;
   decoder.decode({.right = width, .bottom = ask.rows},
@@ -114,24 +116,24 @@ struct photograph {
 };
 
 std::vector<photograph> read_photographs(const bench::photo_set& set, std::size_t count) {
-  std::vector<photograph> made;
+  std::vector<photograph> photographs;
   mr::block_pool pool;
   for (const auto& name : set.names) {
     mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
     while (auto record = reader.next()) {
-      if (made.size() == count) return made;
+      if (photographs.size() == count) return photographs;
       const mr::image image = mr::jpeg((*record)["jpg"]).pixels();
       photograph p{.width = image.shape()[1], .height = image.shape()[0], .rgb = {}, .luma = {}};
       p.rgb.assign(image.span().begin(), image.span().end());
       for (std::size_t i = 0; i < p.rgb.size(); i += 3)
         p.luma.push_back(static_cast<std::uint8_t>((p.rgb[i] * 77 + p.rgb[i + 1] * 151 + p.rgb[i + 2] * 28) >> 8));
-      made.push_back(std::move(p));
+      photographs.push_back(std::move(p));
     }
   }
-  return made;
+  return photographs;
 }
 
-/// Up to nine classes with a border of 255 between them: means of squares, blended and cut into steps.
+/// Up to nine classes, separated by lines of 255: means of squares, blended and quantized.
 pixels labels_of(const photograph& p, unsigned border) {
   constexpr std::size_t square = 10;
   const std::size_t columns = p.width / square + 2;
@@ -142,23 +144,23 @@ pixels labels_of(const photograph& p, unsigned border) {
       for (std::size_t i = 0; i < square * square; ++i) sum += p.luma[(y + i / square) * p.width + x + i % square];
       mean[y / square * columns + x / square] = sum / (square * square);
     }
-  pixels made(p.width * p.height);
+  pixels labels(p.width * p.height);
   for (std::size_t y = 0; y < p.height; ++y)
     for (std::size_t x = 0; x < p.width; ++x) {
       const double* const m = &mean[y / square * columns + x / square];
       const double fx = static_cast<double>(x % square) / square, fy = static_cast<double>(y % square) / square;
       const double v = (m[0] * (1 - fx) + m[1] * fx) * (1 - fy) + (m[columns] * (1 - fx) + m[columns + 1] * fx) * fy;
-      made[y * p.width + x] = static_cast<std::uint8_t>(v / 29);
+      labels[y * p.width + x] = static_cast<std::uint8_t>(v / 29);
     }
-  pixels bordered = made;
-  for (std::size_t i = p.width + 1; i < made.size(); ++i)
-    if (made[i] != made[i - 1] || made[i] != made[i - p.width]) bordered[i] = static_cast<std::uint8_t>(border);
+  pixels bordered = labels;
+  for (std::size_t i = p.width + 1; i < labels.size(); ++i)
+    if (labels[i] != labels[i - 1] || labels[i] != labels[i - p.width]) bordered[i] = static_cast<std::uint8_t>(border);
   return bordered;
 }
 
 struct part {
   const char* name;
-  asked ask;
+  png_request ask;
   bench::goal target;
   std::function<std::vector<std::byte>(const photograph&)> write;
 };
@@ -177,7 +179,7 @@ void measure(bench::harness& run, const std::vector<photograph>& photos, const p
   for (int round = 0; round < (run.quick() ? 5 : 25); ++round) {
     double sum[2] = {};
     for (std::size_t i = 0; i < files.size(); ++i) {
-      asked ask = what.ask;
+      png_request ask = what.ask;
       if (ask.rows == 0) ask.rows = photos[i].height;
       const auto timed = [&](std::size_t who, const auto& decode) {
         const double begin = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
@@ -188,14 +190,14 @@ void measure(bench::harness& run, const std::vector<photograph>& photos, const p
       };
       timed(0, [&] { by_libpng(files[i], ask, theirs); });
       timed(1, [&] { by_millrace(decoder, files[i], ask, ours); });
-      if (theirs != ours) throw mr::setup_error("libpng gives other pixels", "Look into png_decoder.hpp");
+      if (theirs != ours) throw mr::setup_error("Millrace and libpng decode different pixels", "Check png_decoder.hpp");
     }
     for (std::size_t who = 0; who < 2; ++who) rounds[who].push_back(sum[who] / static_cast<double>(files.size()));
   }
   double mean[2] = {};
   for (std::size_t who = 0; who < 2; ++who)
     for (const double us : least[who]) mean[who] += us / static_cast<double>(files.size());
-  std::printf("%s: %zu files of %.0f bytes; us a picture, medians of the rounds: libpng %s, Millrace %s\n", what.name,
+  std::printf("%s: %zu files of %.0f bytes; us per image, medians of the rounds: libpng %s, Millrace %s\n", what.name,
               files.size(), bytes, bench::spread(rounds[0], "%.0f").c_str(), bench::spread(rounds[1], "%.0f").c_str());
   const std::string name = what.name;
   run.result(name + " libpng", mean[0], "us");
@@ -231,7 +233,7 @@ example prepare(const mr::record& r, mr::rng& rng) {
   return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng).apply(colors), imagenet}, 1};
 }
 
-/// Returns CPU us for a picture of ImageNet's recipe: the least of some epochs.
+/// Returns CPU us per image of ImageNet's recipe: the least of several epochs.
 double imagenet_us(const bench::photo_set& set, std::uint64_t epochs) {
   mr::session run{mr::shards(set.names, {.seed = 1, .index = mr::index::off}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = 64}) |
@@ -247,7 +249,7 @@ double imagenet_us(const bench::photo_set& set, std::uint64_t epochs) {
   return 1e6 * least;
 }
 
-/// What Pillow and torchvision take for the same.
+/// Measures the same work in Pillow and torchvision.
 void compare_peers(bench::harness& run, const std::vector<photograph>& photos, const bench::photo_set& set) {
   bench::picture_files files;
   for (const auto& p : photos) {
@@ -280,10 +282,10 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
     const auto photos = read_photographs(set, run.quick() ? 16 : 64);
-    const auto whole = [](const photograph& p, const pixels& from, const png_writing& how) {
+    const auto full_png = [](const photograph& p, const pixels& from, const png_writing& how) {
       return write_png(from, p.width, p.height, how);
     };
-    const auto rgb = [&](const photograph& p) { return whole(p, p.rgb, {}); };
+    const auto rgb = [&](const photograph& p) { return full_png(p, p.rgb, {}); };
     const part parts[] = {
         {"rgb", {}, bench::at_least(2.2), rgb},
         {"rgb_upper_half", {.rows = 180}, {}, rgb},
@@ -291,23 +293,23 @@ int main(int argc, char** argv) {
            pixels rgba;
            for (std::size_t i = 0; i < p.luma.size(); ++i)
              rgba.insert(rgba.end(), {p.rgb[3 * i], p.rgb[3 * i + 1], p.rgb[3 * i + 2], p.luma[i]});
-           return whole(p, rgba, {.color = PNG_COLOR_TYPE_RGBA, .channels = 4});
+           return full_png(p, rgba, {.color = PNG_COLOR_TYPE_RGBA, .channels = 4});
          }},
         {"gray", {.samples = true}, {}, [&](const photograph& p) {
-           return whole(p, p.luma, {.color = PNG_COLOR_TYPE_GRAY, .channels = 1});
+           return full_png(p, p.luma, {.color = PNG_COLOR_TYPE_GRAY, .channels = 1});
          }},
         {"labels", {.samples = true}, bench::at_least(5), [&](const photograph& p) {
-           return whole(p, labels_of(p, 255), {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1});
+           return full_png(p, labels_of(p, 255), {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1});
          }},
         {"labels_4", {.samples = true}, {}, [&](const photograph& p) {
-           return whole(p, labels_of(p, 15), {.color = PNG_COLOR_TYPE_PALETTE, .depth = 4, .channels = 1});
+           return full_png(p, labels_of(p, 15), {.color = PNG_COLOR_TYPE_PALETTE, .depth = 4, .channels = 1});
          }},
         {"deep", {.samples = true}, {}, [&](const photograph& p) {   // a map of depths: smooth, of 16 bits
            pixels deep;
            for (std::size_t i = 0; i < p.luma.size(); ++i)
              for (const std::size_t byte : {i / p.width, p.luma[i] & std::size_t{240}})
                deep.push_back(static_cast<std::uint8_t>(byte));
-           return whole(p, deep, {.color = PNG_COLOR_TYPE_GRAY, .depth = 16, .channels = 1});
+           return full_png(p, deep, {.color = PNG_COLOR_TYPE_GRAY, .depth = 16, .channels = 1});
          }}};
     for (const part& what : parts)
       if (run.wants(what.name)) measure(run, photos, what);

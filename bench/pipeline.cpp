@@ -1,8 +1,8 @@
-// pipeline: the whole way from shards of photographs to batches, against a bare loop over the same reads and pixels
+// pipeline: from shards of photographs to batches, compared with a bare loop over the same reads and pixels
 //
-// Both sides read the same shards with the same reader, draw the same crops and render the same pixels; the bare loop
-// does so in plain threads, each with shards of its own, without engine, order, shuffle or trainer. So what the ratio
-// leaves to 1 is what those cost. Counted is the steady state: a warm-up is run before, in which every buffer is used.
+// Both sides read the same shards with the same reader, draw the same crops and render the same pixels. The bare loop
+// does so in plain threads, each with its own shards, without engine, order, shuffle or trainer. The difference of the
+// ratio from 1 is the cost of those. Only the steady state counts: a warm-up first uses every buffer.
 #include "harness.hpp"
 #include "photo_example.hpp"
 #include "photo_sets.hpp"
@@ -30,12 +30,12 @@ using both_columns = mr::detail::columns<&example::pixels, &example::label>;
 constexpr std::uint64_t seed = 7;
 constexpr std::size_t row_bytes = std::size_t{224} * 224 * 3;
 
-/// What was delivered: the same on both sides, whatever the order. Reading every byte keeps anything from being left
-/// out, and costs both the same.
+/// A checksum of the delivered samples that does not depend on their order, so it is the same on both sides. It reads
+/// every byte, so that no work can be omitted, and costs both sides the same.
 struct checksum {
   std::uint64_t words = 0, labels = 0, rows = 0;
 
-  /// Not inlined: a compiler that keeps the sum in a register on one side and in memory on the other compares itself.
+  /// Not inlined, or the compiler could keep the sum in a register on one side and in memory on the other.
   [[gnu::noinline]] void add(const std::uint8_t* pixels, const std::int32_t* label, std::size_t count) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < count * row_bytes; i += sizeof(std::uint64_t)) {
@@ -60,10 +60,10 @@ struct task {
   std::size_t batch;
   unsigned workers;
   std::uint64_t warm_epochs, epochs;   // the counted ones follow the warm-up
-  bool by_part = false;                // measures the parts too, for which the bare loop looks at the clock more often
+  bool by_part = false;                // measures the parts too, so the bare loop reads the clock more often
 };
 
-/// CPU seconds. In the pipeline those of I/O threads, workers and trainer, with what they pay to each other.
+/// CPU seconds. In the pipeline those of I/O threads, workers and trainer, including their communication.
 struct parts {
   double reading_s = 0, rendering_s = 0, sum_s = 0;
 };
@@ -82,7 +82,7 @@ outcome run_pipeline(const task& t) {
                       mr::batch<&example::pixels, &example::label>({.size = t.batch}),
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(t.workers),
-                   // Full from the warm-up on, so that as much is read as is rendered while the clock runs.
+                   // Full from the warm-up on, so that reads keep pace with rendering while the clock runs.
                    .read_ahead_bytes = std::size_t{24} << 20,
                    .notice = mr::quiet}};
   const auto sum_of = [&](std::uint64_t epochs) {
@@ -93,25 +93,25 @@ outcome run_pipeline(const task& t) {
     }
     return sum;
   };
-  outcome made;
-  // As in the counted part: while the trainer sums its last batch, the workers are at the next one already.
+  outcome result;
+  // As in the counted part, the workers already render the next batch while the trainer sums its last one.
   static_cast<void>(sum_of(t.warm_epochs));
   const auto threads = bench::threads_now();
   const bench::clocks before = bench::now();
-  made.sum = sum_of(t.epochs);
+  result.sum = sum_of(t.epochs);
   const bench::clocks spent = bench::now() - before;
-  made.cpu_s = spent.cpu_s;
-  made.wall_s = spent.wall_s;
+  result.cpu_s = spent.cpu_s;
+  result.wall_s = spent.wall_s;
   const bench::session_times by_thread = bench::session_times_since(threads);
-  made.spent = {.reading_s = 1e-9 * by_thread.reading_ns, .rendering_s = 1e-9 * by_thread.workers_ns,
-                .sum_s = 1e-9 * by_thread.trainer_ns};
-  return made;
+  result.spent = {.reading_s = 1e-9 * by_thread.reading_ns, .rendering_s = 1e-9 * by_thread.workers_ns,
+                  .sum_s = 1e-9 * by_thread.trainer_ns};
+  return result;
 }
 
 // ---- the bare loop ----
 
-/// What one thread keeps: a buffer of one batch that it writes again and again. It is memory such as slots are made of:
-/// rows that do not begin at multiples of 32 bytes are rendered by other, slower code.
+/// The state of one thread: a buffer of one batch that it writes repeatedly. It is the same kind of memory as slots,
+/// because rows that do not begin at multiples of 32 bytes are rendered by slower code.
 struct bare_worker {
   struct give_back {
     void operator()(std::byte* memory) const noexcept { mr::host_backend().free_host(memory); }
@@ -122,7 +122,7 @@ struct bare_worker {
   checksum sum{};
   parts spent{};
 
-  /// Calls `act`, and counts the time to one of the parts if they are asked for.
+  /// Calls `act`, and adds the time to one of the parts if they are requested.
   template <class Act>
   auto counted(const task& t, double parts::*part, const Act& act) {
     if (!t.by_part) return act();
@@ -135,7 +135,7 @@ struct bare_worker {
   }
 };
 
-/// Reads one shard and renders its samples, as many together as the columns like.
+/// Reads one shard and renders its samples, in groups of the size that the columns prefer.
 void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_worker& worker) {
   constexpr std::size_t together = both_columns::together;
   mr::shard_reader reader(std::make_unique<mr::file_source>(t.set.names[shard]), pool);
@@ -144,9 +144,9 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
   std::size_t in_group = 0, row = 0;
   std::uint64_t index = 0;
   const auto add_rows = [&] {
-    const both_columns::delivered made{.base = worker.rows.get(), .rows = row};
-    const auto pixels = worker.layout.view<&example::pixels>(made);
-    const auto labels = worker.layout.view<&example::label>(made);
+    const both_columns::delivered target{.base = worker.rows.get(), .rows = row};
+    const auto pixels = worker.layout.view<&example::pixels>(target);
+    const auto labels = worker.layout.view<&example::label>(target);
     worker.counted(t, &parts::sum_s, [&] { worker.sum.add(pixels.data, labels.data, row); });
     row = 0;
   };
@@ -190,30 +190,30 @@ outcome run_bare(const task& t) {
   const bench::clocks before = bench::now();
   run_epochs(t.warm_epochs, t.warm_epochs + t.epochs);
   const bench::clocks spent = bench::now() - before;
-  outcome made{.cpu_s = spent.cpu_s, .wall_s = spent.wall_s};
+  outcome result{.cpu_s = spent.cpu_s, .wall_s = spent.wall_s};
   for (const auto& s : workers) {
-    made.sum.add(s.sum);
-    made.spent.reading_s += s.spent.reading_s;
-    made.spent.rendering_s += s.spent.rendering_s;
-    made.spent.sum_s += s.spent.sum_s;
+    result.sum.add(s.sum);
+    result.spent.reading_s += s.spent.reading_s;
+    result.spent.rendering_s += s.spent.rendering_s;
+    result.spent.sum_s += s.spent.sum_s;
   }
-  return made;
+  return result;
 }
 
-// ---- side by side ----
+// ---- comparison ----
 
-/// Prints where what the ratio leaves to 1 goes.
+/// Prints the CPU time of each part on both sides.
 void compare_parts(task t, int rounds) {
   t.by_part = true;
   const double us = 1e6 / static_cast<double>(t.epochs * t.set.samples);
   std::array<std::vector<double>, 6> all;
   for (int i = 0; i < rounds; ++i) {
-    const parts whole = run_pipeline(t).spent, bare = run_bare(t).spent;
-    const std::array<double, 6> now{whole.reading_s,   bare.reading_s, whole.rendering_s,
-                                    bare.rendering_s, whole.sum_s,    bare.sum_s};
+    const parts pipeline = run_pipeline(t).spent, bare = run_bare(t).spent;
+    const std::array<double, 6> now{pipeline.reading_s, bare.reading_s, pipeline.rendering_s,
+                                    bare.rendering_s,   pipeline.sum_s, bare.sum_s};
     for (std::size_t k = 0; k < now.size(); ++k) all[k].push_back(us * now[k]);
   }
-  std::printf("  by part, CPU us an image, least of %d rounds, pipeline and bare loop:", rounds);
+  std::printf("  by part, CPU us per image, least of %d rounds, pipeline and bare loop:", rounds);
   for (std::size_t k = 0; k < 3; ++k)
     std::printf(" %s %.1f, %.1f%s", std::array{"reading", "rendering", "sum"}[k], std::ranges::min(all[2 * k]),
                 std::ranges::min(all[2 * k + 1]), k < 2 ? ";" : "\n");
@@ -224,18 +224,18 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
   std::vector<double> ratio, cpu, bare_cpu, rate, bare_rate;
   checksum sum;
   for (int i = 0; i < rounds; ++i) {
-    outcome whole, bare;
-    // Whoever comes second may find a warmer or a more crowded machine.
-    if (i % 2 == 0) whole = run_pipeline(t);
+    outcome pipeline, bare;
+    // The second one may run on a warmer or a more crowded machine.
+    if (i % 2 == 0) pipeline = run_pipeline(t);
     bare = run_bare(t);
-    if (i % 2 == 1) whole = run_pipeline(t);
-    if (!(whole.sum == bare.sum))
-      throw mr::setup_error("the pipeline and the bare loop have rendered different pixels", "One of them is wrong");
-    sum = whole.sum;
-    ratio.push_back(bare.cpu_s / whole.cpu_s);
-    cpu.push_back(1e3 * whole.cpu_s / samples);
+    if (i % 2 == 1) pipeline = run_pipeline(t);
+    if (!(pipeline.sum == bare.sum))
+      throw mr::setup_error("the pipeline and the bare loop rendered different pixels", "Compare their rows");
+    sum = pipeline.sum;
+    ratio.push_back(bare.cpu_s / pipeline.cpu_s);
+    cpu.push_back(1e3 * pipeline.cpu_s / samples);
     bare_cpu.push_back(1e3 * bare.cpu_s / samples);
-    rate.push_back(samples / whole.wall_s);
+    rate.push_back(samples / pipeline.wall_s);
     bare_rate.push_back(samples / bare.wall_s);
   }
   std::printf("\n%s, batch %zu, %u worker%s: %.0f images of %.1f kB a round, %d rounds, checksum %016llx\n", name,
@@ -260,7 +260,7 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
 
 // ---- checksums ----
 
-/// As shards() with an index, and without checksums on demand.
+/// As shards() with an index, optionally without checksums.
 class indexed_source {
  public:
   using item = mr::record;
@@ -291,13 +291,13 @@ double cpu_with(const task& t, bool checksums, mr::damage policy = mr::damage::f
                    .notice = mr::quiet,
                    .on_damage = {.policy = policy}}};
   const std::uint64_t batches = t.set.samples / t.batch;
-  for (std::uint64_t i = 0; i < t.warm_epochs * batches; ++i) static_cast<void>(run.next());   // all are known by then
+  for (std::uint64_t i = 0; i < t.warm_epochs * batches; ++i) static_cast<void>(run.next());   // records all checksums
   const bench::clocks before = bench::now();
   for (std::uint64_t i = 0; i < t.epochs * batches; ++i) static_cast<void>(run.next());
   return (bench::now() - before).cpu_s;
 }
 
-/// The same run by an index, with all checksums checked and with none; and the checksums alone.
+/// The same run with an index, with all checksums verified and with none; and the checksums alone.
 void measure_checksums(bench::harness& run, const task& t, int rounds) {
   const auto samples = static_cast<double>(t.epochs * t.set.samples);
   const std::vector<std::byte> file(static_cast<std::size_t>(t.set.file_bytes), std::byte{5});
@@ -312,14 +312,14 @@ void measure_checksums(bench::harness& run, const task& t, int rounds) {
     std::uint32_t sum = 0;
     for (int times = 0; times < 1'000; ++times) sum = mr::crc32c(file, sum);
     alone.push_back(1e3 * (bench::now() - before).cpu_s);
-    if (sum == 1) std::printf("never\n");   // it is looked at
+    if (sum == 1) std::printf("never\n");   // keeps the computation
   }
   const double share = 100 * bench::median(alone) / bench::median(cost);
-  std::printf("\nchecksums, set M by an index, batch %zu, %u worker: %d pairs with and without\n", t.batch, t.workers,
+  std::printf("\nchecksums, set M with an index, batch %zu, %u worker: %d pairs with and without\n", t.batch, t.workers,
               rounds);
-  std::printf("  %s CPU us an image with them; %s %% more than without\n", bench::spread(cost).c_str(),
+  std::printf("  %s CPU us per image with them; %s %% more than without\n", bench::spread(cost).c_str(),
               bench::spread(more, "%.1f").c_str());
-  std::printf("  a checksum of %.1f kB in the cache takes %s us, %.2f %% of that\n", t.set.file_bytes / 1e3,
+  std::printf("  a checksum of %.1f kB in the cache costs %s us, %.2f %% of that\n", t.set.file_bytes / 1e3,
               bench::spread(alone).c_str(), share);
   run.result("checksums_more_cpu", bench::median(more), "%", bench::at_most(2));
   run.result("checksums_alone", share, "%", bench::at_most(2));
@@ -338,7 +338,7 @@ int main(int argc, char** argv) {
           if (batch == 64 && (run.quick() || std::string_view(recipe.name) != "M")) continue;
           compare(run, recipe.name,
                   {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = 2},
-                  run.quick() ? 5 : 40);   // many short ones: a neighbor on the same core comes and goes in seconds
+                  run.quick() ? 5 : 40);   // many short rounds: a neighbor on the same core runs for seconds
         }
     }
     if (run.wants("checksums")) {
@@ -349,7 +349,7 @@ int main(int argc, char** argv) {
     if (run.wants("replace")) {
       const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
       const task t{.set = set, .batch = 256, .workers = 1, .warm_epochs = 2, .epochs = 2};
-      std::printf("\nset %s by an index, batch %zu, %u worker\n", bench::photo_sets[0].name, t.batch, t.workers);
+      std::printf("\nset %s with an index, batch %zu, %u worker\n", bench::photo_sets[0].name, t.batch, t.workers);
       run.result("pipeline_replace_at_most",
                  bench::compare_in_pairs("damage replaced against an error, clean data", run.quick() ? 6 : 20,
                                          [&] { return cpu_with(t, true, mr::damage::replace); },

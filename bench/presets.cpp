@@ -232,7 +232,7 @@ void measure_statistics(bench::harness& run) {
     const bench::statistics_cost c = bench::measure_statistics_cost(run.quick() ? 1 : 3);
     if (round == 0) std::printf("%s", c.text().c_str());
     share.push_back(100 * c.share());
-    asked.push_back(100 * c.asking_share());
+    asked.push_back(100 * c.query_share());
   }
   std::printf("  always: %s %% of the processor time; figures() after every 20 batches: %s %% more\n",
               bench::spread(share, "%.3f").c_str(), bench::spread(asked, "%.3f").c_str());

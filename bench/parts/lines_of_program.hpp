@@ -1,4 +1,4 @@
-// Runs a program and takes what it prints, line by line.
+// Runs a program and passes its output on, line by line.
 //
 //   bench::for_each_line_of("python3 peers.py", [](const std::string& line) { ... });
 //
@@ -12,9 +12,9 @@
 
 namespace bench {
 
-/// Calls `take` with each line, without its end.
-template <class Take>
-void for_each_line_of(const std::string& command, const Take& take) {
+/// Calls `act` with each line, without its end.
+template <class Act>
+void for_each_line_of(const std::string& command, const Act& act) {
   std::fflush(stdout);
   const auto close = [](std::FILE* f) { pclose(f); };
   const std::unique_ptr<std::FILE, decltype(close)> out(popen(command.c_str(), "r"), close);
@@ -24,10 +24,10 @@ void for_each_line_of(const std::string& command, const Take& take) {
     line += part.data();
     if (line.back() != '\n') continue;
     line.pop_back();
-    take(line);
+    act(line);
     line.clear();
   }
-  if (!line.empty()) take(line);
+  if (!line.empty()) act(line);
 }
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// Compiled once by each compiler there is, and both objects go into one program. Each build has an inline namespace of
-// its own (-Dv0_1=...), or the linker would keep one compiler's functions and drop the other's.
+// Compiled once by each available compiler, and both objects are linked into one program. Each build has its own inline
+// namespace (-Dv0_1=...), or the linker would keep one compiler's functions and drop the other's.
 #include "normalize_loops.hpp"
 
 #include <millrace/device/normalize.hpp>

@@ -1,4 +1,4 @@
-// The library's normalize() as one compiler made it, at plain -O2: see normalize_loops.cpp beside it.
+// The library's normalize() as compiled by one compiler at plain -O2: see normalize_loops.cpp.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct normalize_loops {
   void (*run)(const normalize_call&);
 };
 
-extern const normalize_loops main_loops;    // of the compiler that made the rest
-extern const normalize_loops other_loops;   // of the other one, where MILLRACE_BENCH_OTHER_COMPILER is defined
+extern const normalize_loops main_loops;    // by the compiler of the rest
+extern const normalize_loops other_loops;   // by the other one, if MILLRACE_BENCH_OTHER_COMPILER is defined
 
 }  // namespace bench

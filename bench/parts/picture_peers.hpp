@@ -1,11 +1,11 @@
-// Figures of Pillow and torchvision, measured by bench/peers/pictures.py on the benchmark's own pictures.
+// Times of Pillow and torchvision, measured by bench/peers/pictures.py on the benchmark's own images.
 //
 //   bench::picture_files files;
 //   files.add("rgb", png);                                    // a file of the folder rgb
-//   const bench::peer_figures theirs = bench::measure_peers(files, 5);
-//   theirs.us.at("rgb Pillow");                               // nothing where it is not installed, which is printed
+//   const bench::peer_times theirs = bench::measure_peers(run, files, 5);
+//   theirs.us.at("rgb Pillow");                               // missing if it is not installed, which is printed
 //
-// The interpreter is the one that MILLRACE_BENCH_PYTHON names, else python3.
+// The interpreter is that of MILLRACE_BENCH_PYTHON, else python3.
 #pragma once
 
 #include "../harness.hpp"
@@ -46,26 +46,26 @@ class picture_files {
   std::size_t count_ = 0;
 };
 
-struct peer_figures {
+struct peer_times {
   std::map<std::string, double> us{};   // by name
 };
 
-/// Runs the script, and prints what it skips.
-inline peer_figures measure_peers(harness& run, const picture_files& files, int rounds) {
-  const char* chosen = std::getenv("MILLRACE_BENCH_PYTHON");
-  const std::string python = chosen && *chosen ? chosen : "python3";
+/// Runs the script, and prints the libraries that it skips.
+inline peer_times measure_peers(harness& run, const picture_files& files, int rounds) {
+  const char* interpreter = std::getenv("MILLRACE_BENCH_PYTHON");
+  const std::string python = interpreter && *interpreter ? interpreter : "python3";
   const std::string command =
       python + " " MILLRACE_BENCH_PEERS "/pictures.py '" + files.folder() + "' " + std::to_string(rounds);
-  peer_figures made;
+  peer_times times;
   for_each_line_of(command, [&](const std::string& text) {
     const std::size_t tab = text.find('\t');
     if (tab == std::string::npos) return;
     const std::string name = text.substr(0, tab), value = text.substr(tab + 1);
     if (name == "skipped" || name == "version") run.finding("peer " + name, value);
-    else made.us[name] = std::strtod(value.c_str(), nullptr);
+    else times.us[name] = std::strtod(value.c_str(), nullptr);
   });
-  for (const auto& [name, us] : made.us) run.result(name, us, "us");
-  return made;
+  for (const auto& [name, us] : times.us) run.result(name, us, "us");
+  return times;
 }
 
 }  // namespace bench

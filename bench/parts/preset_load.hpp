@@ -1,11 +1,11 @@
-// What it takes to load a sample, of a chosen length: a wait, as for storage, or computing, as decoding is.
+// The loading of a sample, of a chosen length: a wait, as for storage, or computing, as for decoding.
 //
 //   const bench::preset_load load{.sample_s = 1.5e-3, .computes = true};
-//   load(number);                                 // so long, on whichever thread
+//   load(number);                                 // waits or computes that long on the calling thread
 //   auto flow = mr::from(bench::endless_numbers{}) | mr::map(load) | mr::batch<&bench::loaded::row>({.size = 32});
 //
-// Waits overlap on any machine, so that they show what a loop does with as many cores as it has workers; computing
-// shows this machine. Errors: none. Threads: any.
+// Waits overlap on any machine, so they show the behavior of a loop with as many cores as workers; computing shows that
+// of this machine. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -21,7 +21,7 @@
 
 namespace bench {
 
-/// A row of so many bytes that begins with its number.
+/// A row of that many bytes that begins with its number.
 struct numbered_rows {
   using element = std::uint8_t;
   std::int64_t first = 0;
@@ -44,12 +44,12 @@ struct loaded {
 struct preset_load {
   double sample_s = 0;
   bool computes = false;
-  std::size_t samples = 1;   // of an item: a whole batch where that is what a worker makes
+  std::size_t samples = 1;   // of an item: a complete batch if each worker builds batches
 
   void one() const {
     const auto ns = static_cast<std::int64_t>(1e9 * sample_s);
     if (!computes) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-    // Processor time, so that neighbors on the machine do not do the work.
+    // CPU time, so that the time of neighbors on the machine does not count.
     const std::int64_t start = millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     while (millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {
     }

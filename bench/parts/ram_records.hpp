@@ -1,4 +1,4 @@
-// Samples that were read before, encoded as they lie in the shards: a source that waits for nothing.
+// Samples that are already in memory, encoded as in the shards: a source that waits for nothing.
 //
 //   const auto records = bench::load_records(names, std::size_t{256} << 20);
 //   auto flow = bench::ram_records(records) | mr::map(prepare) | ...
@@ -18,7 +18,7 @@ namespace bench {
 
 using record_list = std::shared_ptr<const std::vector<millrace::record>>;
 
-/// From the first shards, as many as fit.
+/// Loads as many records from the first shards as fit.
 inline record_list load_records(const std::vector<std::string>& names, std::size_t max_bytes) {
   auto records = std::make_shared<std::vector<millrace::record>>();
   millrace::block_pool pool;

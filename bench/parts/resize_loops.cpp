@@ -1,5 +1,5 @@
-// Compiled once by each compiler there is, and both objects go into one program. Each build has an inline namespace of
-// its own (-Dv0_1=...), or the linker would keep one compiler's functions and drop the other's.
+// Compiled once by each available compiler, and both objects are linked into one program. Each build has its own inline
+// namespace (-Dv0_1=...), or the linker would keep one compiler's functions and drop the other's.
 #include "resize_loops.hpp"
 
 #include <millrace/image/resize/plane_resizer.hpp>
@@ -52,7 +52,7 @@ class build final : public resize_build {
   }
 
  private:
-  /// What a decoder of rows does; the pixels are copied, as it would write them.
+  /// Acts as a decoder of rows: copies the pixels, as it would write them.
   template <class Resizer>
   static void feed(Resizer& r, const resize_call& c) {
     const std::size_t left = r.columns().source_begin(), width = r.columns().source_end() - left;

@@ -1,4 +1,4 @@
-// The library's resizer as one compiler made them, at plain -O2: see resize_loops.cpp beside it.
+// The library's resizer as compiled by one compiler at plain -O2: see resize_loops.cpp.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace bench {
 
-/// One picture to be resized to side x side: its planes, 4:2:0 or 4:4:4, and its RGBX pixels.
+/// One image to be resized to side x side: its planes, 4:2:0 or 4:4:4, and its RGBX pixels.
 struct resize_call {
   const std::uint8_t* plane[3];
   std::size_t plane_width[3], plane_height[3];   ///< also the distance between rows
@@ -37,7 +37,7 @@ struct resize_loops {
   std::unique_ptr<resize_build> (*make)();
 };
 
-extern const resize_loops main_loops;    // of the compiler that made the rest
-extern const resize_loops other_loops;   // of the other one, where MILLRACE_BENCH_OTHER_COMPILER is defined
+extern const resize_loops main_loops;    // by the compiler of the rest
+extern const resize_loops other_loops;   // by the other one, if MILLRACE_BENCH_OTHER_COMPILER is defined
 
 }  // namespace bench

@@ -11,7 +11,7 @@ namespace bench {
 
 namespace {
 
-/// Sleeps that are as long as asked for on average.
+/// Sleeps whose mean length is the requested one.
 class sleeper {
  public:
   void sleep(double ns) {
@@ -20,7 +20,7 @@ class sleeper {
     if (until > start) std::this_thread::sleep_until(until);
     owed_ns_.fetch_add(std::chrono::nanoseconds(clock::now() - until).count());
   }
-  /// One sleep at a time; who comes meanwhile is in line.
+  /// One sleep at a time; other callers queue.
   void sleep_in_line(double ns) {
     clock::time_point until;
     {
@@ -38,7 +38,7 @@ class sleeper {
   clock::time_point free_at_{};
 };
 
-/// Drawn anew in every session, by what it is for: the same times for the same read, sample or step.
+/// Drawn in every session from its purpose: the same read, sample or step has the same time.
 double drawn_ns(const sleeping_settings& s, double mean_ns, std::uint64_t stage, std::uint64_t number) {
   millrace::rng random({.seed = s.seed, .sample = number, .stage = stage});
   return mean_ns * (1 + s.spread * (2 * random.uniform() - 1));

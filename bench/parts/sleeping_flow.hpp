@@ -1,11 +1,11 @@
 // A training whose every stage sleeps: a real session, with real threads and rings, whose bottleneck is known.
 //
 //   mr::flow_figures f = bench::run_asleep({.workers = 4, .work_ns = 8e6, .step_ns = 20e6});
-//   f.samples_per_s();                                    // of the batches behind the warm-up
+//   f.samples_per_s();                                    // of the batches after the warm-up
 //
-// Who oversleeps sleeps less the next time, so that times have the mean that they should, whatever the machine's load;
-// copies and steps follow the emulated accelerator's calendar, and reads that share one pipe the pipe's. Times are
-// nanoseconds: of a read, of unpacking what it brought, of one sample's work, of a batch's copy and step.
+// A stage that oversleeps sleeps less the next time, so that times have the requested mean at any load of the machine.
+// Copies and steps follow the emulated accelerator's schedule, and reads that share one pipe follow that of the pipe.
+// Times are nanoseconds: of a read, of unpacking its data, of one sample's work, of a batch's copy and step.
 // Errors: those of sessions. Threads: any number of runs at a time.
 #pragma once
 
@@ -23,7 +23,7 @@ struct sleeping_settings {
   std::size_t read_ahead_bytes = std::size_t{64} << 20;   ///< of samples of 100 kB
   bool one_pipe = false;                ///< reads are served one after the other
   double read_ns = 1e6, unpack_ns = 0, work_ns = 1e6, copy_ns = 0, step_ns = 1e6;
-  double spread = 0.5;                  ///< from mean x (1 - spread) to mean x (1 + spread), but for copies
+  double spread = 0.5;                  ///< from mean x (1 - spread) to mean x (1 + spread), except for copies
   std::uint64_t seed = 1;
   std::size_t batches = 60;
 };

@@ -1,12 +1,12 @@
-// What the figures that every run keeps cost: each note measured by itself, times how often a run makes it.
+// The cost of run statistics: the time of each record, measured alone, times the number of records of a run.
 //
 //   const bench::statistics_cost c = bench::measure_statistics_cost(2);       // seconds of a run
-//   c.share();          // of the run's processor time
-//   c.asking_share();   // the same for figures() after every 20 batches, as tuning asks for them
+//   c.share();          // of the run's CPU time
+//   c.query_share();    // the same for figures() after every 20 batches, as tuning calls it
 //
-// The run: pictures of shapes in memory, random_resized_crop to 224, flip, batches of 64, all workers. A stay of a
-// worker is taken for as short as a claim, which it never is for long: so the share is an upper bound.
-// Errors: those of the pictures. Threads: one.
+// The run: images of shapes in memory, random_resized_crop to 224, flip, batches of 64, all workers. A worker's stay is
+// assumed to be as short as a claim, which is rare, so the share is an upper bound. Errors: those of the images.
+// Threads: one.
 #pragma once
 
 #include "../harness.hpp"
@@ -26,7 +26,7 @@ struct statistics_cost {
   double share() const {
     return (claims * (claim_ns + stay_ns + phases_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
   }
-  double asking_share() const { return batches / 20 * figures_ns / cpu_ns; }
+  double query_share() const { return batches / 20 * figures_ns / cpu_ns; }
   std::string text() const {
     char line[400];
     std::snprintf(line, sizeof line,
@@ -39,7 +39,7 @@ struct statistics_cost {
   }
 };
 
-/// Processor time of one of many, in ns.
+/// Returns the CPU time of one of many calls, in ns.
 template <class Body>
 double cost_of(std::uint64_t count, const Body& body) {
   const double before = now().cpu_s;

@@ -1,11 +1,11 @@
-// How long the steps of a real training took, from the log that it kept (train/json_lines.hpp), to step likewise.
+// The lengths of the steps of a real training, from its log (train/json_lines.hpp), to emulate such steps.
 //
 //   const bench::logged_steps log = bench::steps_of_log("runs/7/train.jsonl");
-//   chip.launch_step(64 * log.sample_s * log.factor(n));      // the n-th step, at a batch of 64; waits are left out
+//   chip.launch_step(64 * log.sample_s * log.factor(n));      // the n-th step, at a batch of 64, without waits
 //
-// A row is the mean of the steps since the row before; 16 steps in turn are as long as the rows at 16 quantiles, short
-// and long ones mixed, and their mean is that of all samples in the log.
-// Errors: setup_error for a log without rows that say samples_per_s and data_wait. Threads: a value.
+// A row is the mean of the steps since the previous row. 16 consecutive steps are as long as the rows at 16 quantiles,
+// short and long ones mixed, and their mean is that of all samples in the log.
+// Errors: setup_error for a log without rows with samples_per_s and data_wait. Threads: a value.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,7 +29,7 @@ struct logged_steps {
   double factor(std::size_t step) const noexcept { return factors[step % factors.size()]; }
 };
 
-/// The number behind `"name":` in a row of JSON lines; not a number where there is none.
+/// Returns the number after `"name":` in a row of JSON lines, or NaN if there is none.
 inline double number_in_row(const std::string& row, const std::string& name) {
   const std::size_t at = row.find('"' + name + "\":");
   return at == std::string::npos ? std::numeric_limits<double>::quiet_NaN()
@@ -51,7 +51,7 @@ inline logged_steps steps_of_log(const std::string& path) {
   }
   if (rows.empty())
     throw millrace::setup_error("no row of " + millrace::printable(path) + " has samples_per_s and data_wait",
-                                "Give the train.jsonl of a run");
+                                "Pass the train.jsonl of a run");
   logged_steps log{.sample_s = seconds / samples};
   std::sort(rows.begin(), rows.end());
   constexpr std::size_t mixed[] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};   // bits reversed

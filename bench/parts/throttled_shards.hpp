@@ -1,11 +1,11 @@
-// Shards as mr::shards() gives them, from storage that is made slower, or emptied from the page cache: "what if this
-// ran from a 200 MB/s disk".
+// Shards as in mr::shards(), from storage that is slowed down or dropped from the page cache, to emulate, for example,
+// a disk of 200 MB/s.
 //
 //   auto flow = bench::throttled_shards(names, {.bytes_per_second = 200e6, .latency_ns = 5'000'000}) | mr::map(prepare)
 //
-// All shards share one pipe: a read of n bytes holds it for n / bytes_per_second. Latency comes on top, of each read
-// for itself, give or take `jitter` of it. `cold` drops a shard from the page cache when it is opened (posix_fadvise,
-// which needs no root and leaves alone what others hold). Errors and threads: as mr::shards().
+// All shards share one pipe: a read of n bytes occupies it for n / bytes_per_second. Each read then has its own
+// latency, which varies by the share `jitter`. `cold` drops a shard from the page cache when it is opened
+// (posix_fadvise, which needs no root and does not affect pages in use). Errors and threads: as mr::shards().
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -66,7 +66,7 @@ class shared_pipe {
 inline void drop_from_page_cache(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file == -1) return;
-  ::fdatasync(file);   // what is dirty would stay
+  ::fdatasync(file);   // or dirty pages would stay
   ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   ::close(file);
 }
@@ -121,7 +121,8 @@ inline auto throttled_shards(std::vector<std::string> names, const throttle& t) 
   return mr::detail::flow<mr::record, throttled_shards_source>{{}, throttled_shards_source(std::move(names), t), 7};
 }
 
-/// Nothing but the bytes, as large pieces, by so many threads: bytes per second, over all shards or for `seconds`.
+/// Reads the bytes alone, in large pieces, on that many threads. Returns bytes per second, over all shards or for
+/// `seconds`.
 inline double raw_read_speed(const std::vector<std::string>& names, const throttle& t, unsigned threads,
                              double seconds) {
   shared_pipe pipe(t);

@@ -1,9 +1,10 @@
-// Variants of a work on pictures that take turns on groups of eight, by CPU time of this thread.
+// Variants of work on images that alternate on groups of eight, by CPU time of this thread.
 //
 //   bench::variant variants[] = {{"own", [&](std::size_t i, std::size_t end) { ... }}, ...};
 //   bench::take_turns(variants, pictures, 10);      // variants[0].least_us; variants[0].us, of each round
 //
-// Neighbors slow what runs at their moment: least_us adds up each group's least time of all rounds.
+// Neighbors slow down the variant that runs at that moment, so least_us is the sum of each group's least time of all
+// rounds.
 #pragma once
 
 #include "../harness.hpp"
@@ -16,13 +17,13 @@
 
 namespace bench {
 
-/// What takes turns: tasks [begin, end) are given.
+/// One of the alternating variants; it is called with tasks [begin, end).
 struct variant {
   const char* name;
   std::function<void(std::size_t begin, std::size_t end)> run;
-  std::vector<double> us{};      // for a picture, of each round
+  std::vector<double> us{};      // per image, of each round
   std::vector<double> least{};   // CPU time of each group
-  double least_us = 0;           // for a picture, of the groups' least times
+  double least_us = 0;           // per image, of the groups' least times
 };
 
 inline constexpr std::size_t group_size = 8;

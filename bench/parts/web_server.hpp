@@ -1,11 +1,11 @@
-// nginx with the files of a folder, over http and TLS, and a relay before it that delays each answer.
+// nginx with the files of a folder, over http and TLS, and a relay in front of it that delays each answer.
 //
-//   bench::web_server server(folder, "folder/nginx");      // what is served, and where nginx keeps its own files
-//   if (!server.answers("x.bin")) ...                       // nginx, openssl or curl is not there
+//   bench::web_server server(folder, "folder/nginx");      // the folder to serve, and nginx's own folder
+//   if (!server.answers("x.bin")) ...                       // nginx, openssl or curl is not installed
 //   mr::remote({.ca_file = server.certificate})->open(server.plain + "x.bin");
-//   bench::delaying_relay far(server.plain_port, 20'000'000);  // ns before each request goes on
+//   bench::delaying_relay far(server.plain_port, 20'000'000);  // ns before each request is forwarded
 //
-// Their CPU time is theirs. Lifetime: they end with the objects. Construct them before threads are started.
+// Their CPU time is not that of this process. They end with the objects. Construct them before you start threads.
 #pragma once
 
 #include <millrace/io/file/posix_files.hpp>
@@ -32,7 +32,7 @@
 
 namespace bench {
 
-/// Returns a socket on the loopback interface: of a port of its own choice, or connected to `port`; -1 for none.
+/// Returns a socket on the loopback interface: on any free port, or connected to `port`; -1 for none.
 inline int loopback_socket(int port) {
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
@@ -60,7 +60,7 @@ inline int free_port() {
   return port;
 }
 
-/// Starts a program whose words go nowhere.
+/// Starts a program whose output is discarded.
 inline pid_t start(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -73,7 +73,7 @@ inline pid_t start(const std::vector<std::string>& words) {
   std::_Exit(127);
 }
 
-/// Runs a program to its end. Returns the CPU time that it took; nothing if it failed.
+/// Runs a program to its end. Returns its CPU time; nothing if it failed.
 inline std::optional<double> cpu_seconds_of(const std::vector<std::string>& words) {
   rusage used{};
   int status = 0;
@@ -85,7 +85,7 @@ inline std::optional<double> cpu_seconds_of(const std::vector<std::string>& word
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// nginx with a folder, from when it answers until its end.
+/// nginx that serves a folder.
 class web_server {
  public:
   web_server(const std::string& served, const std::string& work)
@@ -134,7 +134,7 @@ class web_server {
   pid_t child_ = -1;
 };
 
-/// Hands connections on to a server; what a client sends waits on the way.
+/// Forwards connections to a server, and delays the bytes from clients.
 class delaying_relay {
  public:
   delaying_relay(int server_port, std::int64_t delay_ns) {
@@ -163,7 +163,7 @@ class delaying_relay {
       const int client = ::accept(listening, nullptr, nullptr);
       if (client == -1) std::_Exit(1);
       const int server = loopback_socket(server_port);
-      // Both ways hold both sockets. No byte of an answer comes into this process's memory.
+      // Both directions own both sockets. No byte of an answer is copied into this process's memory.
       const std::shared_ptr<void> open(nullptr, [client, server](void*) {
         ::close(client);
         ::close(server);
