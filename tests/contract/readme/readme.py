@@ -9,22 +9,32 @@
 # snippet.hpp; or recipes.cpp includes it and compiles it. Two programs are built header-only, the others with the
 # compiled library. README.md has at most 200 lines and its first program 16. A file of the guide has at most 300, and
 # each of the seven usual recipes 20.
+#
+# The messages of mistakes.md are those of the headers and of mistakes.cpp. All Python of the guide compiles, and the
+# programs of migration.md run where an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
+# separated by colons), of build/peers (bench/peers/peers.py creates them), or this one.
+import difflib
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+CONTRACT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(CONTRACT.parent), str(CONTRACT / "lint")]
+import hints
 from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, in_parallel,
-                    library_flags)
+                    library_flags, linked_program)
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
 RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
+MISTAKES = pathlib.Path(__file__).with_name("mistakes.cpp")
 PROGRAM = re.compile(r"^// program: (\w+) (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
 # With the compiled library a program takes a third of the time. g++ warns of uninitialized values where it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
-GUIDE = [ROOT / "examples" / "README.md", *sorted((ROOT / "examples" / "guide").glob("*.md"))]
+GUIDE_FOLDER = ROOT / "examples" / "guide"
+GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in (".github", "include", "examples", "tests", "bench")
                                    for path in sorted((ROOT / folder).rglob("*.md")))]
 MAX_LINES = 200
@@ -37,6 +47,8 @@ MAX_RECIPE_LINES = 20
 MAX_FIRST_PROGRAM_LINES = 16
 RECIPE = re.compile(r"^namespace (\w+) \{\n((?:#include .*\n)+)\}", re.MULTILINE)
 BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MISTAKE = re.compile(r"^## \d+\. ([^\n]*)\n\n```c\+\+\n(.*?)^```$\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]*))?\)")
 NAMED_FILE = re.compile(r"\bsh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|include|millrace|subprojects)/[^` ]*)`")
@@ -95,7 +107,9 @@ def problem_with_recipes(passes, blocks):
         return None
     with tempfile.TemporaryDirectory() as folder:
         includes = re.findall(r"^#include <.*?>", "\n".join(blocks.values()), re.MULTILINE)
-        (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(sorted(set(includes))) + "\n")
+        remote = "#if __has_include(<curl/curl.h>)\n#include <millrace/adapt/remote.hpp>\n#endif"
+        includes = [remote if "adapt/remote" in line else line for line in sorted(set(includes))]
+        (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(includes) + "\n")
         for name, block in blocks.items():
             own = re.sub(r'^#include ".*"$', "", block, flags=re.MULTILINE)   # the recipe before it
             (pathlib.Path(folder) / f"{name}.hpp").write_text(own)
@@ -105,6 +119,80 @@ def problem_with_recipes(passes, blocks):
         return built.stdout[-3000:]
     passes.remember(key)
     return None
+
+
+def normalized(text):
+    return " ".join(text.split())
+
+
+def mistakes():
+    """[(title, code, message)] of the guide's mistakes."""
+    return MISTAKE.findall((GUIDE_FOLDER / "mistakes.md").read_text())
+
+
+def problem_with_code(code):
+    """Each line of a mistake's code is one of mistakes.cpp or of a case of tests/contract/errors."""
+    sources = [MISTAKES, *(ROOT / "tests" / "contract" / "errors").glob("*.cpp")]
+    lines = {normalized(line.partition("//")[0]) for source in sources for line in source.read_text().splitlines()}
+    return "\n".join(f"not a line of {MISTAKES.name} or of tests/contract/errors: {line}" for line in code.splitlines()
+                     if normalized(line.partition("//")[0]) not in lines)
+
+
+def messages_of_the_library():
+    """The messages of the compiler, from the headers, and those that mistakes.cpp prints."""
+    headers = [path.read_text() for path in sorted((ROOT / "include").rglob("*.hpp"))]
+    compile_time = {normalized(text.encode().decode("unicode_escape")) for header in headers
+                    for text in hints.strings(header) if text.startswith("millrace: ")}
+    program = linked_program(ROOT / "build" / "readme" / "mistakes", [MISTAKES], level="-O0")
+    with tempfile.TemporaryDirectory() as folder:
+        ran = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=folder, timeout=900, check=True)
+        printed = ran.stdout.replace(str(pathlib.Path(folder).resolve()), "/home/me/training")
+    return compile_time | {normalized(text) for text in re.findall(r"^== \w+\n(.*?)(?=^== |\Z)", printed,
+                                                                   re.MULTILINE | re.DOTALL)}
+
+
+def check_mistakes(report):
+    messages = messages_of_the_library()
+    for title, code, message in mistakes():
+        report.add(f"mistake {title}: its code", problem_with_code(code))
+        nearest = difflib.get_close_matches(normalized(message), messages, n=1, cutoff=0)
+        report.add(f"mistake {title}: its message",
+                   None if normalized(message) in messages else f"the library says: {nearest[0]}")
+    report.add("the guide has ten mistakes", None if len(mistakes()) == 10 else f"{len(mistakes())} mistakes")
+
+
+def python_for(program):
+    """An interpreter that has all packages that the program imports, or None."""
+    modules = [re.split(r"[ .]", line)[1] for line in program.splitlines() if line.startswith(("import ", "from "))]
+    test = f"import importlib.util as u, sys; sys.exit(not all(u.find_spec(m) for m in {modules!r}))"
+    named = os.environ.get("MILLRACE_BENCH_PYTHON", "").split(":")
+    for python in [*filter(None, named), *sorted((ROOT / "build" / "peers").glob("*/bin/python3")), sys.executable]:
+        if subprocess.run([python, "-c", test], stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    return None
+
+
+def check_python(report):
+    """Every block of Python compiles. The programs of migration.md run where their packages are installed."""
+    for path in GUIDE:
+        for number, program in enumerate(PYTHON.findall(path.read_text()), 1):
+            name = f"{path.stem}_{number}.py"
+            try:
+                compile(program, name, "exec")
+            except SyntaxError as e:
+                report.add(name, f"line {e.lineno}: {e.msg}")
+                continue
+            python = python_for(program) if path.stem == "migration" else None
+            if python is None:
+                report.add(f"{name} compiles")
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                source = pathlib.Path(folder) / name
+                source.write_text(program)
+                (pathlib.Path(folder) / "data").mkdir()
+                ran = subprocess.run([python, MISTAKES.with_name("migration.py"), source, f"{folder}/data"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
+                report.add(f"{name} runs", None if "3 steps" in ran.stdout else ran.stdout[-3000:])
 
 
 def problem_with_lengths(blocks):
@@ -175,6 +263,9 @@ def main(arguments):
         report.add(f"{program} {compiler}", problem)
     compiled = {name: blocks[name] for names in recipes().values() for name in names if name in blocks}
     report.add(f"the {len(compiled)} recipes of the guide g++", problem_with_recipes(passes, compiled))
+
+    check_mistakes(report)
+    check_python(report)
 
     text = "\n".join(path.read_text() for path in [ROOT / "README.md", *GUIDE])
     named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}

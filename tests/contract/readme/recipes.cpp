@@ -91,12 +91,30 @@ namespace behind_a_c_header {
 #include "trainers_2.hpp"
 #include "trainers_3.hpp"
 }
+namespace from_webdataset {
+#include "migration_1.hpp"
+}
+namespace from_dali {
+#include "migration_2.hpp"
+}
+namespace from_tf_data {
+#include "migration_3.hpp"
+}
+namespace from_ffcv {
+#include "migration_4.hpp"
+}
+#if __has_include(<curl/curl.h>)
+namespace from_streaming {
+#include "migration_5.hpp"
+}
+#endif
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 damaged_samples::example damaged_samples::prepare(const millrace::record& r) {
   return {millrace::jpeg(r["jpg"]), 0};
 }
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
+std::vector<std::uint32_t> from_tf_data::tokenize(std::string_view) { return {}; }
 
 int main() {
   any_model model;
@@ -122,5 +140,12 @@ int main() {
   damaged_samples::train(model);
   own_file::train(model, "");
   behind_a_c_header::loader_close(behind_a_c_header::loader_open("", 1, ""));
+  from_webdataset::train(model);
+  from_dali::train(model, 0, 1);
+  from_tf_data::train(model);
+  from_ffcv::train(model);
+#if __has_include(<curl/curl.h>)
+  from_streaming::train(model, "");
+#endif
   return ctrl_c::train(model, "");
 }
