@@ -1,4 +1,4 @@
-// Lines of text files, plain and compressed. An umbrella: includes only. The whole of text is text.hpp.
+// Lines of text files, plain and compressed. An umbrella: includes only. text.hpp has all of text.
 //
 //   #include <millrace/lines.hpp>
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536});

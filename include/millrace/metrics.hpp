@@ -1,4 +1,4 @@
-// Metrics that never stall the step, the log and its sinks, and grids of what the network sees. An umbrella: includes
+// Metrics that never stall the step, the log and its sinks, and grids of the network's input. An umbrella: includes
 // only.
 //
 //   #include <millrace/metrics.hpp>

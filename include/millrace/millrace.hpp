@@ -1,5 +1,5 @@
-// Everything that a training program needs, except what is opt-in: pictures beyond crops of JPEGs (pictures.hpp), the
-// other umbrellas beside this one, and millrace/adapt/.
+// Everything that a training program needs, except opt-in parts: images beyond crops of JPEGs (pictures.hpp), the other
+// umbrellas in this folder, and millrace/adapt/.
 //
 //   #include <millrace/millrace.hpp>
 //   namespace mr = millrace;

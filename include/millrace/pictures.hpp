@@ -1,4 +1,4 @@
-// Everything about pictures: all formats, label maps, photometric operations, padding. An umbrella: includes only.
+// Everything about images: all formats, label maps, photometric operations, padding. An umbrella: includes only.
 //
 //   #include <millrace/pictures.hpp>
 //   mr::picture p = mr::any_picture(record["jpg;png"]).random_resized_crop(224, rng).random_flip(rng);

@@ -1,4 +1,4 @@
-// Reports of runs: what limits them, as text, JSON, a page and a trace. An umbrella: includes only; in no other one.
+// Reports of runs: their limits, as text, JSON, a page and a trace. An umbrella: includes only; in no other one.
 //
 //   #include <millrace/report.hpp>
 //   std::fputs(mr::text_report(mr::report_of(run)).c_str(), stdout);

@@ -1,9 +1,8 @@
-// Defines what the headers declare when MILLRACE_COMPILED is set.
+// Definitions for all headers if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// One translation unit of a program includes it: millrace/compiled.cpp, which the build dependency millrace-compiled
-// has compiled already.
+// One translation unit of a program includes it. The build dependency millrace-compiled contains it compiled.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// Workers and reads, set while the run goes on to what the step needs. An umbrella: includes only; in no other one.
+// Adapts workers and reads to the step during the run. An umbrella: includes only; in no other one.
 //
 //   #include <millrace/millrace.hpp>
 //   #include <millrace/tuning.hpp>

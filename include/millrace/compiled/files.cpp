@@ -1,2 +1,2 @@
-// A third of the compiled library, which is compiled.cpp: c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+// One of three parts of the compiled library, millrace-compiled: c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 #include <millrace/compiled/files.hpp>

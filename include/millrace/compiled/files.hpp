@@ -1,8 +1,8 @@
-// Defines what the headers of base/, measure/, item/ and io/ declare when MILLRACE_COMPILED is set.
+// Definitions for the headers of base/, measure/, item/ and io/ if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/files.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// A third of the compiled library: files.cpp includes it. Builds compile the thirds beside each other.
+// One of three parts of the compiled library, which builds compile in parallel; files.cpp includes this one.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// Defines what adapt/remote.hpp and the other headers of adapt/remote declare when MILLRACE_COMPILED is set.
+// Definitions for adapt/remote.hpp and the other headers of adapt/remote if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

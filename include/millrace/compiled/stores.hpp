@@ -1,8 +1,8 @@
-// Defines what the headers of adapt/remote/store declare when MILLRACE_COMPILED is set, except curl_fetch.hpp.
+// Definitions for the headers of adapt/remote/store if MILLRACE_COMPILED is set, except curl_fetch.hpp.
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// A half of the library millrace-compiled-remote: stores.cpp includes it. Needs libcrypto, and not libcurl.
+// A half of the library millrace-compiled-remote: stores.cpp includes it. Needs libcrypto, but not libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,10 +4,10 @@
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = device});
 //
-// With several processes on one machine, each process takes GPU (local rank) % (number of GPUs). The local rank comes
-// from the environment that torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm sets (launcher.hpp); it is 0 without
-// these. Kernels run on the current device of the thread. Call cudaSetDevice(device.ordinal()) before any other CUDA
-// call. For a thread that has not chosen a device, the runtime also opens device 0, which takes memory there.
+// With several processes on one machine, each process uses GPU (local rank) % (number of GPUs). The local rank is read
+// from the environment of torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm (launcher.hpp); it is 0 without these.
+// Kernels run on the current device of the thread. Call cudaSetDevice(device.ordinal()) before any other CUDA call. In
+// a thread without a current device, the runtime also opens device 0, which uses memory there.
 // Errors: io_error if a GPU exists and cannot be used.
 #pragma once
 

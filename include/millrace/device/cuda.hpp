@@ -4,14 +4,14 @@
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// This header is available if the build finds CUDA; its build dependency then defines MILLRACE_CUDA. The header needs
-// cudart and no nvcc.
+// This header is available if the build detects CUDA; its build dependency then defines MILLRACE_CUDA. The header needs
+// cudart, but not nvcc.
 // Copies run in a non-blocking stream. Only events order them with the user's stream. The default of `stream` is the
-// legacy stream of that device. Calls on the step's path return at once. Memory, stream and events are made when the
-// session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. One warning and
-// the name of the device then say so.
-// On a machine with several NUMA nodes, host slots lie on the node that the GPU is connected to, while that node has
-// memory. The name of the device says so, or why not.
+// legacy stream of that device. Calls on the step's path return immediately. Memory, stream and events are created when
+// the session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. In that case
+// Millrace prints one warning, and the name of the device includes the reason.
+// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, while that node has free
+// memory. The name of the device includes the node, or the reason for another one.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A capture on the user's thread is not disturbed.
@@ -38,7 +38,7 @@ namespace detail {
 
 class cuda_backend final : public device_backend {
  public:
-  /// `sysfs` is where the kernel tells about NUMA nodes; tests have one of their own.
+  /// `sysfs` is the folder with the kernel's NUMA information; tests use their own.
   explicit cuda_backend(int ordinal, std::string sysfs = "/sys");
   ~cuda_backend() override;
 
@@ -84,7 +84,7 @@ class cuda_backend final : public device_backend {
   void* allocate_near(std::size_t bytes);
   void* allocate_pageable(std::size_t bytes);
 
-  /// Makes a call for a destructor: with the device current if possible, and without throwing.
+  /// Runs a call of a destructor: with the device current if possible, and without throwing.
   template <class Call>
   void quietly(Call&& call) const noexcept {
     std::optional<current_device> here;
@@ -93,7 +93,7 @@ class cuda_backend final : public device_backend {
       here.emplace(ordinal_);
       now.emplace();
     } catch (...) {
-      // The runtime has shut down or the device has failed. The call below may still free something.
+      // The runtime has shut down or the device has failed. The call below may still free memory.
     }
     ignore_cuda(call());
   }
@@ -101,11 +101,11 @@ class cuda_backend final : public device_backend {
   const int ordinal_;
   const std::string sysfs_;
   std::string name_;
-  std::optional<unsigned> node_;   // of the GPU, where there are several
+  std::optional<unsigned> node_;   // of the GPU, if there are several
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
   std::vector<node_memory> near_;
-  std::string not_near_;   // why not
+  std::string not_near_;   // the reason
   std::vector<void*> pageable_;
   std::atomic<bool> pageable_used_{false};
 };

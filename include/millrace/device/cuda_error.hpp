@@ -1,10 +1,10 @@
-// Turns errors of the CUDA runtime into errors with a hint, and saves and restores the calling thread's CUDA state.
+// Converts errors of the CUDA runtime to errors with a hint, and saves and restores the calling thread's CUDA state.
 //
 //   detail::check_cuda(cudaMemcpyAsync(...), "cudaMemcpyAsync");     // io_error unless cudaSuccess
 //   const detail::current_device here(1);                            // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// An error of Millrace's own call is removed from the runtime's "last error". So the user's own checks do not find it.
+// An error of Millrace's own call is removed from the runtime's "last error", so the user's own checks do not see it.
 // Threads: any; a `current_device` belongs to one thread.
 #pragma once
 
@@ -25,15 +25,15 @@ void check_cuda(cudaError_t result, const char* call);
 void ignore_cuda(cudaError_t result) noexcept;
 
 /// Returns the stream, or the legacy stream for a null handle. In a program built with --default-stream per-thread, the
-/// runtime takes a null handle for the calling thread's own stream. Millrace means the legacy stream on every thread.
-/// The per-thread stream is ordered with the legacy stream, like all blocking streams.
+/// runtime interprets a null handle as the calling thread's own stream. Millrace uses the legacy stream on every
+/// thread. The per-thread stream is ordered with the legacy stream, like all blocking streams.
 inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
 
 /// Returns whether work queued in the stream now would go into a graph or invalidate a capture. The legacy stream is
 /// never captured, but its work would have to wait for a captured stream. The query disturbs neither of them.
 bool is_capturing(cudaStream_t stream);
 
-/// Makes a device current for the calling thread until the end of the scope, then restores the thread's own device.
+/// Sets the current device of the calling thread until the end of the scope, then restores the thread's own device.
 class current_device {
  public:
   explicit current_device(int ordinal);

@@ -5,10 +5,10 @@
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = best});
 //
-// Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
-// If the comments say only that something "waits", the device's stream waits, never a thread. Two calls block their
-// thread: wait(), made on a thread that does nothing else, and copy_to_host(), which is not for the step's path.
-// Threads: the stager makes the copy calls, another thread calls wait(). The holder of a batch calls record(),
+// Terms: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
+// Where the comments say only "waits", the device's stream waits, never a thread. Two calls block their thread: wait(),
+// called on a dedicated thread, and copy_to_host(), which must not be used in the step's path.
+// Threads: the stager makes the copy calls, another thread calls wait(). The owner of a batch calls record(),
 // stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
 // Errors: io_error. Destructors never throw.
 #pragma once
@@ -39,7 +39,7 @@ class device_backend {
   virtual std::string name() const = 0;
   /// Returns true if batches are used in the slots they were written to: no copy, no ring of device slots, no stager.
   virtual bool leases_host_slots() const = 0;
-  /// Returns the kind of memory of a delivered batch, which says whether the host can read it.
+  /// Returns the kind of memory of a delivered batch, which determines whether the host can read it.
   virtual memory_kind memory() const = 0;
 
   /// Returns the device for one session. It has its own copy stream, so that no session waits for another session's
@@ -47,10 +47,10 @@ class device_backend {
   virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
   /// Returns the number of the device among its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
-  /// Returns the cores on the device's NUMA node that the calling thread may use; empty if all are as near, or if that
-  /// is not known.
+  /// Returns the cores on the device's NUMA node that the calling thread may use; empty if all are equally near, or if
+  /// that is not known.
   virtual std::vector<unsigned> near_cores() const { return {}; }
-  /// Makes this device current for the calling thread.
+  /// Sets this device as current for the calling thread.
   virtual void enter_thread() {}
 
   /// Returns memory for a host slot; pinned if the device distinguishes pinned memory.
@@ -72,7 +72,7 @@ class device_backend {
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
   /// Records `event` in the copy stream.
   virtual void record_copy(device_event& event) = 0;
-  /// Throws setup_error if the user's stream cannot take a batch now, because it is being captured.
+  /// Throws setup_error if the user's stream cannot accept a batch now, because it is being captured.
   virtual void check_stream(stream_view) {}
   /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;

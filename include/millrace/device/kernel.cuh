@@ -9,10 +9,10 @@
 //   };
 //   launch(doubled{v, n}, {.blocks = (n + 255) / 256, .stream = s});
 //
-// A body runs once for each block. each() holds the work that every thread does alone. reduce() merges results of all
+// A body runs once for each block. each() runs the work that every thread does alone. reduce() merges results of all
 // threads. once() runs on one thread. Between these calls, control flow must be the same for all threads of the block.
-// In the host build, a block is one call, and these three are loops in an order that gives the same bits. There
-// launch() puts a copy of the body into the stream as a host function. The host build is for tests on a stand-in for
+// In the host build, a block is one call, and these three are loops in an order that returns the same bits. There
+// launch() puts a copy of the body into the stream as a host function. The host build is for tests on a substitute of
 // the CUDA runtime, whose device memory the host can read. To use it, a file defines MILLRACE_KERNELS_ON_HOST and the
 // function bodies_in_graphs().
 // Errors: io_error if a launch fails. Threads: any.
@@ -53,7 +53,7 @@ MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t byte
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-/// Adds to a number that other blocks may add to at the same time.
+/// Adds to a number that other blocks may update concurrently.
 MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t value) noexcept {
 #ifdef __CUDA_ARCH__
   atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
@@ -101,8 +101,8 @@ class block_team {
     part mine = f(threadIdx.x);
     for (unsigned step = lanes / 2; step > 0; step /= 2) mine.merge(from_lane_above(mine, step));
     if constexpr (warps > 1) {
-      // Bytes, because a shared variable cannot have an initializer. The first barrier keeps a previous reduction
-      // apart from this one.
+      // Bytes, because a shared variable cannot have an initializer. The first barrier separates a previous reduction
+      // from this one.
       __shared__ alignas(16) unsigned char memory[warps * sizeof(part)];
       auto* const of_warps = reinterpret_cast<part*>(memory);
       __syncthreads();
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant_
   body(block_team<Body::threads>(blockIdx.x, gridDim.x));
 }
 
-/// Queues the kernel. Checks the result of the call itself. The thread's last error may come from other code.
+/// Queues the kernel. Checks the result of the call itself. The thread's last error may be from other code.
 /// Throws io_error if the launch fails.
 template <class Body>
 void launch(const Body& body, const launch_options& how) {
@@ -170,7 +170,7 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
-/// Returns the store of captured launches, which must live on because a graph may run them any number of times.
+/// Returns the storage of captured launches, which must outlive their graph, because it may run any number of times.
 inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
 
 template <class Body>

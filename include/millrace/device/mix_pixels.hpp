@@ -4,7 +4,7 @@
 //   mr::detail::mix_pixels(first, second, grid, how);
 //
 // One pass over both rows: each is read and written once. The formulas are those of item/column/row_mix.hpp, and every
-// CPU, compiler and code path gives the same bits. The code uses AVX2 if the CPU has it.
+// CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU has it.
 // Errors: none. Threads: any; calls share nothing.
 #pragma once
 
@@ -25,7 +25,7 @@ void mix_elements(bf16* first, bf16* second, std::size_t count, const mix_weight
 /// Swaps two runs of bytes.
 void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept;
 
-/// Mixes two rows with each other, in place, as either of them says.
+/// Mixes two rows with each other, in place, as specified for each of them.
 template <mixable_element T>
 void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) noexcept {
   if (how.weight != row_mix::whole) return mix_elements(first, second, grid.elements(), mix_weights(how.weight));

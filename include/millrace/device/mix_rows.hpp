@@ -1,4 +1,4 @@
-// Mixes the rows of a delivered batch on the host, after mix_rows({.deferred = true}), and makes dense labels.
+// Mixes the rows of a delivered batch on the host, after mix_rows({.deferred = true}), and creates dense labels.
 //
 //   mr::mix_rows(b.get<&example::pixels>(), b.row_mixes());       // in place, once for each column
 //   mr::tensor<float, 2> targets({b.size(), 1'000});
@@ -6,12 +6,12 @@
 //
 // Shapes: rows [B, H, W, C], [B, C, H, W], [B, H, W] or [B, N]; u8, f16, bf16 or f32. Without a third argument rows of
 // u8 are [B, H, W, C], and others [B, C, H, W]. Rows that the flow has mixed already must not be mixed again. A further
-// column, such as a label map under cutmix, is mixed by the same row_mixes().
-// Dense labels are f32 [B, K]: smoothing / K for each class, and 1 - smoothing more for the labels, divided by lambda.
-// They are those of timm's mixup_target(). Losses that allow several right classes (BCE) need them. A masked row counts
-// as one with label 0.
-// Every path gives the same bits, also the kernels of mix_rows.cuh.
-// Errors: setup_error for shapes that do not fit, and for device memory. data_error for a label that is no class.
+// column, such as a label map under cutmix, is mixed with the same row_mixes().
+// Dense labels are f32 [B, K]: smoothing / K for each class, plus 1 - smoothing for the labels, divided by lambda. They
+// are those of timm's mixup_target(). Losses that allow several correct classes (BCE) need them. A masked row counts as
+// one with label 0.
+// Every path computes the same bits, including the kernels of mix_rows.cuh.
+// Errors: setup_error for shapes that do not fit, and for device memory. data_error for a label that is not a class.
 // Threads: any; calls share nothing.
 #pragma once
 
@@ -28,8 +28,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Mixes the rows of a batch in place, as their row_mixes say.
-/// Throws setup_error if there is not one for each row, or a view lies in device memory.
+/// Mixes the rows of a batch in place, according to their row_mixes.
+/// Throws setup_error if there is not one for each row, or a view is in device memory.
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes,
               image_layout layout = detail::usual_layout<T>) {
@@ -40,7 +40,7 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
   const std::size_t elements = grid.elements();
   for (std::size_t row = 0; row < all.size(); ++row) {
     const row_mix& how = all[row];
-    // The first row of a pair stands for both.
+    // The first row of a pair represents both.
     if (how.changes() && static_cast<std::size_t>(how.partner) > row)
       detail::mix_pixels(begin + row * elements, begin + static_cast<std::size_t>(how.partner) * elements, grid, how);
   }
@@ -52,8 +52,8 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
     }
 }
 
-/// Makes dense rows of the labels of mixed rows: f32 [B, classes].
-/// Throws setup_error if the views do not fit or lie in device memory, data_error if a label is not in [0, classes).
+/// Computes dense rows of the labels of mixed rows: f32 [B, classes].
+/// Throws setup_error if the views do not fit or are in device memory, data_error if a label is not in [0, classes).
 template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options = {}) {

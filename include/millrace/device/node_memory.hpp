@@ -1,12 +1,12 @@
-// Allocates host memory whose pages the kernel takes from one NUMA node while that has any.
+// Allocates host memory whose pages are on one NUMA node while that node has free memory.
 //
-//   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; std::bad_alloc; zeros, at a page's border
-//   if (slot.error() == 0) fill(slot.get());              // else errno of mbind: the pages may lie anywhere
+//   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; std::bad_alloc; zeros, page-aligned
+//   if (slot.error() == 0) fill(slot.get());              // else errno of mbind: the pages may be anywhere
 //
-// A page is taken when it is touched first. So the node is set before anything touches or pins the pages: in memory of
-// malloc() they may have been touched already. The node is a preference (MPOL_PREFERRED), because a full node must not
-// end a run. Huge pages are requested as in slot_memory.hpp.
-// Threads: any. Lifetime: the memory is given back with the object.
+// A page is allocated on first access. Therefore the node is set before anything accesses or pins the pages: in memory
+// of malloc() they may have been accessed already. The node is a preference (MPOL_PREFERRED), because a full node must
+// not end a run. Huge pages are requested as in slot_memory.hpp.
+// Threads: any. Lifetime: the memory is freed with the object.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,7 +32,7 @@ class node_memory {
 
   /// Returns the first byte.
   void* get() const noexcept { return memory_; }
-  /// Returns why the pages may lie on any node, as in errno; 0: they are taken from the node.
+  /// Returns the errno if the pages may be on any node; 0: they are on the requested node.
   int error() const noexcept { return error_; }
 
  private:

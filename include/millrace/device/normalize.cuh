@@ -3,15 +3,15 @@
 //   mr::normalize(b.get<&example::pixels>(), numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                                      .layout = mr::image_layout::nchw}, b.stream());
 //
-// Shapes, units, formula and its errors: normalize_options.hpp. The bits equal those of the host version. Under nvcc's
-// -use_fast_math, results below 2^-126 become 0. Both views must lie in device memory. Their device must be current.
-// The call queues one kernel (several for more than 2^31 units of work) and returns. The views must stay valid until
-// the stream has run it.
+// Shapes, units, formula and its errors: normalize_options.hpp. The bits equal those of the host version. With nvcc's
+// -use_fast_math, results below 2^-126 become 0. Both views must be in device memory. Their device must be current. The
+// call queues one kernel (several for more than 2^31 units of work) and returns. The views must stay valid until the
+// stream has completed it.
 // Nothing is allocated. The first call with a type and layout loads its kernel. This may take milliseconds and wait for
-// the device, so make such a call before the loop if it matters.
+// the device, so call it once before the loop if that matters.
 // The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
 // Other alignments are correct too.
-// Errors: setup_error if a view lies in host memory; io_error if a launch fails. Threads: any.
+// Errors: setup_error if a view is in host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Divides the work: `width` numbers are one unit, a store of 16 bytes. The threads of a warp write neighboring units.
-/// Each thread handles 16 pixel values in units that lie `threads` units apart. It loads all of them before its first
-/// store, so that the loads do not wait for each other.
+/// Each thread processes 16 pixel values in units at a distance of `threads` units. It loads all of them before its
+/// first store, so that the loads do not wait for each other.
 template <class T>
 struct normalize_geometry {
   static constexpr unsigned width = 16 / sizeof(T), threads = 256, units_of_thread = 16 / width;
@@ -42,7 +42,7 @@ struct normalize_geometry {
   MILLRACE_BOTH_SIDES static void run(const Body& body, unsigned block, unsigned thread) {
     typename Body::pixels loaded[units_of_thread];
     const unsigned first = block * units_of_block + thread;
-    // Without unrolling, the loop would index `loaded`, and an indexed array lies in memory instead of registers.
+    // Without unrolling, the loop would index `loaded`, and an indexed array is in memory instead of registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -56,7 +56,7 @@ struct normalize_geometry {
   }
 };
 
-/// Treats the whole batch as one run of elements: a head up to the first aligned store, stores, the rest.
+/// Processes the complete batch as one run of elements: a head up to the first aligned store, stores, the rest.
 template <class T, unsigned Channels>
 struct interleaved_normalize {
   static constexpr unsigned width = normalize_geometry<T>::width, threads = normalize_geometry<T>::threads;
@@ -111,7 +111,7 @@ struct interleaved_normalize {
   }
 };
 
-/// Writes planes: a thread loads `Width` neighboring pixels and makes one store into each plane.
+/// Writes planes: a thread loads `Width` neighboring pixels and writes one store into each plane.
 template <class T, unsigned Channels, unsigned Width>
 struct planar_normalize {
   static constexpr unsigned threads = normalize_geometry<T>::threads;
@@ -206,7 +206,7 @@ void launch_normalize(const normalize_job<T>& job, stream_view stream) {
 }  // namespace detail
 
 /// Queues the normalization of pixels, [B, H, W, 1 to 4] u8. The numbers are [B, H, W, C] or [B, C, H, W].
-/// Throws setup_error if shapes or options do not fit or a view lies in host memory, io_error if a launch fails.
+/// Throws setup_error if shapes or options do not fit or a view is in host memory, io_error if a launch fails.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options, stream_view stream) {

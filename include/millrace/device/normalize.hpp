@@ -4,8 +4,8 @@
 //                                   .layout = mr::image_layout::nchw});
 //
 // Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. The formula is in
-// normalize_options.hpp. Every CPU, compiler and code path gives the same bits. The code uses AVX2 if the CPU has it,
-// else a table of 256 values per channel. Large results bypass the cache.
+// normalize_options.hpp. Every CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU has
+// it, else a table of 256 values per channel. Large results bypass the cache.
 // Errors: those of normalize_options.hpp; setup_error for device memory, whose kernel is in normalize.cuh.
 // Threads: any; calls share nothing. The caller may split a large batch along B over threads.
 #pragma once
@@ -54,8 +54,8 @@ struct avx2_normalizer {
 
   template <class T>
   static void run(const normalize_job<T>& job) {
-    // A result larger than the caches is stored past them: reading its cache lines only to overwrite them costs time.
-    // Planes with different alignments cannot all be streamed.
+    // A result larger than the caches bypasses them: reading its cache lines only to overwrite them costs time. Planes
+    // with different alignments cannot all be streamed.
     constexpr std::size_t large_bytes = std::size_t{8} << 20;
     const bool large = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
     const bool streams = large && (!job.planar || job.pixels * sizeof(T) % store_bytes == 0);
@@ -116,7 +116,7 @@ struct avx2_normalizer {
     return past == 0 ? 0 : (store_bytes - past) / sizeof(T);
   }
 
-  /// The channels' factors as vectors. For planes also the shuffles that pick one channel of four pixels in each half
+  /// The channels' factors as vectors. For planes also the shuffles that select one channel of four pixels in each half
   /// of 128 bits.
   template <std::size_t Channels>
   struct factors {
@@ -133,7 +133,7 @@ struct avx2_normalizer {
      ...);
   }
 
-  /// Treats the whole batch as one run of elements. The channels' factors repeat every `Channels` vectors.
+  /// Processes the complete batch as one run of elements. The channels' factors repeat every `Channels` vectors.
   template <class T, bool Streams, std::size_t Channels>
   [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job) {
     const std::size_t count = job.images * job.pixels * Channels;
@@ -204,7 +204,7 @@ struct avx2_normalizer {
 }  // namespace detail
 
 /// Normalizes pixels, [B, H, W, 1 to 4] u8, on the host. The numbers are [B, H, W, C] or [B, C, H, W].
-/// Throws setup_error if shapes or options do not fit or a view lies in device memory.
+/// Throws setup_error if shapes or options do not fit or a view is in device memory.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {

@@ -41,7 +41,7 @@ struct normalize_job {
   T* out = nullptr;
   std::size_t images = 0, pixels = 0, channels = 0;   // pixels: number of pixels in one image
   bool planar = false;                                // result is NCHW
-  float scale[4]{}, bias[4]{};                        // no std::array: kernels cannot index one
+  float scale[4]{}, bias[4]{};                        // not std::array: kernels cannot index one
 
   T value(std::uint8_t x, std::size_t channel) const noexcept { return made(x, scale[channel], bias[channel]); }
   MILLRACE_BOTH_SIDES static T made(std::uint8_t x, float scale, float bias) noexcept {
@@ -49,7 +49,7 @@ struct normalize_job {
   }
 };
 
-/// Checks the shapes and turns the options into factors. The caller checks that the memory is on the right device.
+/// Checks the shapes and computes the factors. The caller checks that the memory is on the correct device.
 template <training_element T>
 normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                                 const normalize_options& options) {

@@ -1,4 +1,4 @@
-// Holds what both versions of mix_rows need, that of the host and that of a GPU: the grid of a row, labels, checks.
+// The common parts of both versions of mix_rows, for the host and for a GPU: the grid of a row, labels, checks.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
 //   mr::detail::check_mixes(pixels, b.row_mixes());
@@ -28,17 +28,16 @@ struct mixed_labels {
 
 /// Options of dense_labels().
 struct dense_labels_options {
-  double smoothing = 0;   ///< shared by all classes in equal parts; the labels have the rest: 0 to 1, usually 0.1
+  double smoothing = 0;   ///< shared equally by all classes; the labels get the rest: 0 to 1, usually 0.1
 };
 
 namespace detail {
 
-/// The order of the axes of rows of three dimensions, unless another one is named: that of picture, and that of
-/// normalized_picture.
+/// The default order of the axes of rows of three dimensions: that of picture, and that of normalized_picture.
 template <mixable_element T>
 inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
 
-/// The dimensions of a row as boxes need them: [planes, height, width, channels].
+/// The dimensions of a row in the form for boxes: [planes, height, width, channels].
 struct row_grid {
   std::size_t planes = 1, height = 1, width = 1, channels = 1;
 
@@ -77,7 +76,7 @@ void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix,
                       "Pass a column of a batch, and row_mixes() of the same batch");
 }
 
-/// Throws setup_error unless there is a row of classes for each label, and the smoothing is a share.
+/// Throws setup_error unless there is a row of classes for each label, and the smoothing is between 0 and 1.
 template <class Label>
 void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& o) {
@@ -102,7 +101,7 @@ struct dense_numbers {
   dense_numbers(double smoothing, std::size_t classes) noexcept
       : off(static_cast<float>(smoothing / static_cast<double>(classes))), rest(static_cast<float>(1 - smoothing)) {}
 
-  /// Returns the number of class `k`. The weights of two labels that are the same make one.
+  /// Returns the number of class `k`. The weights of two equal labels are added.
   template <class Label>
   MILLRACE_BOTH_SIDES float of(Label k, Label label_a, Label label_b, float lambda) const noexcept {
     const float weight = label_a == label_b ? (k == label_a ? 1.0F : 0.0F)

@@ -1,11 +1,11 @@
-// Allocates memory for host slots; large slots lie in huge pages if the system grants them.
+// Allocates memory for host slots; large slots use huge pages if the system provides them.
 //
 //   void* slot = mr::detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
 //   mr::detail::free_slot(slot);
 //
-// Huge pages help because a row is written once and read once, one page of 4 KiB after the other. Each small page costs
-// a walk through the page tables, and two in a virtual machine. No memory is taken beyond the slot itself: huge pages
-// are requested only for the whole huge pages in it. All of these become resident, even if the rows of a ragged column
+// Huge pages help because a row is written once and read once, sequentially in pages of 4 KiB. Each small page costs a
+// walk through the page tables, and two in a virtual machine. No memory is used beyond the slot itself: huge pages are
+// requested only for the complete huge pages in it. All of these become resident, even if the rows of a ragged column
 // leave gaps.
 // Huge pages need Linux with "madvise" or "always" in /sys/kernel/mm/transparent_hugepage/enabled. Elsewhere the slots
 // use normal pages.

@@ -1,11 +1,11 @@
 // A handle to a device's stream, which is a queue of work in order.
 //
-//   mr::stream_view s = my_cuda_stream;    // any cudaStream_t converts, and any class that converts to one
+//   mr::stream_view s = my_cuda_stream;    // converts from any cudaStream_t, and from any class that converts to one
 //   auto stage = mr::to_device({.stream = s});
 //   cudaStream_t again = b.stream();       // and back, as in kernel<<<grid, block, 0, b.stream()>>>(...)
 //
 // The header is light, so a .cu file may include it.
-// The host has no streams: the handle is empty, and work is done when the call returns.
+// The host has no streams: the handle is empty, and work is complete when the call returns.
 // Lifetime: the handle owns nothing; the caller keeps the stream alive.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Gives a stream the name that profilers show.
+// Sets the name of a stream in profilers.
 //
-//   detail::name_stream(copies_, "millrace copies");        // shown by the tool in place of "Stream 14"
+//   detail::name_stream(copies_, "millrace copies");        // shown by the tool instead of "Stream 14"
 //
 // The call does nothing if no tool listens or MILLRACE_NVTX is not defined. Threads: any. Errors: none.
 #pragma once

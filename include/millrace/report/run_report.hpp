@@ -1,10 +1,10 @@
-// All that a report shows: the figures and the conclusions from them.
+// The content of a report: the measurements and the conclusions from them.
 //
 //   mr::run_report r = mr::report_of(window, std::move(events));
 //   r.facts.push_back({"commit", "20fbe65"});
 //   std::fputs(mr::text_report(r).c_str(), stdout);        // report/print/text_report.hpp; json_report, html_report
 //
-// Errors: none. Threads: a value. report_of() takes some milliseconds: it replays the run with other numbers of
+// Errors: none. Threads: a value. report_of() costs some milliseconds: it replays the run with other numbers of
 // workers.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The content of a report: figures, verdict, predictions and facts.
+/// The content of a report: measurements, verdict, predictions and facts.
 struct run_report {
   /// The speed with one number of workers.
   struct point {
@@ -34,22 +34,22 @@ struct run_report {
   flow_figures figures{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
-  std::vector<point> scaling{};   ///< by number of workers; measured for the run's own, else predicted
+  std::vector<point> scaling{};   ///< by number of workers; measured for the run's own number, else predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
   picture_figures pictures{};       ///< since the start of the run, like `counts`
-  std::vector<event_count> counts{};    ///< events that are no errors: skipped, accepted
+  std::vector<event_count> counts{};    ///< events that are not errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
   run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
-/// Returns the report of a window of a run: judges it, predicts gains and replays it. Takes some milliseconds.
+/// Returns the report of a window of a run: judges it, predicts gains and replays it. Costs some milliseconds.
 run_report report_of(flow_figures figures, timeline events = {});
 
 namespace detail {
 
-/// Adds event counts to a report, those of the whole run as in run.stats().counts.
+/// Adds event counts to a report, those of the complete run as in run.stats().counts.
 void add_counts(run_report& r, const std::vector<event_count>& counts);
 
 }  // namespace detail

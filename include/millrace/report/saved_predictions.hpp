@@ -1,10 +1,10 @@
-// Keeps what a run predicts for later runs: when one of them has made that change, its report shows both numbers.
+// Stores the predictions of a run. The report of a later run with such a change then has both numbers.
 //
 //   mr::run_report r = mr::report_of(run);
-//   mr::compare_with("runs/6/report", r);        // what write_reports() left there; fills r.kept
+//   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.kept
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
-// Predictions are kept for the settings that the figures of a run show: workers, I/O threads, host slots, batch. A
+// Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch. A
 // prediction is compared if the later run has exactly its settings: no prediction covers two changes at once.
 // Format: one line of words and numbers for the run and for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file of another kind. Threads: any.
@@ -33,7 +33,7 @@ std::string predictions_text(const run_report& r);
 }  // namespace detail
 
 /// Compares this run with the predictions of an earlier run and adds those that apply to r.kept.
-/// The path `earlier` is the one that write_reports() got in that run. Throws io_error or data_error for its file.
+/// `earlier` is the path that was passed to write_reports() in that run. Throws io_error or data_error for its file.
 void compare_with(const std::string& earlier, run_report& r);
 
 }}  // namespace millrace

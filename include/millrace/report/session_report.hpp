@@ -1,10 +1,10 @@
-// The report of a session: its figures without the warm-up, the times of its batches, and its origin.
+// The report of a session: its measurements without the warm-up, the times of its batches, and its origin.
 //
-//   mr::run_report r = mr::report_of(run);                  // at any time, about what was delivered so far
+//   mr::run_report r = mr::report_of(run);                  // at any time, about the delivered batches
 //   std::fputs(mr::text_report(r).c_str(), stdout);
 //
-// Errors: none; with fewer than 5 batches the report says that there is no verdict.
-// Threads: any, while the session lives. It takes some milliseconds: it replays the run with other numbers of workers.
+// Errors: none; with fewer than 5 batches the report has no verdict.
+// Threads: any, while the session lives. Costs some milliseconds: it replays the run with other numbers of workers.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the report of all that the session has delivered so far. Takes some milliseconds.
+/// Returns the report of all batches that the session has delivered so far. Costs some milliseconds.
 template <auto... Columns>
 run_report report_of(const session<Columns...>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());

@@ -42,7 +42,7 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
   if (const cudaError_t result = cudaDeviceGetPCIBusId(address, sizeof address, ordinal); result == cudaSuccess)
     node_ = numa_node_of_pci_device(address, sysfs_);
   else
-    ignore_cuda(result);   // all nodes are as near then
+    ignore_cuda(result);   // all nodes are equally near in that case
   const current_device here(ordinal_);
   const capture_tolerant now;
   check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -159,7 +159,7 @@ MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
 
 MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream) {
   const current_device here(ordinal_);
-  // An event recorded during a capture goes into the graph, not into the stream. A stream that waits for it joins the
+  // An event recorded during a capture is added to the graph, not to the stream. A stream that waits for it joins the
   // capture, and so would the copy stream.
   if (is_capturing(stream))
     throw setup_error("a batch was released while its stream was being captured",
@@ -197,7 +197,8 @@ MILLRACE_INLINE cuda_backend::event::~event() {
   if (handle) ignore_cuda(cudaEventDestroy(handle));
 }
 
-/// Returns null if the GPU's node does not matter or cannot be had. The runtime's own pinned memory will do then.
+/// Returns null if the GPU's node does not matter or is not available. The runtime's own pinned memory is then
+/// sufficient.
 MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (!node_ || !not_near_.empty()) return nullptr;

@@ -23,15 +23,15 @@ void mix_slowly(T* first, T* second, std::size_t count, const mix_weights& w) no
 
 #ifdef __x86_64__
 
-/// Mixes 32 bytes or 8 numbers at a time. Each member mixes as many as it can, and returns their number.
+/// Mixes 32 bytes or 8 numbers at a time. Each member mixes as many elements as it can, and returns their number.
 struct avx2_mixer {
   static bool usable() noexcept {
-    static const bool has = avx2_normalizer::usable();   // asked once, because cpuid may trap to a hypervisor
+    static const bool has = avx2_normalizer::usable();   // queried once, because cpuid may trap to a hypervisor
     return has;
   }
 
   /// Adds (d * weight + 2^15) >> 16 to a byte, for differences d. Half the weight has 15 fraction bits, as the
-  /// instruction wants it.
+  /// instruction requires.
   [[gnu::target("avx2")]] static std::size_t mix(std::uint8_t* first, std::uint8_t* second, std::size_t count,
                                                  const mix_weights& w) noexcept {
     const __m256i weight = _mm256_set1_epi16(static_cast<short>(w.own / 2)), zero = _mm256_setzero_si256();
@@ -122,7 +122,7 @@ MILLRACE_INLINE void mix_elements(bf16* first, bf16* second, std::size_t count, 
 }
 
 MILLRACE_INLINE void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept {
-  std::byte kept[512];   // a piece of the first run
+  std::byte kept[512];   // a block of the first run
   for (std::size_t done = 0; done < count; done += sizeof kept) {
     const std::size_t piece = std::min(sizeof kept, count - done);
     std::memcpy(kept, first + done, piece);

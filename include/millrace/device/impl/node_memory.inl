@@ -25,7 +25,7 @@ MILLRACE_INLINE int prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] 
   std::array<unsigned long, 1'024 / word_bits> nodes{};
   if (node >= nodes.size() * word_bits) return EINVAL;
   nodes[node / word_bits] = 1UL << (node % word_bits);
-  // The kernel reads one bit less than it is told.
+  // The kernel reads one bit fewer than specified.
   return ::syscall(SYS_mbind, memory, bytes, preferred, nodes.data(), nodes.size() * word_bits + 1, 0) == 0 ? 0 : errno;
 #else
   return ENOSYS;
@@ -36,7 +36,7 @@ MILLRACE_INLINE node_memory::node_memory(std::size_t bytes, unsigned node) {
   const bool large = bytes >= huge_page_bytes;
   const std::size_t alignment = large ? huge_page_bytes : slot_alignment_bytes;
   const std::size_t wanted = (bytes + slot_alignment_bytes - 1) / slot_alignment_bytes * slot_alignment_bytes;
-  // The room before the alignment's border and behind the end is given back.
+  // Unmaps the space before the alignment boundary and after the end.
   const std::size_t mapped = wanted + alignment;
   void* const all = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) throw std::bad_alloc();

@@ -2,12 +2,12 @@
 //
 //   page += mr::detail::step_chart(r);      // time of each step, with the wait for data on top
 //   page += mr::detail::stage_chart(r);     // busy, starved and blocked share of each stage
-//   page += mr::detail::queue_chart(r);     // how full the batch ring and the read-ahead were
-//   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted, and as measured
+//   page += mr::detail::queue_chart(r);     // fill level of the batch ring and of the read-ahead
+//   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted and measured
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
 // Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line of at
-// most 200 points. Each point is the mean of neighboring batches, so that the page of any run stays small.
+// most 200 points. Each point is the mean of neighboring batches, which limits the size of the page.
 // Errors: none. Threads: pure functions.
 #pragma once
 
@@ -38,8 +38,8 @@ std::string queue_chart(const run_report& r);
 
 std::string scaling_chart(const run_report& r);
 
-/// Returns up to three batches whose whole way through the threads is known. Spans are kept for the last batches only.
-/// A batch counts as whole if no other batch has more different spans.
+/// Returns up to three batches with complete spans through the threads. Spans are stored for the last batches only.
+/// A batch is complete if no other batch has more different spans.
 std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);

@@ -3,8 +3,8 @@
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
 // Each track is one row, in the timeline's order; each counter is one row too. Each batch is one flow of arrows: from
-// the last span of each stage that worked for it to that of the next stage.
-// Errors: none; spans that end before they start are left out. Threads: a pure function.
+// the last span of each stage that processed it to that of the next stage.
+// Errors: none; spans that end before they start are omitted. Threads: a pure function.
 // Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
 #pragma once
 
@@ -23,7 +23,7 @@ class trace_event_writer {
 
   void name_track(std::uint32_t track, const std::string& called);
   void span(const timeline_span& s);
-  /// Writes a flow event in the middle of the span: the viewer binds it to the span that it lies in.
+  /// Writes a flow event in the middle of the span: the viewer binds it to the enclosing span.
   void flow(const char* phase, const timeline_span& s);
   void counter(const timeline_counter& c);
 

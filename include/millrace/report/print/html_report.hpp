@@ -1,11 +1,9 @@
-// The report as one HTML page: a file that needs nothing else, readable on a phone and a wide screen, light and dark.
+// The report as one self-contained HTML page, readable on a phone and a wide screen, light and dark.
 //
 //   write(mr::html_report(mr::report_of(window, std::move(events))));
 //
 // The page has the verdict, its evidence, the stages, the gain of each change, and the charts of
-// report/print/charts.hpp as inline SVG. It has no script, and no font or picture from elsewhere. All names are
-// escaped.
-// Errors: none. Threads: a pure function.
+// report/print/charts.hpp as inline SVG. It has no script, and no external font or image. All names are escaped.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -67,7 +65,7 @@ std::string key(const char* style, const char* what);
 
 /// Adds a chart; nothing if it is empty.
 void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
-/// Adds a chart that is twice as wide if the page has the space, and scrolls by itself otherwise.
+/// Adds a chart that is twice as wide if the page has the space, and scrolls separately otherwise.
 void add_wide_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
 
 void add_cell(std::string& page, const std::string& text, const char* style = "");

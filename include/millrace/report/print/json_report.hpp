@@ -1,4 +1,4 @@
-// The report for programs: one JSON object with everything that the text report says, in base units.
+// The report for programs: one JSON object with the content of the text report, in base units.
 //
 //   std::string json = mr::json_report(mr::report_of(window));
 //   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound",...,"margin":1.63,...},

@@ -4,9 +4,9 @@
 //   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //
-// The default width is 320 units, about the pixels that a phone has for it. The page does not show it much smaller, so
-// text of 14 units is at least 12 pixels high. On a wide screen three charts stand side by side. Colors come from the
-// page alone, so one chart serves light and dark.
+// The default width is 320 units, about the width of a phone in pixels. The page does not show it much smaller, so text
+// of 14 units is at least 12 pixels high. On a wide screen three charts are shown side by side. Colors are set by the
+// page only, so one chart serves light and dark.
 // Errors: none; an axis without an extent ends at 1. Threads: a value.
 #pragma once
 
@@ -34,7 +34,7 @@ class svg_plot {
     double left = 46;          ///< space for the marks of the y axis
     double width = 320, height = 220;
     bool y_marks = true;
-    bool whole_x = false;      ///< no marks between whole numbers
+    bool whole_x = false;      ///< no marks between integers
     double max_mark = 1e300;  ///< greatest mark of the y axis, if the axis ends above it
   };
 
@@ -49,9 +49,9 @@ class svg_plot {
   /// Fills the area between two lines over the same x.
   void area(const svg_points& upper, svg_points lower, std::string_view style);
   struct box {
-    double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< x in data coordinates; y in units of the picture, from the top
+    double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< x in data coordinates; y in units of the chart, from the top
   };
-  /// Cuts off the part beyond the end of the x axis. Makes a bar at least half a unit wide.
+  /// Cuts off the part beyond the end of the x axis. A bar is at least half a unit wide.
   void bar(const box& b, std::string_view style, const std::string& tip);
   /// Reaches from `from` to `to` on the y axis. `share` is its width, in units of x; `at_x` + `aside` is its middle.
   struct part_of_column {
@@ -60,7 +60,7 @@ class svg_plot {
   void column(const part_of_column& c, std::string_view style, const std::string& tip);
   /// Writes text above a column.
   void value(double at_x, double at_y, const std::string& words) { text(x(at_x), y(at_y) - 4, words, "middle"); }
-  /// Writes text at a point in units of the picture; `anchor` is start, middle or end.
+  /// Writes text at a point in units of the chart; `anchor` is start, middle or end.
   void text(double at_x, double at_y, std::string_view words, const char* anchor = "start");
 
   std::string take() { return std::move(out_) + "</svg>\n"; }

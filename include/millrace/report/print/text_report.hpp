@@ -44,7 +44,7 @@ inline auto printed_facts(const run_report& r) {
   return facts;
 }
 
-/// Returns `line` followed by `words`, broken at 110 columns; further lines start at `indent`. Breaks at blanks behind
+/// Returns `line` followed by `words`, broken at 110 columns; further lines start at `indent`. Breaks at blanks after
 /// one of `marks`; with no marks, at any blank.
 std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "");
 

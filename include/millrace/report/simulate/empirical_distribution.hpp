@@ -1,10 +1,10 @@
-// Service times to draw from: those of a recorded run, or chosen ones.
+// Service times to draw from: those of a recorded run, or specified ones.
 //
-//   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // as often short and long as recorded
+//   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // short and long as often as recorded
 //   auto step = mr::detail::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
 //   double ns = decode.scaled(0.5).at(random);                               // half as long; random is an mr::rng
 //
-// Each draw picks a bucket of the histogram by its count, and a uniform value in it. The mean is exactly that of the
+// Each draw selects a bucket of the histogram by its count, and a uniform value in it. The mean is exactly that of the
 // recorded times. Unit: nanoseconds.
 // Errors: none; if nothing was recorded each draw is 0. Threads: immutable.
 #pragma once
@@ -21,14 +21,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class empirical_distribution {
  public:
   empirical_distribution() = default;
-  /// Takes shape and mean from a recorded histogram.
+  /// Copies shape and mean from a recorded histogram.
   explicit empirical_distribution(const distribution& recorded) {
     double middles = 0, before = 0;
     for (std::size_t i = 0; i < distribution::buckets; ++i) {
       if (recorded.bucket(i) == 0) continue;
       const auto count = static_cast<double>(recorded.bucket(i));
       const auto first = static_cast<double>(distribution::first_of(i));
-      // Values are whole numbers: a bucket of width 1 holds only its first value.
+      // Values are integers: a bucket of width 1 has only its first value.
       const double width = static_cast<double>(distribution::first_of(i + 1) - 1) - first;
       pieces_.push_back({before += count, first, width});
       middles += count * (first + width / 2);

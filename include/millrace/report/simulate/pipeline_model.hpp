@@ -1,14 +1,15 @@
-// A run as the simulation sees it: how it is set up, and how long each operation takes.
+// The input of the simulation: the setup of a run, and the time of each operation.
 //
 //   mr::detail::pipeline_model m = mr::detail::model_of(window);      // the recorded run
 //   m.workers = 8;
 //   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/simulation.hpp
 //
-// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`. Workers turn each sample into a row
-// of `host_slots` batches. Copies go into `device_slots` batches; if there are none, the step uses the host slots.
-// Unit: times in nanoseconds, of a read alone, a sample's work, a batch's copy and a batch's step.
+// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`. Workers render each sample into a
+// row of `host_slots` batches. Copies are written to `device_slots` batches; if there are none, the step uses the host
+// slots.
+// Unit: times in nanoseconds, of a single read, a sample's work, a batch's copy and a batch's step.
 // If all threads wait for the shard whose turn it is, only the readers whose work is used are modeled.
-// Not modeled: serial stages on threads of their own, and threads that share too few cores.
+// Not modeled: serial stages on their own threads, and threads that share too few cores.
 // Errors: none. Threads: a value.
 #pragma once
 
@@ -28,7 +29,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< bytes of one copy
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< used share of the readers beside the one that all wait for (flow_figures.hpp)
+  double useful_share = 1;     ///< used share of the readers other than the awaited one (flow_figures.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` are measured, after the warm-up
@@ -39,8 +40,8 @@ struct pipeline_model {
   std::size_t useful_readers(std::size_t threads) const noexcept;
 };
 
-/// Returns the model of a recorded run. Shapes come from the histograms, means from the busy times. Unknown contention
-/// of the reads counts as none.
+/// Returns the model of a recorded run. Shapes are those of the histograms, means those of the busy times. Unknown
+/// contention of the reads counts as none.
 pipeline_model model_of(const flow_figures& f);
 
 }}}  // namespace millrace::detail

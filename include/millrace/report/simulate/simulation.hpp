@@ -2,11 +2,11 @@
 //
 //   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
-//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same figures as those of a run
+//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same measurements as of a run
 //
-// The rules are those of the engine. A read takes its bytes from the read-ahead budget first; the read that is needed
-// next may exceed it. Samples become available in the run's order. A worker takes the next ticket that has its bytes
-// and a slot. Copies and steps take batches in order.
+// The rules are those of the engine. A read reserves its bytes in the read-ahead budget first; the read that is needed
+// next may exceed it. Samples become available in the run's order. A worker claims the next ticket that has its bytes
+// and a slot. Copies and steps process batches in order.
 // With k reads outstanding, each has 1 / (1 + contention (k - 1)) of its speed alone.
 // The times depend only on seed and ordinal, never on the settings: two runs that differ in one setting get the same
 // times.
@@ -65,7 +65,7 @@ class flow_simulation {
   std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
   std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
 
-  /// Advances the time to `at` and adds it to what each stage does meanwhile.
+  /// Advances the time to `at` and adds it to the current state of each stage.
   void advance_to(double at);
   void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch);
   void count_in(const char* name, double value);
@@ -73,7 +73,7 @@ class flow_simulation {
   void start_what_can();
   void end_read();
 
-  /// Takes the samples of a finished read; they become available in the run's order.
+  /// Adds the samples of a finished read; they become available in the run's order.
   void arrived(std::uint64_t number, std::size_t worker);
   void end(const event& e);
   flow_figures figures_now() const;
@@ -105,7 +105,7 @@ class flow_simulation {
   bool copying_ = false, stepping_ = false;
 };
 
-/// Returns the figures and the timeline of a simulated run. Throws setup_error if the model could never deliver.
+/// Returns the measurements and the timeline of a simulated run. Throws setup_error if the model could never deliver.
 inline simulated simulate(const pipeline_model& m) { return flow_simulation(m).run(); }
 
 }}}  // namespace millrace::detail

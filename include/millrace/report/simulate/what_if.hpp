@@ -1,13 +1,13 @@
-// Predicts what a recorded run would do with other settings, without running it.
+// Predicts the effect of other settings on a recorded run, without running it.
 //
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
-//   p.samples_per_s;  p.gain;  p.then.sentence();              // the last: what would limit it then
+//   p.samples_per_s;  p.gain;  p.then.sentence();              // the last: the limit after the change
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
 //   mr::simulated_gains(window);                                // each setting's gain, by replay
 //
 // The run is replayed twice (report/simulate/simulation.hpp), without and with the change, and the ratio is applied to
-// the measured speed: what the model leaves out affects both replays alike. A larger batch is assumed to copy and step
-// in proportion, except `fixed_step_ns` of each step.
+// the measured speed: omissions of the model affect both replays alike. A larger batch is assumed to copy and step in
+// proportion, except `fixed_step_ns` of each step.
 // Errors: setup_error for a setting of 0 and for a factor that is not a number above 0; step_time may be 0.
 // Threads: a pure function.
 #pragma once
@@ -29,7 +29,7 @@ struct prediction {
 
 namespace detail {
 
-/// Throws setup_error if a factor is not a number above 0, or a count is 0. A step may take no time.
+/// Throws setup_error if a factor is not a number above 0, or a count is 0. A step may cost no time.
 void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.

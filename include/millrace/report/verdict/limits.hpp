@@ -1,21 +1,21 @@
-// How fast each stage could go if nothing else held it back, in delivered samples per second.
+// The maximum speed of each stage, in delivered samples per second, if no other stage limited it.
 //
 //   mr::flow_limits l = mr::detail::limits_of(figures);
 //   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
 //   l.margin();                                       // the next lowest over the lowest
 //   mr::detail::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
 //
-// By the utilization law a stage can do n x threads / b: its threads were busy for b seconds with n samples.
+// By the utilization law a stage can process n x threads / b: its threads were busy for b seconds with n samples.
 //   step      n / time between calls of next(); with events of the device n / (wall - gaps)
 //   copy      n x threads / copying          work    n x threads / working
-//   unpack    n x threads / (reading + unpacking)      what the I/O threads can do
-//   read      n / time with a read outstanding, x speed with all threads reading / speed as it was (read_levels.hpp),
-//             but no more than the I/O threads can do
+//   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads
+//   read      n / time with a read outstanding, x speed with all threads reading / recorded speed (read_levels.hpp),
+//             but no more than the I/O threads can process
 //   in turn   n / time reading the shard whose turn it is, if most samples come from it: the speed of its one reader.
-//             What other threads read ahead of later shards meanwhile makes nothing faster.
+//             Read-ahead of later shards by other threads does not speed up the run.
 // The busy time of threads alone would count the queue on one disk as capacity. The time with a read outstanding alone
-// would mistake slow answers for full bandwidth.
-// Errors: none; a stage that was never busy has no limit and is left out. Threads: a value.
+// would mistake slow responses for full bandwidth.
+// Errors: none; a stage that was never busy has no limit and is omitted. Threads: a value.
 // Source of the law: see flow_figures.hpp.
 #pragma once
 
@@ -30,7 +30,7 @@ struct stage_limit {
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
-  bool in_turn = false;    ///< reading: one shard after the other, by one thread each
+  bool in_turn = false;    ///< reading: one shard at a time, by one thread each
 };
 
 /// The limits of all stages, lowest first.
@@ -62,8 +62,8 @@ struct flow_change {
   double work_time_of(std::size_t index) const noexcept;
 };
 
-/// Returns the limit of the I/O threads, on which reading and unpacking take turns. Storage may be slower than they
-/// are, or the one thread that reads what all others wait for.
+/// Returns the limit of the I/O threads, which alternate between reading and unpacking. Storage may be slower than they
+/// are, or the one thread that reads the samples that all others wait for.
 stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.

@@ -6,8 +6,8 @@
 //   o.command;    // "build/train_images --epochs 3"
 //   o.machine;    // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
 //
-// All text is plain ASCII, whatever arguments and names hold. A command line may hold secrets: clear
-// run_report::origin.command before you pass a report on. On systems other than Linux, unknown members are empty.
+// All text is converted to plain ASCII. A command line may contain secrets: clear run_report::origin.command before you
+// publish a report. On systems other than Linux, unknown members are empty.
 // Errors: none. Threads: any.
 #pragma once
 
@@ -34,13 +34,13 @@ struct run_origin {
 
 namespace detail {
 
-/// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
+/// Returns the text after `word` and a colon in a file of such lines; empty if there is no such line.
 std::string line_after(const char* path, std::string_view word);
 
 /// Returns the arguments of this process, each followed by a zero byte.
 std::string arguments_of_this_process();
 
-/// Returns the arguments as one line that a shell would take again, if they are plain ASCII. Keeps 2,000 characters.
+/// Returns the arguments as one line that a shell accepts, if they are plain ASCII. At most 2,000 characters.
 std::string command_of(std::string_view arguments);
 
 }  // namespace detail

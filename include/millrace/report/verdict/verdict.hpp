@@ -1,25 +1,26 @@
-// Finds what limits a run, with the evidence.
+// Determines the limit of a run, with the evidence.
 //
 //   mr::verdict v = mr::judge(figures);
 //   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"
 //   v.what == mr::bound_by::cpu;  v.where;  v.margin;
 //   for (const std::string& line : v.evidence) std::puts(line.c_str());
-//   mr::gains_of(figures);     // report/verdict/knobs.hpp: what each setting would bring
+//   mr::gains_of(figures);     // report/verdict/knobs.hpp: the gain of each setting
 //
-// Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk: it goes from the trainer upstream.
-// The first stage that starves less than 5 % of its time is the one that the others wait for.
-// If they disagree, the limits win: with short rings all stages starve and block in turns. `agree` is false then. The
-// walk wins only if both of these hold. The stage of the lowest limit was busy less than 85 % of its time. The walk's
-// stage starved and blocked less than 5 %. The time that is not accounted for then belongs to the walk's stage.
-// Balanced: two limits within 10 % of each other. Speeding up one of them brings less than that.
+// Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk, from the trainer upstream: the
+// others wait for the first stage that starves less than 5 % of its time.
+// If they disagree, the limits decide: with short rings all stages alternately starve and block. `agree` is false in
+// that case. The walk decides only if both of these conditions are met. The stage of the lowest limit was busy less
+// than 85 % of its time. The walk's stage starved and blocked less than 5 %. The unaccounted time then belongs to the
+// walk's stage.
+// Balanced: two limits within 10 % of each other. A speedup of one of them gains less than that.
 // CPU-starved: workers got less than 95 % of the processor while they worked. They were ready to run for at least half
-// of the rest, or a quota held the process back. The cause is a quota, neighbors, or this process's own threads.
-// The run is balanced instead if the trainer is about as slow and waits less than 5 % of its time. Waits of other
-// threads of the process are not used: they say nothing about the workers.
-// Page cache: storage gave under 5 % of the bytes that were read.
+// of the rest, or a quota throttled the process. The cause is a quota, neighbors, or this process's own threads. The
+// run is balanced instead if the trainer is about as slow and waits less than 5 % of its time. Waits of other threads
+// of the process are not used: they do not affect the workers.
+// Page cache: less than 5 % of the bytes were read from storage.
 // Bandwidth: reads reach 85 % of the known ceiling. If it is unknown: reads slow each other down by a quarter or more
 // (read_levels.hpp). Otherwise reads are bound by latency, provided that the ceiling or the slowdown is known.
-// Errors: fewer than 5 batches, or figures without a trainer, give bound_by::unknown. Threads: a pure function.
+// Errors: fewer than 5 batches, or no trainer, return bound_by::unknown. Threads: a pure function.
 // Source of the walk's threshold: TensorFlow's profiler calls a run below 5 % not input-bound.
 #pragma once
 
@@ -50,21 +51,21 @@ enum class bound_cause {
   bandwidth, latency, page_cache,   ///< causes of I/O limits
   one_shard,                        ///< reading: all wait for the shard whose turn it is; one thread reads it
   quota, neighbors, own_threads,   ///< causes of starved workers
-  waits                             ///< workers were busy but neither computed nor were held back: their code waits
+  waits                             ///< workers were busy but neither computed nor were throttled: their code waits
 };
 
 /// The limit of a run, its numbers, evidence and advice.
 struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
-  std::string where{};        ///< the stage that limits; of a fused stage its costliest phase
+  std::string where{};        ///< the limiting stage; of a fused stage its costliest phase
   std::string limit{};        ///< name of the stage of the limit
   std::string next{};         ///< the next limit; in a balanced run the second of the two
   double margin = 1;          ///< next limit over the lowest
   double samples_per_s = 0;   ///< as measured
-  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages wait for each other in turns
+  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages alternate in waiting
   double data_wait_share = 0;
-  bool agree = true;          ///< limits and walk name the same stage
+  bool agree = true;          ///< limits and walk select the same stage
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
@@ -85,13 +86,14 @@ std::string costliest_phase(const stage_figures& s);
 /// Walks from the trainer upstream and returns the index of the stage that the others wait for.
 std::size_t walk_upstream(const flow_figures& f);
 
-/// Returns true, and fills the verdict, if one thread reads what all others wait for.
+/// Returns true, and fills the verdict, if one thread reads the samples that all others wait for.
 bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limit, verdict& v);
 
 void judge_reading(const flow_figures& f, const stage_figures& read, const stage_limit& limit, verdict& v);
 
 /// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
-/// thread gets about the same share of a core. So the threads of others are the cores that are left / that share.
+/// thread gets about the same share of a core. Therefore the number of other threads is the remaining cores / that
+/// share.
 bool own_threads_crowd(const flow_figures& f);
 
 /// Returns why workers had less than 95 % of the processor while they worked; none if they had it, or if that was not
@@ -106,7 +108,7 @@ void judge_stage(const flow_figures& f, const stage_limit& limit, verdict& v);
 
 }  // namespace detail
 
-/// Returns what limits the run; bound_by::unknown with fewer than 5 batches or without a trainer.
+/// Returns the limit of the run; bound_by::unknown with fewer than 5 batches or without a trainer.
 verdict judge(const flow_figures& f);
 
 }}  // namespace millrace

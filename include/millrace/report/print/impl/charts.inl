@@ -162,7 +162,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> batches_to_show(const timeline& t) {
   std::vector<std::uint64_t> shown;
   for (const auto& [batch, names] : found)
     if (names.size() == most) shown.push_back(batch);
-  // The first batches may lack spans that the window has cut off.
+  // The first batches may lack spans that are before the window.
   const std::size_t skip = shown.size() > 8 ? 5 : 0;
   shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skip));
   shown.resize(std::min<std::size_t>(shown.size(), 3));

@@ -27,7 +27,8 @@ MILLRACE_INLINE pipeline_model model_of(const flow_figures& f) {
         if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
         m.sample_bytes = per(s.bytes, s.items);
         m.contention = f.reads_at_once.contention().value_or(0);
-        // The time of the reads one by one: the time with any read outstanding, times the speed of the reads together.
+        // The sum of the times of single reads: the time with any read outstanding, times the combined speed of the
+        // reads.
         const double alone_ns = f.reads_at_once.busy_ns() > 0 ? static_cast<double>(f.reads_at_once.busy_ns()) *
                                                                     f.reads_at_once.mean_speed(m.contention)
                                                               : static_cast<double>(s.busy_ns);

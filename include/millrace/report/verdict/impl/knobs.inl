@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Returns true if other threads have the cores that the workers need.
+/// Returns true if other threads use the cores that the workers need.
 MILLRACE_INLINE bool is_crowded(bound_cause missing) noexcept {
   return missing == bound_cause::neighbors || missing == bound_cause::own_threads;
 }

@@ -77,7 +77,7 @@ MILLRACE_INLINE std::size_t walk_upstream(const flow_figures& f) {
   std::size_t first = 0;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     const stage_figures& s = f.stages[i];
-    if (s.kind == stage_kind::unpack) continue;   // belongs to the reading before it
+    if (s.kind == stage_kind::unpack) continue;   // belongs to the previous reading stage
     const double starved = s.kind == stage_kind::step ? f.data_wait_share() : s.starved_share();
     first = i;
     if (s.kind == stage_kind::read || starved < 0.05) break;
