@@ -92,10 +92,10 @@ struct interleaved_normalize {
       scales[c] = scale[(channel + c) % Channels];
       biases[c] = bias[(channel + c) % Channels];
     }
-    pack<T, width> made;
+    pack<T, width> results;
     for (unsigned j = 0; j < width; ++j)
-      made.values[j] = normalize_job<T>::made(loaded.values[j], scales[j % Channels], biases[j % Channels]);
-    store_pack(out + head + std::size_t{unit} * width, made);
+      results.values[j] = normalize_job<T>::normalized(loaded.values[j], scales[j % Channels], biases[j % Channels]);
+    store_pack(out + head + std::size_t{unit} * width, results);
   }
 
  private:
@@ -107,7 +107,7 @@ struct interleaved_normalize {
   }
   MILLRACE_BOTH_SIDES void one(std::size_t i) const {
     const unsigned channel = (first_channel + static_cast<unsigned>(i % Channels)) % Channels;
-    out[i] = normalize_job<T>::made(in[i], scale[channel], bias[channel]);
+    out[i] = normalize_job<T>::normalized(in[i], scale[channel], bias[channel]);
   }
 };
 
@@ -141,12 +141,12 @@ struct planar_normalize {
     const std::size_t image = unit / units_of_image, pixel = std::size_t{unit % units_of_image} * Width;
     T* const to = out + image * Channels * plane + pixel;
     for (unsigned c = 0; c < Channels; ++c) {
-      pack<T, Width> made;
+      pack<T, Width> results;
       for (unsigned p = 0; p < Width; ++p) {
         const unsigned i = p * Channels + c;
-        made.values[p] = normalize_job<T>::made(loaded.pieces[i / Width].values[i % Width], scale[c], bias[c]);
+        results.values[p] = normalize_job<T>::normalized(loaded.pieces[i / Width].values[i % Width], scale[c], bias[c]);
       }
-      store_pack(to + c * plane, made);
+      store_pack(to + c * plane, results);
     }
   }
 };

@@ -43,8 +43,8 @@ struct normalize_job {
   bool planar = false;                                // result is NCHW
   float scale[4]{}, bias[4]{};                        // not std::array: kernels cannot index one
 
-  T value(std::uint8_t x, std::size_t channel) const noexcept { return made(x, scale[channel], bias[channel]); }
-  MILLRACE_BOTH_SIDES static T made(std::uint8_t x, float scale, float bias) noexcept {
+  T value(std::uint8_t x, std::size_t channel) const noexcept { return normalized(x, scale[channel], bias[channel]); }
+  MILLRACE_BOTH_SIDES static T normalized(std::uint8_t x, float scale, float bias) noexcept {
     return to_element<T>(std::fma(static_cast<float>(x), scale, bias));
   }
 };

@@ -96,9 +96,9 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
       bound.emplace(std::move(*slot));
       near_.erase(slot);
     }
-    const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
-    if (found != pageable_.end()) {
-      pageable_.erase(found);
+    const auto pageable = std::find(pageable_.begin(), pageable_.end(), memory);
+    if (pageable != pageable_.end()) {
+      pageable_.erase(pageable);
       free_slot(memory);
       return;
     }
@@ -188,9 +188,9 @@ MILLRACE_INLINE void cuda_backend::copy_to_host(void* to, const void* from, std:
 
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags) {
   const current_device here(ordinal_);
-  auto made = std::make_unique<event>();
-  check_cuda(cudaEventCreateWithFlags(&made->handle, flags), "cudaEventCreateWithFlags");
-  return made;
+  auto result = std::make_unique<event>();
+  check_cuda(cudaEventCreateWithFlags(&result->handle, flags), "cudaEventCreateWithFlags");
+  return result;
 }
 
 MILLRACE_INLINE cuda_backend::event::~event() {

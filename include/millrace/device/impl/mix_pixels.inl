@@ -122,12 +122,12 @@ MILLRACE_INLINE void mix_elements(bf16* first, bf16* second, std::size_t count, 
 }
 
 MILLRACE_INLINE void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept {
-  std::byte kept[512];   // a block of the first run
-  for (std::size_t done = 0; done < count; done += sizeof kept) {
-    const std::size_t piece = std::min(sizeof kept, count - done);
-    std::memcpy(kept, first + done, piece);
+  std::byte block[512];   // a block of the first run
+  for (std::size_t done = 0; done < count; done += sizeof block) {
+    const std::size_t piece = std::min(sizeof block, count - done);
+    std::memcpy(block, first + done, piece);
     std::memcpy(first + done, second + done, piece);
-    std::memcpy(second + done, kept, piece);
+    std::memcpy(second + done, block, piece);
   }
 }
 

@@ -35,21 +35,21 @@ MILLRACE_INLINE int prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] 
 MILLRACE_INLINE node_memory::node_memory(std::size_t bytes, unsigned node) {
   const bool large = bytes >= huge_page_bytes;
   const std::size_t alignment = large ? huge_page_bytes : slot_alignment_bytes;
-  const std::size_t wanted = (bytes + slot_alignment_bytes - 1) / slot_alignment_bytes * slot_alignment_bytes;
+  const std::size_t rounded_bytes = (bytes + slot_alignment_bytes - 1) / slot_alignment_bytes * slot_alignment_bytes;
   // Unmaps the space before the alignment boundary and after the end.
-  const std::size_t mapped = wanted + alignment;
+  const std::size_t mapped = rounded_bytes + alignment;
   void* const all = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) throw std::bad_alloc();
   char* const first = static_cast<char*>(all);
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(all) % alignment) % alignment;
   if (before > 0) ::munmap(first, before);
-  ::munmap(first + before + wanted, mapped - before - wanted);
+  ::munmap(first + before + rounded_bytes, mapped - before - rounded_bytes);
   memory_ = first + before;
-  bytes_ = wanted;
+  bytes_ = rounded_bytes;
 #ifdef MADV_HUGEPAGE
   if (large) static_cast<void>(::madvise(memory_, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE));
 #endif
-  error_ = prefer_node(memory_, wanted, node);
+  error_ = prefer_node(memory_, rounded_bytes, node);
 }
 
 MILLRACE_INLINE node_memory::~node_memory() {

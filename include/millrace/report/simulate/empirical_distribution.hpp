@@ -63,10 +63,10 @@ class empirical_distribution {
   /// Draws one value, in nanoseconds.
   double at(rng& random) const noexcept {
     if (empty()) return 0;
-    const double wanted = random.uniform() * pieces_.back().until;
-    const auto drawn = std::upper_bound(pieces_.begin(), pieces_.end() - 1, wanted,
+    const double position = random.uniform() * pieces_.back().until;
+    const auto match = std::upper_bound(pieces_.begin(), pieces_.end() - 1, position,
                                         [](double w, const auto& p) { return w < p.until; });
-    return scale_ * (drawn->first + random.uniform() * drawn->width);
+    return scale_ * (match->first + random.uniform() * match->width);
   }
 
  private:

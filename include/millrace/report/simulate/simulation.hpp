@@ -56,9 +56,9 @@ class flow_simulation {
 
   void describe();
 
-  static std::uint64_t whole(double value) noexcept { return static_cast<std::uint64_t>(value + 0.5); }
+  static std::uint64_t rounded(double value) noexcept { return static_cast<std::uint64_t>(value + 0.5); }
   double read_speed() const noexcept;
-  double drawn(const empirical_distribution& times, stage s, std::uint64_t number) const noexcept;
+  double service_time(const empirical_distribution& times, stage s, std::uint64_t number) const noexcept;
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
   /// Returns the limit of samples that wait for workers, however small they are.
   std::uint64_t max_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
@@ -69,8 +69,8 @@ class flow_simulation {
   void advance_to(double at);
   void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch);
   void count_in(const char* name, double value);
-  void push(kind what, std::size_t worker, std::uint64_t number, double takes);
-  void start_what_can();
+  void push(kind what, std::size_t worker, std::uint64_t number, double duration);
+  void start_ready_operations();
   void end_read();
 
   /// Adds the samples of a finished read; they become available in the run's order.

@@ -223,7 +223,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK(r.pictures.pictures() == 2'000);
   const std::string text = mr::text_report(r);
   CAPTURE(text);
-  CHECK(holds(text, "pictures   2 000 JPEGs: built-in decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %);\n"
+  CHECK(holds(text, "images     2 000 JPEGs: built-in decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %);\n"
                     "           libjpeg 480 (24.0 %): arithmetic or lossless 440, sampling 40; progressive 430 "
                     "(21.5 %);\n"
                     "           decoded smaller 1 000 (50.0 %); crops by entry points 1 200 (60.0 %);\n"

@@ -106,7 +106,7 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   CHECK(mr::judge(f).cause == bound_cause::quota);
   // More workers bring nothing then.
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
-  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota does not give them time");
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota allows no more processor time");
   // Only where the workers are what limits the run.
   f = figures_of({.work_s = 8, .step_s = 10});
   stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);

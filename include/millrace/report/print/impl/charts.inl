@@ -151,34 +151,34 @@ MILLRACE_INLINE std::string scaling_chart(const run_report& r) {
 }
 
 MILLRACE_INLINE std::vector<std::uint64_t> batches_to_show(const timeline& t) {
-  std::map<std::uint64_t, std::set<std::string_view>> found;
+  std::map<std::uint64_t, std::set<std::string_view>> names_of_batch;
   std::size_t most = 0;
   for (const auto& s : t.spans) {
     if (s.batch == timeline_span::no_batch) continue;
-    auto& names = found[s.batch];
+    auto& names = names_of_batch[s.batch];
     names.insert(s.name);
     most = std::max(most, names.size());
   }
-  std::vector<std::uint64_t> shown;
-  for (const auto& [batch, names] : found)
-    if (names.size() == most) shown.push_back(batch);
+  std::vector<std::uint64_t> batches;
+  for (const auto& [batch, names] : names_of_batch)
+    if (names.size() == most) batches.push_back(batch);
   // The first batches may lack spans that are before the window.
-  const std::size_t skip = shown.size() > 8 ? 5 : 0;
-  shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skip));
-  shown.resize(std::min<std::size_t>(shown.size(), 3));
-  return shown;
+  const std::size_t skip = batches.size() > 8 ? 5 : 0;
+  batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(skip));
+  batches.resize(std::min<std::size_t>(batches.size(), 3));
+  return batches;
 }
 
 MILLRACE_INLINE std::string gantt_chart(const run_report& r) {
   const timeline& t = r.events;
-  const std::vector<std::uint64_t> shown = batches_to_show(t);
-  if (shown.empty()) return "";
+  const std::vector<std::uint64_t> batches = batches_to_show(t);
+  if (batches.empty()) return "";
   const auto number_of = [&](const timeline_span& s) {
-    return static_cast<std::size_t>(std::find(shown.begin(), shown.end(), s.batch) - shown.begin());
+    return static_cast<std::size_t>(std::find(batches.begin(), batches.end(), s.batch) - batches.begin());
   };
   std::int64_t start = std::numeric_limits<std::int64_t>::max(), end = 0;
   for (const auto& s : t.spans) {
-    if (number_of(s) == shown.size()) continue;
+    if (number_of(s) == batches.size()) continue;
     start = std::min(start, s.start_ns);
     end = std::max(end, s.end_ns);
   }
@@ -198,7 +198,7 @@ MILLRACE_INLINE std::string gantt_chart(const run_report& r) {
     if (s.batch != timeline_span::no_batch) tip += ", batch " + std::to_string(s.batch);
     const std::size_t number = number_of(s);
     p.bar({in_ms(s.start_ns), in_ms(s.end_ns), y + 1, y + row - 1},
-          number < shown.size() ? styles[number] : "other", tip);
+          number < batches.size() ? styles[number] : "other", tip);
   }
   return p.take();
 }

@@ -68,7 +68,7 @@ MILLRACE_INLINE void add_stage_table(std::string& page, const run_report& r) {
 
 MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
   if (!r.gains.empty())
-    page += "<h2>What each change would bring</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
+    page += "<h2>Predicted gain of each change</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
             "<th class=\"words\">then limited by</th></tr>\n";
   for (const auto& k : r.gains) {
     page += "<tr>";
@@ -93,7 +93,7 @@ MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
 
 MILLRACE_INLINE void add_picture_table(std::string& page, const picture_figures& p) {
   if (p.pictures() == 0) return;
-  page += "<h2>Pictures</h2>\n<p class=\"soft\">" + counted_text(p.pictures()) + " JPEGs since the start, " +
+  page += "<h2>Images</h2>\n<p class=\"soft\">" + counted_text(p.pictures()) + " JPEGs since the start, " +
           three_digits(p.bytes_per_pixel()) + " bytes per pixel" +
           (p.warnings > 0 ? ", warnings of libjpeg: " + counted_text(p.warnings) : std::string()) +
           "</p>\n<div class=\"scroll\"><table><tr><th>decoded by</th><th>JPEGs</th><th>share</th></tr>\n";
@@ -125,19 +125,19 @@ MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
                                  key("blocked", "blocked"),
              stage_chart(r));
   add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));
-  std::string said;
+  std::string caption;
   for (const auto& p : r.scaling)
-    if (!p.measured && said.empty()) said = key("work", "predicted by replay");
+    if (!p.measured && caption.empty()) caption = key("work", "predicted by replay");
   const auto measured = std::find_if(r.scaling.begin(), r.scaling.end(), [](const auto& p) { return p.measured; });
   if (measured != r.scaling.end())
-    said += key("step", ("measured: " + whole(measured->samples_per_s) + " samples/s").c_str());
-  add_figure(page, "Workers", said, scaling_chart(r));
+    caption += key("step", ("measured: " + whole(measured->samples_per_s) + " samples/s").c_str());
+  add_figure(page, "Workers", caption, scaling_chart(r));
   static constexpr const char* titles[] = {"", "One batch", "Two batches", "Three batches"};
-  const std::size_t shown = batches_to_show(r.events).size();
+  const std::size_t count = batches_to_show(r.events).size();
   std::string keys = key("first", "first");
-  if (shown > 1) keys += key("second", "second");
-  if (shown > 2) keys += key("third", "third");
-  add_wide_figure(page, titles[shown], keys + key("other", "reads and other batches"), gantt_chart(r));
+  if (count > 1) keys += key("second", "second");
+  if (count > 2) keys += key("third", "third");
+  add_wide_figure(page, titles[count], keys + key("other", "reads and other batches"), gantt_chart(r));
   page += "</div>\n";
 }
 

@@ -76,10 +76,10 @@ MILLRACE_INLINE void add_pictures(json_writer& out, const picture_figures& p) {
 }
 
 MILLRACE_INLINE void add_origin(json_writer& out, const run_origin& origin) {
-  const auto known = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  out.add("date", known(origin.date));
-  out.add("command", known(origin.command));
-  out.add("machine", known(origin.machine));
+  const auto unless_empty = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  out.add("date", unless_empty(origin.date));
+  out.add("command", unless_empty(origin.command));
+  out.add("machine", unless_empty(origin.machine));
 }
 
 MILLRACE_INLINE void add_verdict(json_writer& out, const verdict& v) {

@@ -144,7 +144,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
              (&q == &f.queues.back() ? "" : ";");
     out += "\n";
   }
-  if (!r.gains.empty()) out += "what each change would bring (predicted; what limits then)\n";
+  if (!r.gains.empty()) out += "gain of each change (predicted; with the next limit)\n";
   std::map<std::string, std::string> nothing;   // changes without gain, by the limit after the change
   for (const auto& k : r.gains) {
     if (k.gain < 0.0005 && (k.at_most || k.remark.empty())) {
@@ -161,7 +161,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
            whole(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += " " + e + "\n";
-  if (r.pictures.pictures() > 0) out += wrapped("pictures   ", pictures_text(r.pictures), 11, ":,;");
+  if (r.pictures.pictures() > 0) out += wrapped("images     ", pictures_text(r.pictures), 11, ":,;");
   if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
   for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
   return printable_text(out);

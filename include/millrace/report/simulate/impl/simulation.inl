@@ -21,7 +21,7 @@ MILLRACE_INLINE flow_simulation::flow_simulation(const pipeline_model& m) : m_(m
 MILLRACE_INLINE simulated flow_simulation::run() {
   const std::uint64_t last = m_.warm_up_batches + m_.batches;
   flow_figures before = figures_;
-  start_what_can();
+  start_ready_operations();
   while (delivered_ < last) {
     const double read_at = reading_.empty() ? never : now_ + (reading_.top().until - progress_) / read_speed();
     const double event_at = events_.empty() ? never : events_.top().at;
@@ -35,7 +35,7 @@ MILLRACE_INLINE simulated flow_simulation::run() {
       events_.pop();
       end(e);
     }
-    start_what_can();
+    start_ready_operations();
     if (had < m_.warm_up_batches && delivered_ >= m_.warm_up_batches) before = figures_now();
   }
   result_.figures = figures_now() - before;
@@ -79,7 +79,7 @@ MILLRACE_INLINE double flow_simulation::read_speed() const noexcept {
   return 1 / (1 + m_.contention * (static_cast<double>(std::max<std::size_t>(reading_.size(), 1)) - 1));
 }
 
-MILLRACE_INLINE double flow_simulation::drawn(const empirical_distribution& times, stage s,
+MILLRACE_INLINE double flow_simulation::service_time(const empirical_distribution& times, stage s,
                                               std::uint64_t number) const noexcept {
   rng random({.seed = m_.seed, .sample = number, .stage = s});
   return times.at(random);
@@ -105,7 +105,7 @@ MILLRACE_INLINE void flow_simulation::advance_to(double at) {
 }
 
 MILLRACE_INLINE void flow_simulation::note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch) {
-  figures_.stages[stage].service_ns.add(whole(now_ - started));
+  figures_.stages[stage].service_ns.add(rounded(now_ - started));
   if (m_.with_timeline && delivered_ >= m_.warm_up_batches)
     result_.events.spans.push_back({tracks_[stage][worker], figures_.stages[stage].name,
                                     static_cast<std::int64_t>(started), static_cast<std::int64_t>(now_), batch});
@@ -116,30 +116,30 @@ MILLRACE_INLINE void flow_simulation::count_in(const char* name, double value) {
     result_.events.counters.push_back({name, static_cast<std::int64_t>(now_), value});
 }
 
-MILLRACE_INLINE void flow_simulation::push(kind what, std::size_t worker, std::uint64_t number, double takes) {
-  events_.push({now_ + takes, order_++, what, worker, number, now_});
+MILLRACE_INLINE void flow_simulation::push(kind what, std::size_t worker, std::uint64_t number, double duration) {
+  events_.push({now_ + duration, order_++, what, worker, number, now_});
 }
 
-MILLRACE_INLINE void flow_simulation::start_what_can() {
+MILLRACE_INLINE void flow_simulation::start_ready_operations() {
   if (!stepping_ && handed_out_ < (copy_stage_ != nowhere ? copied_ : ready_)) {
     stepping_ = true;
-    const double takes = drawn(m_.step_ns, step_draws, handed_out_), waited = now_ - step_ended_;
-    figures_.wait_ns.add(whole(waited));
+    const double duration = service_time(m_.step_ns, step_draws, handed_out_), waited = now_ - step_ended_;
+    figures_.wait_ns.add(rounded(waited));
     if (delivered_ >= m_.warm_up_batches)
-      result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), whole(waited), whole(takes),
+      result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), rounded(waited), rounded(duration),
                                            static_cast<std::size_t>(ready_batches()),
                                            static_cast<std::size_t>(held_bytes_), handed_out_});
     count_in("ready slots", static_cast<double>(ready_batches()));
-    push(kind::step, 0, handed_out_++, takes);
+    push(kind::step, 0, handed_out_++, duration);
   }
   if (copy_stage_ != nowhere && !copying_ && copied_ < ready_ && device_free_ > 0) {
     copying_ = true;
     --device_free_;
-    push(kind::copy, 0, copied_, drawn(m_.copy_ns, copy_draws, copied_));
+    push(kind::copy, 0, copied_, service_time(m_.copy_ns, copy_draws, copied_));
   }
   const std::uint64_t claimable = std::min(available_, limit());
   while (!idle_workers_.empty() && head_ < claimable) {
-    push(kind::work, idle_workers_.back(), head_, drawn(m_.work_ns, work_draws, head_));
+    push(kind::work, idle_workers_.back(), head_, service_time(m_.work_ns, work_draws, head_));
     idle_workers_.pop_back();
     ++head_;
     held_bytes_ -= m_.sample_bytes;
@@ -147,7 +147,7 @@ MILLRACE_INLINE void flow_simulation::start_what_can() {
   while (!idle_readers_.empty() && next_read_ * m_.samples_per_read < head_ + max_ahead() &&
          (held_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
           (next_read_ * m_.samples_per_read == available_ && available_ == head_))) {
-    reading_.push({progress_ + drawn(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,
+    reading_.push({progress_ + service_time(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,
                    outstanding_ns_});
     idle_readers_.pop_back();
     ++next_read_;
@@ -157,15 +157,16 @@ MILLRACE_INLINE void flow_simulation::start_what_can() {
 
 MILLRACE_INLINE void flow_simulation::end_read() {
   const read r = reading_.top();
-  const double took = std::max(now_ - r.started, 1.0);
+  const double duration = std::max(now_ - r.started, 1.0);
   figures_.reads_at_once.add(
-      static_cast<std::size_t>(whole(std::max((outstanding_ns_ - r.outstanding_before) / took, 1.0))),
-      {.reads = 1, .read_ns = whole(took), .bytes = whole(bytes_of_read())});
+      static_cast<std::size_t>(rounded(std::max((outstanding_ns_ - r.outstanding_before) / duration, 1.0))),
+      {.reads = 1, .read_ns = rounded(duration), .bytes = rounded(bytes_of_read())});
   reading_.pop();
   note(reading_stage_, r.worker, r.started, timeline_span::no_batch);
   figures_.stages[reading_stage_].items += m_.samples_per_read;
   bytes_read_ += bytes_of_read();
-  if (unpack_stage_ != nowhere) push(kind::unpack, r.worker, r.number, drawn(m_.unpack_ns, unpack_draws, r.number));
+  if (unpack_stage_ != nowhere)
+    push(kind::unpack, r.worker, r.number, service_time(m_.unpack_ns, unpack_draws, r.number));
   else arrived(r.number, r.worker);
 }
 
@@ -219,20 +220,20 @@ MILLRACE_INLINE void flow_simulation::end(const event& e) {
 
 MILLRACE_INLINE flow_figures flow_simulation::figures_now() const {
   flow_figures f = figures_;
-  f.wall_ns = whole(now_);
+  f.wall_ns = rounded(now_);
   f.batches = delivered_;
   f.samples = delivered_ * m_.batch_samples;
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
-    f.stages[i].busy_ns = whole(busy_[i].busy);
-    f.stages[i].starved_ns = whole(busy_[i].starved);
-    f.stages[i].blocked_ns = whole(busy_[i].blocked);
+    f.stages[i].busy_ns = rounded(busy_[i].busy);
+    f.stages[i].starved_ns = rounded(busy_[i].starved);
+    f.stages[i].blocked_ns = rounded(busy_[i].blocked);
   }
   for (std::size_t p = 0; p < m_.phases.size(); ++p)
-    f.stages[work_stage_].phases[p].busy_ns = whole(busy_[work_stage_].busy * m_.phases[p].second);
-  f.stages[reading_stage_].bytes = whole(bytes_read_);
+    f.stages[work_stage_].phases[p].busy_ns = rounded(busy_[work_stage_].busy * m_.phases[p].second);
+  f.stages[reading_stage_].bytes = rounded(bytes_read_);
   if (copy_stage_ != nowhere)
-    f.stages[copy_stage_].bytes = whole(m_.batch_bytes * static_cast<double>(copied_));
-  for (std::size_t k = 0; k < reads_ns_.size(); ++k) f.reads_at_once.add(k, {.ns = whole(reads_ns_[k])});
+    f.stages[copy_stage_].bytes = rounded(m_.batch_bytes * static_cast<double>(copied_));
+  for (std::size_t k = 0; k < reads_ns_.size(); ++k) f.reads_at_once.add(k, {.ns = rounded(reads_ns_[k])});
   return f;
 }
 

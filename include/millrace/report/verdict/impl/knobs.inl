@@ -58,7 +58,7 @@ struct gain_predictor {
         missing != bound_cause::quota && (f.usable_cores == 0 || work.concurrency < f.usable_cores);
     std::vector<knob_gain> gains{workers(work, one_more, has_spare_core)};
     std::string& remark = gains.front().remark;
-    if (missing == bound_cause::quota) remark = "the quota does not give them time";
+    if (missing == bound_cause::quota) remark = "the quota allows no more processor time";
     else if (!has_spare_core) remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
     else if (is_crowded(missing)) remark = "if it gets the same share of the crowded cores as the others";
     else if (f.usable_cores > one_more) gains.push_back(workers(work, f.usable_cores, true));

@@ -72,7 +72,7 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_figures& f, std::size_t ind
 }
 
 MILLRACE_INLINE flow_limits limits_of(const flow_figures& f, const flow_change& c) {
-  flow_limits found;
+  flow_limits limits;
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
     const stage_figures& s = f.stages[i];
     stage_limit l{i, s.name, s.kind, 0, false};
@@ -92,11 +92,11 @@ MILLRACE_INLINE flow_limits limits_of(const flow_figures& f, const flow_change& 
         break;
     }
     if (s.kind != stage_kind::read && busy_s > 0) l.samples_per_s = s.samples() * concurrency / busy_s;
-    if (l.samples_per_s > 0) found.all.push_back(l);
+    if (l.samples_per_s > 0) limits.all.push_back(l);
   }
-  std::stable_sort(found.all.begin(), found.all.end(),
+  std::stable_sort(limits.all.begin(), limits.all.end(),
                    [](const auto& a, const auto& b) { return a.samples_per_s < b.samples_per_s; });
-  return found;
+  return limits;
 }
 
 }}}  // namespace millrace::detail

@@ -17,18 +17,18 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {
-  std::string found;
+  std::string value;
   if (const auto file = open_text(path)) {
     char line[512];
-    while (found.empty() && std::fgets(line, sizeof line, file.get())) {
+    while (value.empty() && std::fgets(line, sizeof line, file.get())) {
       const std::string_view text = line;
       const std::size_t colon = text.find(':');
       if (text.starts_with(word) && colon != std::string_view::npos)
-        found = text.substr(std::min(text.find_first_not_of(" \t", colon + 1), text.size()));
+        value = text.substr(std::min(text.find_first_not_of(" \t", colon + 1), text.size()));
     }
   }
-  while (!found.empty() && found.back() == '\n') found.pop_back();
-  return found;
+  while (!value.empty() && value.back() == '\n') value.pop_back();
+  return value;
 }
 
 MILLRACE_INLINE std::string arguments_of_this_process() {
@@ -49,8 +49,8 @@ MILLRACE_INLINE std::string command_of(std::string_view arguments) {
     const std::string_view argument = arguments.substr(0, end);
     const bool plain = !argument.empty() && argument.find_first_of(for_a_shell) == std::string_view::npos;
     command += command.empty() ? "" : " ";
-    const std::string shown = printable(argument, argument.size());
-    command += plain ? shown : "'" + shown + "'";
+    const std::string escaped = printable(argument, argument.size());
+    command += plain ? escaped : "'" + escaped + "'";
     arguments.remove_prefix(std::min(end + 1, arguments.size()));
   }
   if (command.size() <= most) return command;

@@ -140,9 +140,9 @@ MILLRACE_INLINE void judge_reading(const flow_figures& f, const stage_figures& r
 MILLRACE_INLINE bool own_threads_crowd(const flow_figures& f) {
   if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
   const double cores = static_cast<double>(f.usable_cores);
-  const double had = 1e-9 * static_cast<double>(f.process_cpu_ns) / f.wall_s();
-  const double wanted = had + 1e-9 * static_cast<double>(f.run_delay_ns) / f.wall_s();
-  return wanted - cores > (cores - had) * wanted / had;
+  const double used = 1e-9 * static_cast<double>(f.process_cpu_ns) / f.wall_s();
+  const double required = used + 1e-9 * static_cast<double>(f.run_delay_ns) / f.wall_s();
+  return required - cores > (cores - used) * required / used;
 }
 
 MILLRACE_INLINE bound_cause missing_processor(const flow_figures& f, const stage_figures& s) {
@@ -238,7 +238,7 @@ MILLRACE_INLINE verdict judge(const flow_figures& f) {
     return v;
   }
   const auto& limits = v.limits.all;
-  std::size_t chosen = 0;
+  std::size_t selected = 0;
   v.saturation = v.samples_per_s / limits[0].samples_per_s;
   const std::size_t walked = walk_upstream(f);
   const auto is_walked = [&](const stage_limit& l) {
@@ -248,20 +248,20 @@ MILLRACE_INLINE verdict judge(const flow_figures& f) {
   const bool never_idle = f.share(f.stages[walked], f.stages[walked].starved_ns + f.stages[walked].blocked_ns) < 0.05;
   if (!v.agree && v.saturation < 0.85 && never_idle)
     for (std::size_t i = 0; i < limits.size(); ++i)
-      if (is_walked(limits[i])) chosen = i;
-  const std::size_t next = chosen == 0 ? 1 : 0;
-  v.margin = chosen == 0 ? v.limits.margin() : 1 / v.saturation;
-  v.limit = limits[chosen].name;
+      if (is_walked(limits[i])) selected = i;
+  const std::size_t next = selected == 0 ? 1 : 0;
+  v.margin = selected == 0 ? v.limits.margin() : 1 / v.saturation;
+  v.limit = limits[selected].name;
   if (next < limits.size()) v.next = limits[next].name;
 
   v.evidence.push_back("the trainer waited for data " + percent(v.data_wait_share) + " of its time");
-  v.evidence.push_back(limits[chosen].name + " can do " + whole(limits[chosen].samples_per_s) + " samples/s; " +
+  v.evidence.push_back(limits[selected].name + " can do " + whole(limits[selected].samples_per_s) + " samples/s; " +
                        whole(v.samples_per_s) + " were delivered");
-  judge_stage(f, limits[chosen], v);
+  judge_stage(f, limits[selected], v);
   if (v.margin < 1.10 && (v.what != bound_by::cpu_starved || v.data_wait_share < 0.05)) {
     v.what = bound_by::balanced;
     v.cause = bound_cause::none;
-    v.where = limits[chosen].name;
+    v.where = limits[selected].name;
     v.advice = "A single faster stage helps little; deeper prefetch compensates for variation";
   }
   if (!v.agree)
