@@ -68,7 +68,7 @@ struct list_reader final : mr::detail::read_stage {
   std::size_t read_ahead_bytes() const noexcept override { return 0; }
   std::size_t read_ahead_limit_bytes() const noexcept override { return 77; }
   void name_samples(std::shared_ptr<mr::detail::sample_names>) override {}
-  void go_on_from_damage() override {}
+  void continue_after_damage() override {}
   std::exception_ptr explain(std::exception_ptr why) const override {
     try {
       std::rethrow_exception(why);

@@ -204,7 +204,7 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
   }
   mr::damage_options none = mask;
   none.shards_at_most = 0;
-  CHECK(message_of([&] { run(none, 1, 0, ""); }).find("1 shards are damaged, more than the 0 that on_damage allows") !=
+  CHECK(message_of([&] { run(none, 1, 0, ""); }).find("1 shards are damaged, but on_damage allows at most 0") !=
         std::string::npos);
   const seen copied = run({.policy = mr::damage::replace}, 2, 0, "");
   CHECK(copied.labels.size() == clean.labels.size());
@@ -268,6 +268,6 @@ TEST_CASE("a damaged shard without an index ends early, and the pass goes on wit
   const auto lanes_again = run({.policy = mr::damage::mask}, 1, 20, in_lanes.second[25]);
   CHECK(lanes_again.first == std::vector(in_lanes.first.begin() + 260, in_lanes.first.end()));
   CHECK(message_of([&] { run({.policy = mr::damage::mask, .shards_at_most = 0}, 1, 0, ""); })
-            .find("1 shards are damaged, more than the 0 that on_damage allows") != std::string::npos);
+            .find("1 shards are damaged, but on_damage allows at most 0") != std::string::npos);
   CHECK(message_of([&] { run({}, 1, 0, ""); }).find("damaged or cut member") != std::string::npos);
 }

@@ -81,7 +81,7 @@ TEST_CASE("a run over a set that grew continues with its next epoch, and repeats
   CHECK(rest.notices ==
         std::vector<std::string>{
             "the run continues at the beginning of epoch 1 (step 22), over 5 shards and 88 samples instead of 4 shards "
-            "and 80 samples. Epoch 0 ends after 12 samples; its others come in this epoch"});
+            "and 80 samples. Epoch 0 ends after 12 samples; its other samples are part of this epoch"});
   CHECK(rest.repeated == 0);
   REQUIRE(rest.epochs.size() == 2);
   for (const auto& [epoch, labels] : rest.epochs) CHECK(labels.size() == 88);
@@ -137,7 +137,7 @@ TEST_CASE("an endless run has no next epoch that could continue over a set that 
   const std::string point = point_of("");
   CHECK(point_of(point) != point);
   write_shard(folder, 4, 8);
-  CHECK_THROWS_WITH_AS(point_of(point), doctest::Contains("which an endless run lacks"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(point_of(point), doctest::Contains("but an endless run has none"), mr::setup_error);
 }
 
 TEST_CASE("a resume point without counts is used, and ranks of one step have the same place") {

@@ -225,7 +225,7 @@ TEST_CASE("strides, ranks and resume points that do not fit are refused by name"
     s.mix.stride = stride;
     return s;
   };
-  CHECK(refusal(with(4, 3)).find("the two rows of a pair would lie on different ranks: got rows at a distance of 4, "
+  CHECK(refusal(with(4, 3)).find("the two rows of a pair would be on different ranks: got rows at a distance of 4, "
                                  "expected a multiple of the 3 ranks") != std::string::npos);
   const std::string text = run_mixed(shards, with(4, 1)).positions[0];
   CHECK(text.find(" stride=4 ") != std::string::npos);

@@ -243,7 +243,8 @@ TEST_CASE("a shard that is cut after its index was made costs its samples behind
   o.on_damage = {.policy = mr::damage::replace};
   CHECK(run_with(shards, o).batches == whole.batches);   // lost samples count in no limit for single ones
   o.on_damage.shards_at_most = 0;
-  CHECK(message_of([&] { run_with(shards, o); }).find("1 shards are damaged, more than the 0") != std::string::npos);
+  CHECK(message_of([&] { run_with(shards, o); }).find("1 shards are damaged, but on_damage allows at most 0") !=
+        std::string::npos);
   o.on_damage = {.policy = mr::damage::mask};
   std::filesystem::rename(cut_shard, folder / "away");
   const seen_run without_shard = run_with(shards + "/s-{0..4}.tar", o);

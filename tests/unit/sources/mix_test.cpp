@@ -211,7 +211,7 @@ TEST_CASE("a resume point of another mix is refused by name") {
     o.resume = position;
     return [&sets, o] { run(sets, o); };
   };
-  const auto rule = doctest::Contains("the mix was another: its weights");
+  const auto rule = doctest::Contains("the mix has another rule: its weights");
   CHECK_THROWS_WITH_AS(resumed({.weight = 0.4})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.on_exhausted = mr::exhausted::stop})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.own_seed = 1})(), rule, mr::setup_error);
@@ -220,7 +220,7 @@ TEST_CASE("a resume point of another mix is refused by name") {
   mr::shard_writer more({.pattern = sets.folders[1] / "z-%d.tar"});
   more.write("another", {{"cls", "1"}});
   more.close();
-  CHECK_THROWS_WITH_AS(resumed({})(), doctest::Contains("the mix was of other sources"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({})(), doctest::Contains("the mix has other sources"), mr::setup_error);
 }
 
 TEST_CASE("what a rank was given of each source is counted, after a resume too") {
@@ -283,7 +283,7 @@ TEST_CASE("a mix says what ends an epoch") {
             "mix 6 : 3 : 1 of 3 sources: source 2 runs out first and ends the epoch (8 batches)") != std::string::npos);
   CHECK(run(sets, {}).description.find("an epoch is a pass of many (9 batches)") != std::string::npos);
   const std::string all = run(sets, {.on_exhausted = mr::exhausted::reweight}).description;
-  CHECK(all.find("the others go on when one runs out, many last (8 batches)") != std::string::npos);
+  CHECK(all.find("the others continue when one runs out, many last (8 batches)") != std::string::npos);
 }
 
 TEST_CASE("explain names the source of a position in a mix") {

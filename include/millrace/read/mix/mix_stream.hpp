@@ -1,10 +1,10 @@
-// One source of a mix without an index: gives the samples of its passes in its own order, and looks one sample ahead.
+// One source of a mix without an index: delivers the samples of its passes in its own order, reading one sample ahead.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
 //   while (!one.is_exhausted(counts)) use(one.take());
 //
-// The order is that of a shuffle() directly behind the source: first the shards, then the samples within the window.
+// The order is that of a shuffle() directly after the source: first the shards, then the samples within the window.
 // Errors: those of the source, completed with the shard's name. Threads: belongs to one.
 #pragma once
 
@@ -57,7 +57,7 @@ class mix_stream {
   mix_stream(const mix_stream&) = delete;
   mix_stream& operator=(const mix_stream&) = delete;
 
-  /// Begins pass `pass` of the source. Drops what is left of the pass before.
+  /// Begins pass `pass` of the source. Drops the rest of the previous pass.
   void begin_pass(std::uint64_t pass) {
     waiting_.clear();
     waiting_.begin_epoch();
@@ -70,7 +70,7 @@ class mix_stream {
   std::uint32_t times() const { return times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
-  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
+  /// Registers the table that names each sample. Called before the first pass, if batches have keys.
   /// `own` is the source's name in the mix.
   void name_samples(std::shared_ptr<sample_names> names, std::string own) {
     names_ = std::move(names);
@@ -85,10 +85,10 @@ class mix_stream {
   }
   /// Stops withholding samples, because memory is short. Returns false if none were withheld.
   bool release() noexcept { return waiting_.release(); }
-  /// Returns the bytes that the shuffle window holds.
+  /// Returns the bytes in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Returns whether the pass has no more samples. Reads until the next sample is certain.
+  /// Returns whether the pass has no more samples. Reads until the next sample is known.
   bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }

@@ -4,13 +4,13 @@
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// The shares and the rules for a source that runs out are those of order/mix_plan.hpp. No count is known in advance.
-// A source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
-// All later epochs have the same length. It is not rounded up to whole batches.
-// Each source is shuffled as by a shuffle() directly behind it: first its shards, then its samples within the window.
+// The shares and the rules for a source that runs out are those of order/mix_plan.hpp. No count is known in advance. A
+// source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
+// All later epochs have the same length. It is not rounded up to complete batches.
+// Each source is shuffled as by a shuffle() directly after it: first its shards, then its samples within the window.
 // Each source is read one shard at a time, and one thread reads all sources.
 // Errors: those of the sources, completed with the shard's name. Also setup_error for a source without samples, and for
-// windows that together hold more than a quarter of the memory.
+// windows that together use more than a quarter of the memory.
 // Threads: as any source. Lifetime: a run begins with pass 0 of each source.
 #pragma once
 
@@ -44,7 +44,7 @@ class mix_streams {
 
   /// Returns 1: all sources are read as one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Returns a text that changes with everything that the order depends on, except the samples.
+  /// Returns a text that depends on all inputs of the order except the samples.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const {
@@ -57,14 +57,14 @@ class mix_streams {
   }
 
   /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
-  /// stage measures whole chunks read from this source.
+  /// stage measures complete chunks read from this source.
   read_meter& reads() const noexcept
     requires watched
   {
     return *state_->reads;
   }
 
-  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
+  /// Registers the table that names each sample. Called before the first pass, if batches have keys.
   void name_samples(const std::shared_ptr<sample_names>& names) const {
     std::size_t i = 0;
     std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
@@ -99,7 +99,7 @@ class mix_streams {
       shares = mix_pattern::shares_of(weights);
       pattern = mix_pattern(shares);
       std::size_t i = 0;
-      std::uint64_t first_shard = 0, known = static_cast<std::uint64_t>(rule.on_exhausted);
+      std::uint64_t first_shard = 0, digest = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
         const mix_source_spec& s = rule.sources[i];
         const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
@@ -107,22 +107,22 @@ class mix_streams {
                                    .first_shard = first_shard,
                                    .reads = reads,
                                    .name = s.name};
-        known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
+        digest = combine_keys(combine_keys(combine_keys(digest, o.seed), o.window), shares[i]);
         for (std::size_t shard = 0; shard < source.shards(); ++shard)
           if constexpr (requires { source.shard_name(shard); })
-            known = digest_bytes(bytes_of(source.shard_name(shard)), known);
+            digest = digest_bytes(bytes_of(source.shard_name(shard)), digest);
         first_shard += source.shards();
         ++i;
         return o;
       };
       streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
-      name += ", " + hex(known, 16);
+      name += ", " + hex(digest, 16);
     }
 
     void begin(std::uint64_t epoch) {
       counts.emplace();
       over = false;
-      given = 0;
+      delivered = 0;
       if (rule.on_exhausted == exhausted::repeat && epoch > 0) return;
       std::apply([&](auto&... s) { (s->begin_pass(epoch), ...); }, streams);
       left = shares;
@@ -133,41 +133,41 @@ class mix_streams {
     std::optional<item> next(identity& who) {
       if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
       if (over) return std::nullopt;
-      std::optional<item> found;
-      take_from<0>(pattern.source_at(turn++), found, who);
-      return found;
+      std::optional<item> result;
+      take_from<0>(pattern.source_at(turn++), result, who);
+      return result;
     }
 
     template <std::size_t Index>
-    void take_from(std::size_t source, std::optional<item>& found, identity& who) {
+    void take_from(std::size_t source, std::optional<item>& result, identity& who) {
       if constexpr (Index + 1 < sizeof...(Sources))
-        if (source != Index) return take_from<Index + 1>(source, found, who);
+        if (source != Index) return take_from<Index + 1>(source, result, who);
       auto& stream = *std::get<Index>(streams);
       if (stream.is_exhausted(*counts))
         throw setup_error(rule.sources[Index].name + " of the mix has no sample",
-                          "Leave it out, or look at what it reads");
-      auto taken = stream.take();
-      who = {taken.id, taken.epoch, std::move(taken.origin)};
-      found.emplace(item_of_mix<typename Sources::item...>::template make<Index>(std::move(*taken.item)));
-      ++given;
-      // An error of the sample after this one must not keep this one back.
+                          "Leave it out, or check its data");
+      auto s = stream.take();
+      who = {s.id, s.epoch, std::move(s.origin)};
+      result.emplace(item_of_mix<typename Sources::item...>::template make<Index>(std::move(*s.item)));
+      ++delivered;
+      // An error of the next sample must not prevent the delivery of this one.
       try {
         if (stream.is_exhausted(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
-        if (length > 0 && given == length) over = true;
+        if (length > 0 && delivered == length) over = true;
         check_memory();
       } catch (...) {
         failure = std::current_exception();
       }
     }
 
-    template <class BeginAnew>
-    void after_last(std::size_t source, const BeginAnew& begin_anew) {
+    template <class Restart>
+    void after_last(std::size_t source, const Restart& restart) {
       left[source] = 0;
-      const bool all_dry = std::all_of(left.begin(), left.end(), [](std::uint64_t share) { return share == 0; });
+      const bool all_exhausted = std::all_of(left.begin(), left.end(), [](std::uint64_t share) { return share == 0; });
       if (rule.on_exhausted == exhausted::repeat) {
-        begin_anew();
-        if (length == 0 && all_dry) length = given;
-      } else if (rule.on_exhausted == exhausted::stop || all_dry) {
+        restart();
+        if (length == 0 && all_exhausted) length = delivered;
+      } else if (rule.on_exhausted == exhausted::stop || all_exhausted) {
         over = true;
       } else {
         pattern = mix_pattern(left);
@@ -176,12 +176,12 @@ class mix_streams {
     }
 
     void check_memory() {
-      const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
-      if (held <= max_held) return;
+      const std::size_t bytes = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
+      if (bytes <= max_bytes) return;
       const int released = std::apply([](auto&... s) { return (static_cast<int>(s->release()) + ...); }, streams);
       if (released == 0)
-        throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
-                          "of the memory",
+        throw setup_error("the shuffle windows of the mix are too large: got " + std::to_string(bytes) +
+                              " bytes, expected at most a quarter of the memory",
                           "Use smaller windows");
     }
 
@@ -192,9 +192,9 @@ class mix_streams {
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
     std::optional<event_counts> counts;                // events of this epoch
-    const std::size_t max_held = share_of_machine(processes_of_machine({})).memory_bytes / 4;
-    std::uint64_t turn = 0, given = 0;          // turn in the pattern; samples given in the epoch
-    std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: not yet known
+    const std::size_t max_bytes = share_of_machine(processes_of_machine({})).memory_bytes / 4;
+    std::uint64_t turn = 0, delivered = 0;          // turn in the pattern; samples delivered in the epoch
+    std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: unknown so far
     bool over = false;
     std::exception_ptr failure;
   };
@@ -206,7 +206,7 @@ class mix_streams {
 
     /// Returns the next item of the epoch; none at its end.
     std::optional<item> next() { return from_->next(last_); }
-    /// Sets the identity of the item that next() gave last.
+    /// Sets the identity of the last item that next() returned.
     void stamp(sample<item>& s) const noexcept {
       s.id = last_.id;
       s.pass = last_.pass;

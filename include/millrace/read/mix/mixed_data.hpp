@@ -2,8 +2,8 @@
 //
 //   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
 //                                        .on_exhausted = mr::exhausted::repeat});
-//   data.read(wanted, records, failure);      // as shard_data; shard numbers continue from source to source
-//   records[0].source;                        // number of the source that the record came from
+//   data.read(samples, records, failure);      // as shard_data; shard numbers continue from source to source
+//   records[0].source;                        // number of the record's source
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
 //
 // Errors: those of shard_data; setup_error for a resume point of other sources or of another rule. The message says
@@ -28,14 +28,14 @@ class mixed_data {
  public:
   using item = mixed_record;
 
-  /// Takes one data set for each source of the rule.
+  /// Receives one data set for each source of the rule.
   mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule);
 
   /// Returns the rule of the mix, with a name for each source.
   const mix_rule& rule() const noexcept { return rule_; }
   /// Adds the events of all sources to `counts`.
   void report(event_counts& counts) const noexcept;
-  /// Adds what reading counted in each set since the last call.
+  /// Adds the counts of the reads of each set since the last call.
   void report_reads(event_counts& counts) const noexcept;
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
@@ -45,9 +45,9 @@ class mixed_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample, as shard_data::id_of().
   std::uint64_t id_of(const located_sample& s) const noexcept;
-  /// Returns a checksum of the chosen samples; 0 if they are all.
+  /// Returns a checksum of the selected samples; 0 if all are selected.
   std::uint64_t choice() const noexcept;
-  /// Returns how many samples of each source are chosen; empty without a choice.
+  /// Returns how many samples of each source are selected; empty without a selection.
   std::string choice_text() const;
   /// Returns the bytes of all sources together.
   std::uint64_t size_bytes() const noexcept;
@@ -67,9 +67,9 @@ class mixed_data {
   /// Throws setup_error if the sources or the rule of the mix differ.
   void check_same(std::uint64_t then) const;
 
-  /// Reads wanted[i] into records[i]. Returns how many samples at the front of `wanted` are good.
-  /// Sets `failure` to the error of the next one, if there is one.
-  std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
+  /// Reads samples[i] into records[i]. Returns how many of the first samples are good. Sets `failure` to the error of
+  /// the next one, if there is one.
+  std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
   /// Returns, for each source, how many samples the ranks `own` get from position `from` of the run up to `to`.
@@ -91,7 +91,7 @@ class mixed_data {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// Returns the order of a mix. The seed of a source is made of the mix's seed, its number and its own seed.
+/// Returns the order of a mix. The seed of a source is derived from the mix's seed, its number and its own seed.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 
 }}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // The items of a mix: each has the number of its source.
 //
 //   item.number();                              // number of the source, from 0
-//   auto picture = std::move(item).alone<0>();  // the item itself, if its source has the number 0
+//   auto image = std::move(item).alone<0>();  // the item itself, if its source has the number 0
 //
 // If the items of all sources are records, an item of the mix is a record, too: a mixed_record.
 // Threads: values.
@@ -20,7 +20,7 @@ template <class... Items>
 struct mixed_item {
   std::variant<Items...> value;
 
-  /// Returns the number of the source that made the item, from 0.
+  /// Returns the number of the item's source, from 0.
   std::size_t number() const noexcept { return value.index(); }
   /// Moves out the item, which must be of source number `Source`.
   template <std::size_t Source>

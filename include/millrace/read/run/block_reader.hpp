@@ -1,6 +1,6 @@
 // Reads the samples of one block of an indexed_source together.
 //
-//   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), wanted);
+//   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
 // Errors: the error of a sample that cannot be read, after all samples before it. Threads: a reader belongs to one.
@@ -12,24 +12,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Gives the samples of one block.
+/// Reads the samples of one block.
 template <class Data>
 class block_reader {
  public:
   using item = typename Data::item;
 
-  block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> wanted)
-      : data_(std::move(data)), positions_(positions), wanted_(std::move(wanted)) {}
+  block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
+      : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
   /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
   std::optional<item> next();
   /// After an error of next(): returns the location of the sample that cannot be read.
   error_location failed() const;
-  /// After an error of next(): leaves out the sample that cannot be read, so that next() gives the one behind it.
+  /// After an error of next(): skips the sample that cannot be read, so that next() returns the following one.
   void skip();
-  /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
+  /// Sets the identity of the sample that next() returned or skip() skipped last; `s` already contains its item.
   void stamp(sample<item>& s) const;
-  /// Adds what the data set counted since the last call of any reader.
+  /// Adds the counts of the data set since the last call of any reader.
   void report(event_counts& counts) const
     requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
   {
@@ -40,12 +40,13 @@ class block_reader {
   static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
 
   void read();
-  /// Finds the next sample that cannot be read alone. Those that were read together with it may be empty, and good.
+  /// Finds the next sample that cannot be read alone. Samples that were read together with it may be empty although
+  /// they are good.
   void find_failure();
 
   std::shared_ptr<Data> data_;
   std::uint64_t positions_;
-  std::vector<ordered_sample> wanted_;
+  std::vector<ordered_sample> samples_;
   std::vector<item> records_;
   std::size_t good_ = 0, at_ = 0;
   std::exception_ptr failure_;

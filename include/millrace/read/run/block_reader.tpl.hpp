@@ -7,7 +7,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Data>
 MILLRACE_INLINE auto block_reader<Data>::next() -> std::optional<item> {
-  if (at_ == 0 && !wanted_.empty()) read();
+  if (at_ == 0 && !samples_.empty()) read();
   if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_held_bytes();
   if (at_ < good_) return std::move(records_[at_++]);
   if (failure_) std::rethrow_exception(failure_);
@@ -17,7 +17,7 @@ MILLRACE_INLINE auto block_reader<Data>::next() -> std::optional<item> {
 template <class Data>
 MILLRACE_INLINE error_location block_reader<Data>::failed() const {
   try {
-    return data_->location_of(wanted_[at_].sample);
+    return data_->location_of(samples_[at_].sample);
   } catch (const error&) {
     return {};   // its index cannot be read either
   }
@@ -34,15 +34,15 @@ MILLRACE_INLINE void block_reader<Data>::find_failure() {
   failure_ = nullptr;
   for (; good_ < records_.size(); ++good_) {
     if (!records_[good_].empty()) continue;
-    const std::span wanted(&wanted_[good_].sample, 1);
-    static_cast<void>(data_->read(wanted, std::span(&records_[good_], 1), failure_));
+    const std::span one(&samples_[good_].sample, 1);
+    static_cast<void>(data_->read(one, std::span(&records_[good_], 1), failure_));
     if (failure_) return;
   }
 }
 
 template <class Data>
 MILLRACE_INLINE void block_reader<Data>::stamp(sample<item>& s) const {
-  const ordered_sample& last = wanted_[at_ - 1];
+  const ordered_sample& last = samples_[at_ - 1];
   if (set_identity(s, last, data_->id_of(last.sample), positions_))
     s.digest = digest_term(last, s.id, s.item->checksums());
 }
@@ -50,8 +50,8 @@ MILLRACE_INLINE void block_reader<Data>::stamp(sample<item>& s) const {
 template <class Data>
 MILLRACE_INLINE void block_reader<Data>::read() {
   std::vector<located_sample> located;
-  located.reserve(wanted_.size());
-  for (const auto& w : wanted_) located.push_back(w.sample);
+  located.reserve(samples_.size());
+  for (const auto& s : samples_) located.push_back(s.sample);
   records_.resize(located.size());
   good_ = data_->read(located, records_, failure_);
   if (!failure_) return;

@@ -1,15 +1,15 @@
-// Accounts for the batches of one rank: their digest, and whether each epoch delivered what was planned.
+// Accounts for the batches of one rank: their digest, and whether each epoch delivered the planned samples.
 //
 //   mr::detail::delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024,
 //                                         .dropped = 143, .delivered = 25'600, .digest = from_the_resume_point});
 //   account.deliver(batch);             // each batch in order; throws at the epoch's end if anything is missing
-//   account.finish();                   // no more batches come
+//   account.finish();                   // no more batches follow
 //   account.digest();                   // this rank's share of the run's digest so far
 //
 // Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
-// Damaged are those whose row holds a copy or zeros. The order
-// gives all three numbers for each rank's share. So if the law holds on every rank, it holds for all ranks together.
-// An endless epoch has no end, so the law is never checked there.
+// Damaged samples are those whose row contains a copy or zeros. The order computes all three numbers for each rank's
+// share. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end, so
+// the law is never checked there.
 // Errors: conservation_error with both sums. Threads: one; digest() and dropped() from any.
 #pragma once
 
@@ -49,7 +49,7 @@ class delivery_account {
     if (++batch_ == options_.batches) end_epoch();
     digest_.store(digest() + b.digest, std::memory_order_relaxed);
   }
-  /// Tells the account that no more batches come. Throws conservation_error if an epoch is incomplete.
+  /// Completes the account after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() const {
     if (batch_ > 0) throw violation("had delivered, when the run was over,");
   }
@@ -72,11 +72,11 @@ class delivery_account {
     return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
                 std::to_string(batch_) + " batches, " +
                 (damaged_ > 0 ? "had " + std::to_string(damaged_) + " damaged ones, " : "") + "and drops " + dropped +
-                ": " + std::to_string(delivered_ + damaged_ + options_.dropped) + " together (expected: " +
+                ": " + std::to_string(delivered_ + damaged_ + options_.dropped) + " in total (expected: " +
                 std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " and " + dropped + ": " +
                 std::to_string(options_.rows + options_.dropped) + ", as planned for this rank)",
-            "The source gave fewer or more samples than it counts, which is a fault in it: nothing after this point "
-            "lies where it belongs"};
+            "The source delivered fewer or more samples than it counts, which is an error of the source: all later "
+            "samples have wrong positions"};
   }
 
   const options options_;

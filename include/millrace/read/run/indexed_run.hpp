@@ -1,17 +1,17 @@
-// A run over an indexed data set: its order, the source for the read stage, and the resume point behind each batch.
+// A run over an indexed data set: its order, the source for the read stage, and the resume point after each batch.
 //
 //   mr::detail::indexed_run<mr::detail::shard_data> run(
 //       data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //   auto stage = run.read(source, options, sink);      // the read stage, set to its start
-//   run.account_for(batch).next;                       // accounts for the batch; the resume point behind it
+//   run.account_for(batch).next;                       // accounts for the batch; the resume point after it
 //   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
 // ranks begin at 0, so that the sum over the ranks is right.
-// Errors: setup_error for ranks or a resume point that do not fit. setup_error too if the last batch of an epoch
-// has fewer rows than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point.
-// conservation_error from account_for() and finish().
+// Errors: setup_error for ranks or a resume point that do not fit, and if the last batch of an epoch has fewer rows
+// than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point. conservation_error
+// from account_for() and finish().
 // Threads: account_for() and finish() by the trainer; everything else by any thread.
 #pragma once
 
@@ -59,14 +59,14 @@ class indexed_run final : public planned_run {
 
   indexed_run(std::shared_ptr<Data> data, const options& o);
 
-  /// Returns the stage that reads the run. `Source` is the data's own source, which this run stands in for.
+  /// Returns the stage that reads the run. `Source` is the data's own source, which this run replaces.
   template <class Source>
   std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
+  /// Returns the bound on bytes of samples that are read early, together with neighbors.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
-  /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
+  /// Returns the observed and the expected shuffle quality. The first call costs about 10 ms.
   shuffle_quality_figures shuffle_quality() const override {
     if constexpr (!source_type::observes) {
       return planned_run::shuffle_quality();
@@ -85,7 +85,7 @@ class indexed_run final : public planned_run {
   /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
   /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
   std::string shuffle_advice() const override;
-  /// Returns what the data set says about its order; empty if it says nothing.
+  /// Returns the data set's description of its order; empty if there is none.
   std::string describe() const override;
 
   /// Returns warnings about the data set and the resume point.
@@ -94,7 +94,7 @@ class indexed_run final : public planned_run {
   /// Accounts for the next batch in order, and returns its origin.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
   batch_origin account_for(ready_batch& b) override;
-  /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
+  /// Completes the run after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
   batch_numbers numbers() const override {
     const std::size_t rows = plan_.settings().global_batch;
@@ -103,12 +103,12 @@ class indexed_run final : public planned_run {
   }
   /// Sets the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
   void add_to(run_stats& s) const override;
-  /// Adds the events found while the indexes were loaded or built.
+  /// Adds the events of loading or building the indexes.
   void report(event_counts& counts) const override {
     if constexpr (requires { data_->report(counts); }) data_->report(counts);
   }
 
-  /// Returns the resume point behind the session's batch `batch`, counted from 0, without its digest.
+  /// Returns the resume point after the session's batch `batch`, counted from 0, without its digest.
   position after(std::uint64_t batch) const noexcept;
 
  private:
@@ -123,11 +123,11 @@ class indexed_run final : public planned_run {
     const double share = ahead.share(), ideal = ahead.ideal_share();
     if (share <= 2 * ideal) return {};
     char shares[128];
-    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch are from one shard, %.2g %% after a complete shuffle",
                   100 * share, 100 * ideal);
     const auto window = ahead.window_within(0.10);
     return "; shuffle quality: " + std::string(shares) +
-           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+           (window ? "; a window of " + std::to_string(*window) + " is within 10 % of that" : "");
   }
 
   position start_of(const options& o, std::uint64_t data_set);

@@ -35,7 +35,7 @@ MILLRACE_INLINE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const
   if (start_.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
                           " of " + std::to_string(o.epochs),
-                      "Raise session_options::epochs to go on, which counts from the first start");
+                      "Raise session_options::epochs, which counts from the first start");
 }
 
 template <class Data>
@@ -45,9 +45,9 @@ MILLRACE_INLINE std::uint64_t indexed_run<Data>::first_step() const noexcept {
 
 template <class Data>
 MILLRACE_INLINE error_location indexed_run<Data>::locate(std::uint64_t epoch, std::uint64_t at) const {
-  error_location found = data_->location_of(plan_.sample_at(epoch, at).sample);
-  found.position = at;
-  return found;
+  error_location location = data_->location_of(plan_.sample_at(epoch, at).sample);
+  location.position = at;
+  return location;
 }
 
 template <class Data>
@@ -60,7 +60,7 @@ template <class Data>
 MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
-  // All ranks say it: some may have been given the text of another checkpoint.
+  // All ranks report it: some may have got the text of another checkpoint.
   if (first_step() > 0 || smaller_) all.push_back({.kind = notice_kind::resume, .text = resumed()});
   if (world_.rank > 0) return all;   // rank 0 warns for all ranks
   if (std::string narrow = plan_.window_notice(); !narrow.empty())
@@ -69,8 +69,8 @@ MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   all.push_back({.kind = notice_kind::resume, .severity = notice_severity::warning,
                  .text = "the resume point's digest is not that of the run: got the share of one of " +
                          std::to_string(start_.share.ranks) +
-                         " ranks, expected the sum of all. Order and samples are right; the digests from here on mean "
-                         "nothing. Sum position().digest over the ranks before to_text()"});
+                         " ranks, expected the sum of all. Order and samples are right; the digests from here on have "
+                         "no meaning. Sum position().digest over the ranks before to_text()"});
   return all;
 }
 
@@ -87,7 +87,7 @@ MILLRACE_INLINE std::string indexed_run<Data>::resumed() const {
   text += ", over " + counts_text(start_.counts) + (then.empty() ? "" : " instead of " + then);
   if (smaller_->next_position == 0) return text;
   return text + ". Epoch " + std::to_string(smaller_->epoch) + " ends after " +
-         std::to_string(smaller_->next_position) + " samples; its others come in this epoch";
+         std::to_string(smaller_->next_position) + " samples; its other samples are part of this epoch";
 }
 
 template <class Data>
@@ -118,8 +118,8 @@ template <class Data>
 MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
   std::string text;
   if constexpr (requires { data_->describe(plan_); }) text = "; " + data_->describe(plan_);
-  const std::string chosen = data_->choice_text();
-  return chosen.empty() ? text : text + "; " + chosen;
+  const std::string choice = data_->choice_text();
+  return choice.empty() ? text : text + "; " + choice;
 }
 
 template <class Data>
@@ -143,12 +143,12 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
   if (now.epoch_batches == exact_order_options::endless)
-    throw setup_error("a run over a data set that has grown continues with its next epoch, which an endless run lacks",
+    throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has none",
                       "Start a new run with another seed");
   if (from.counts.shards > now.counts.shards || from.counts.samples > now.counts.samples)
     throw setup_error("session_options::grown is for a data set with more samples: got " + counts_text(now.counts) +
                           ", expected at least " + counts_text(from.counts),
-                      "Bring the missing shards back, or start without the resume point");
+                      "Restore the missing shards, or start without the resume point");
   position same = from;   // window and lanes may follow from the number of samples
   same.data_set = now.data_set;
   same.choice = now.choice;
@@ -174,7 +174,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
                      .drop_last = o.drop_last,
                      .data_set = data_set,
                      .choice = data_->choice(),
-                     .stride = row_stride({.asked = o.stride, .of_resume_point = from ? from->stride : 0,
+                     .stride = row_stride({.requested = o.stride, .of_resume_point = from ? from->stride : 0,
                                            .rows = o.rows, .mine = o.world}),
                      .counts = {.shards = data_->counts().size(), .samples = total_samples(*data_)}};
   if (!from) return now;
@@ -186,12 +186,12 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   check_same(*from, now);
   if (from->next_position % now.global_batch != 0 || from->next_position >= plan_.positions() ||
       from->next_position > std::uint64_t{1} << 62)
-    throw data_error("the resume point stands within a batch, or behind the epoch's last",
-                     "Give the text that batch::resume_text() gave");
+    throw data_error("the resume point is within a batch, or after the epoch's last batch",
+                     "Pass the text that batch::resume_text() returned");
   return *from;
 }
 
-/// A loop that sums over the ranks divides by zero, or waits for ever, on a rank that leaves out its empty batch.
+/// A loop that sums over the ranks divides by zero, or waits forever, if a rank skips its empty batch.
 template <class Data>
 MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;
@@ -202,7 +202,7 @@ MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const
                         " ranks, expected at least one for each (" + std::to_string(plan_.positions()) +
                         " samples in batches of " + std::to_string(o.global_batch()) + " rows over all ranks)",
                     "Set batch({.pad_last = true}), which fills it up with masked rows, or batch({.allow_empty = "
-                    "true}) if your loop takes a batch of 0 rows");
+                    "true}) if your loop accepts a batch of 0 rows");
 }
 
 template <class Data>

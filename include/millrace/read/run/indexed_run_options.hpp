@@ -1,8 +1,8 @@
-// The options that a session gives to a source whose samples are known in advance (sources/shards.hpp).
+// The options that a session passes to a source whose samples are known in advance (sources/shards.hpp).
 //
 //   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //
-// This header is light: sessions over other sources need nothing else of such a source.
+// This header is light: sessions over other sources include nothing else of such a source.
 #pragma once
 
 #include <millrace/item/world.hpp>
@@ -18,7 +18,7 @@ class notice_outlet;
 
 /// The request of a session to a source that may use an index.
 struct index_use {
-  bool one_row_per_sample;     ///< what an exact order needs
+  bool one_row_per_sample;     ///< a requirement of an exact order
   bool tolerates_damage;       ///< the session has on_damage
   notice_outlet& notices;      ///< of the session
 };
@@ -39,7 +39,7 @@ struct indexed_run_options {
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
-  std::size_t max_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn
+  std::size_t max_held_bytes = 0;                    ///< bound on bytes of small samples read early
 
   /// Returns the rows of a batch of all ranks together.
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }

@@ -1,4 +1,4 @@
-// A source that gives the samples of an indexed data set in the order of an exact_order or a mix_plan.
+// A source that delivers the samples of an indexed data set in the order of an exact_order or a mix_plan.
 //
 //   mr::detail::indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
 //   auto reader = in.open(shard, epoch);
@@ -10,12 +10,12 @@
 //
 // The read stage reads this source in place of the shards themselves. Each of its shards is a block of consecutive
 // positions. Blocks may be read in any order, and the samples of a block are read together.
-// Each sample adds one term to the digest of the run. The term is made of (epoch, position) and (sample, checksums of
-// its payloads).
-// An epoch's short last batch may have no row for this rank. The reader then gives the epoch's last sample as a void
+// Each sample adds one term to the digest of the run, derived from (epoch, position) and (sample, checksums of its
+// payloads).
+// An epoch's short last batch may have no row for this rank. The reader then returns the epoch's last sample as a void
 // row: every rank has that batch, and a rank that begins with it must know the shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it.
-// Threads: open() from any; a reader belongs to one. Lifetime: readers keep alive what they need.
+// Threads: open() from any; a reader belongs to one. Lifetime: readers share ownership of the data and the plan.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -51,7 +51,7 @@ struct reader_of<Data> {
   using type = single_reader<Data>;
 };
 
-/// Gives the samples of an indexed data set block by block.
+/// Delivers the samples of an indexed data set block by block.
 template <class Data, class Plan = exact_order>
 class indexed_source {
  public:
@@ -82,7 +82,7 @@ class indexed_source {
     return shared_->data->reads();
   }
 
-  /// Returns where the rest of a sample is that is stored in pieces.
+  /// Returns the position of the rest of a sample that is stored in several pieces.
   template <class From = Data>
     requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
   std::optional<other_piece> other_piece_of(const error_location& sample) const
@@ -90,7 +90,7 @@ class indexed_source {
     return shared_->data->other_piece_of(sample);
   }
 
-  /// Gives the samples of one block.
+  /// Reads the samples of one block.
   using reader = typename reader_of<Data>::type;
   /// Returns a reader of block `shard` of epoch `epoch`. Each block can be opened once.
   reader open(std::size_t shard, std::uint64_t epoch) const {
@@ -108,17 +108,17 @@ class indexed_source {
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
 
-    /// Blocks are requested nearly in order. A block that is planned on the way is kept until it is requested.
+    /// Blocks are requested nearly in order. A block that is planned early is stored until it is requested.
     samples planned(std::uint64_t shard, std::uint64_t epoch);
 
     void plan_next();
 
-    /// Tells the data which shards each lane of this rank reads in the pass of a sample, from its position on.
-    void tell_shards(const ordered_sample& first) const;
+    /// Announces to the data which shards each lane of this rank reads in the pass of a sample, from its position on.
+    void announce_shards(const ordered_sample& first) const;
 
-    /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
-    /// This position lies behind the epoch's end. It marks the sample as a void row.
-    ordered_sample stand_in() const;
+    /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch. This position
+    /// is after the epoch's end, which marks the sample as a void row.
+    ordered_sample void_row() const;
 
     const std::shared_ptr<Data> data;
     const Plan plan;
@@ -127,7 +127,7 @@ class indexed_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;
-    std::uint64_t told_pass = ~std::uint64_t{0};
+    std::uint64_t announced_pass = ~std::uint64_t{0};
     std::conditional_t<observes, millrace::detail::shuffle_quality, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };

@@ -35,38 +35,38 @@ MILLRACE_INLINE indexed_source<Data, Plan>::shared::shared(std::shared_ptr<Data>
 template <class Data, class Plan>
 MILLRACE_INLINE auto indexed_source<Data, Plan>::shared::planned(std::uint64_t shard, std::uint64_t epoch) -> samples {
   const std::lock_guard lock(mutex);
-  const auto wanted = std::pair(epoch, shard);
-  while (!ahead.contains(wanted)) plan_next();
-  auto found = ahead.extract(wanted);
-  return std::move(found.mapped());
+  const auto key = std::pair(epoch, shard);
+  while (!ahead.contains(key)) plan_next();
+  auto block_of_key = ahead.extract(key);
+  return std::move(block_of_key.mapped());
 }
 
 template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
-  samples& made = ahead[{next_epoch, next_shard}];
+  samples& result = ahead[{next_epoch, next_shard}];
   const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
-  made.reserve(static_cast<std::size_t>(options.samples_per_block));
+  result.reserve(static_cast<std::size_t>(options.samples_per_block));
   while (cursor.position() < end) {
-    made.push_back(*cursor.next());
-    observed.add(made.back());
+    result.push_back(*cursor.next());
+    observed.add(result.back());
   }
-  for (const ordered_sample& s : made) {
-    if (s.pass == told_pass) continue;
-    told_pass = s.pass;
-    tell_shards(s);
+  for (const ordered_sample& s : result) {
+    if (s.pass == announced_pass) continue;
+    announced_pass = s.pass;
+    announce_shards(s);
   }
   if (end < plan.positions()) {
     ++next_shard;
     return;
   }
-  if (plan.rows(plan.batches() - 1, options.world) == 0) made.push_back(stand_in());
+  if (plan.rows(plan.batches() - 1, options.world) == 0) result.push_back(void_row());
   ++next_epoch;
   next_shard = 0;
   cursor.move_to(next_epoch, 0);
 }
 
 template <class Data, class Plan>
-MILLRACE_INLINE void indexed_source<Data, Plan>::shared::tell_shards(const ordered_sample& first) const {
+MILLRACE_INLINE void indexed_source<Data, Plan>::shared::announce_shards(const ordered_sample& first) const {
   if constexpr (observes && requires { data->expect_shards(std::span<const std::size_t>()); }) {
     // A permutation needs each shard from the first sample to the last.
     const bool by_lanes = plan.settings().shuffled && !plan.permutes();
@@ -79,9 +79,9 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::tell_shards(const order
       coming.clear();
       const std::uint64_t end = by_lanes ? plan.lane_begin(lane + 1) : layout.length();
       for (std::uint64_t at = done + (by_lanes ? plan.lane_begin(lane) : 0); at < end;) {
-        const located_sample found = layout.find(at);
-        coming.push_back(found.shard);
-        at += plan.settings().counts[found.shard] - found.index;
+        const located_sample located = layout.find(at);
+        coming.push_back(located.shard);
+        at += plan.settings().counts[located.shard] - located.index;
       }
       data->expect_shards(coming);
     }
@@ -89,7 +89,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::tell_shards(const order
 }
 
 template <class Data, class Plan>
-MILLRACE_INLINE ordered_sample indexed_source<Data, Plan>::shared::stand_in() const {
+MILLRACE_INLINE ordered_sample indexed_source<Data, Plan>::shared::void_row() const {
   ordered_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
   last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
   return last;

@@ -1,4 +1,4 @@
-// The rule for the order of an indexed run: that of the resume point, else today's.
+// The rule for the order of an indexed run: that of the resume point, else the current one.
 //
 //   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
 //   rule.lanes;  rule.permutes;  rule.version;      // as exact_order and the next resume point need them
@@ -22,7 +22,7 @@ struct order_rule {
 
 /// Returns the rule for a run with these options.
 inline order_rule order_rule_of(const indexed_run_options& o) {
-  constexpr std::uint32_t max_lanes = 1 << 16;   // of a text, which is not trusted: each lane takes memory
+  constexpr std::uint32_t max_lanes = 1 << 16;   // the text is not trusted, and each lane uses memory
   order_rule rule{.lanes = o.lanes};
   if (o.resume.empty()) return rule;
   const position from = parse_position(o.resume);

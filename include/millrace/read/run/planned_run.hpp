@@ -1,4 +1,4 @@
-// The order of a run, as its session asks for it. It is computed from an index, or replayed from the shards.
+// The order of a run, as its session uses it. It is computed from an index, or replayed from the shards.
 //
 //   std::unique_ptr<mr::detail::planned_run> order = plan();             // an indexed_run or a replayed_run
 //   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
@@ -21,31 +21,31 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The order of a run, as its session sees it.
+/// The order of a run: the interface for its session.
 class planned_run {
  public:
   virtual ~planned_run() = default;
   /// Completes the epoch of a batch, and returns its origin; an error of its samples leaves the origin empty.
   virtual batch_origin account_for(ready_batch& b) = 0;
-  /// Accepts that no batch follows.
+  /// Completes the run: no batch follows.
   virtual void finish() {}
-  /// Returns where the batches of the run end, if the source cannot compute it.
+  /// Returns the ends of the run's batches, if the source cannot compute them.
   virtual batch_borders borders() const { return {}; }
-  /// Returns which batches of the run are those of the session.
+  /// Returns the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the samples of the shuffle window, about half of which are held.
+  /// Returns the samples of the shuffle window. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }
-  /// Returns whether all of them are held at the beginning of the run.
+  /// Returns whether all of them are in memory at the beginning of the run.
   virtual bool withholds() const noexcept { return false; }
   /// Returns whether the run continues in the order of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
+  /// Returns the bound on bytes of samples that are read early, together with neighbors.
   virtual std::size_t held_bytes() const noexcept { return 0; }
-  /// Returns what a session announces of the order at its start, for the end of a line; empty if there is nothing.
+  /// Returns the order's description for the end of the start line; empty if there is none.
   virtual std::string describe() const { return {}; }
-  /// Returns the notices of the start: warnings, and where a resumed run continues.
+  /// Returns the notices of the start: warnings, and the point at which a resumed run continues.
   virtual std::vector<notice> notices() const { return {}; }
-  /// Returns advice about a poor shuffle, which takes a while; empty if the shuffle is good.
+  /// Returns advice about a poor shuffle, after some computation; empty if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   /// Throws setup_error if the order is not computed from an index.
@@ -57,9 +57,9 @@ class planned_run {
   virtual shuffle_quality_figures shuffle_quality() const {
     throw setup_error("shuffle_quality() needs one source with an index", "Use one source with an index");
   }
-  /// Sets what the order knows about the samples of the first `s.batches` batches.
+  /// Sets the statistics of the samples of the first `s.batches` batches.
   virtual void add_to(run_stats&) const {}
-  /// Adds the events found while the run was planned; called once, at the start.
+  /// Adds the events of planning the run; called once, at the start.
   virtual void report(event_counts&) const {}
 };
 

@@ -1,28 +1,28 @@
-// A run over a source without an index: the resume point behind each batch, and how a session goes on from one.
+// A run over a source without an index: the resume point after each batch, and the resumption of a run.
 //
 //   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
 //                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
 //                                 .epochs = 90});
 //   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
-//   run.account_for(batch).next;       // the resume point behind a batch; call it once for each, in order
+//   run.account_for(batch).next;       // the resume point after a batch; called once for each, in order
 //
-// No samples were counted, so a position alone does not say where to read. The resume point therefore names the point
-// in the source at which reading begins again (work/segment/replay_log.hpp). From there on everything runs as before,
-// and rows that were delivered before are dropped.
-// The stages decide how much is read again:
-// - Maps, filters and parallel expansions read again what the shuffle window spans.
-// - A flow with a stage that holds items back reads the pass again from its beginning.
-// - A flow that can only be entered at the very beginning reads the whole run again.
+// Without an index, samples are not counted, so a position alone does not determine where to read. The resume point
+// therefore names the point in the source at which reading restarts (work/segment/replay_log.hpp). From there on
+// everything runs as before, and rows that were already delivered are dropped.
+// The stages determine how much is read again:
+// - Maps, filters and parallel expansions: the samples in the shuffle window.
+// - A flow with a stage that buffers items: the pass from its beginning.
+// - A flow that can only start at the very beginning: the complete run.
 //
-// Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L,
-// l + 2 L, ... of each pass's order, and has its share of the window. It belongs to rank l mod R of R, and R divides L.
-// Within a rank, no lane begins a pass before all lanes of the rank have ended the pass before
-// (read/stage/interleaved_read_stage.hpp). So on one rank every pass is exact.
-// On several ranks, pass k of all ranks together holds every sample once. Ranks reach pass k at different times,
+// Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L, l + 2
+// L, ... of each pass's order, and has its share of the window. It belongs to rank l mod R of R, and R divides L.
+// Within a rank, no lane begins a pass before all lanes of the rank have ended the previous pass
+// (read/stage/interleaved_read_stage.hpp). Therefore every pass is exact on one rank.
+// On several ranks, pass k of all ranks together contains every sample once. Ranks reach pass k at different times,
 // because their shares differ in size. Another number of ranks has another order.
-// If each sample is one row, the number of batches says how far the lanes are, once samples are counted. One resume
-// point then serves all ranks of the same world size. Otherwise batches hold each rank's own rows, and a resume point
-// belongs to one rank.
+// If each sample is one row, the positions of the lanes follow from the number of batches, once samples are counted.
+// One resume point then serves all ranks of the same world size. Otherwise batches contain each rank's own rows, and a
+// resume point belongs to one rank.
 // Errors: setup_error for ranks that do not fit, a resume point of another run, or a run that is over; data_error for a
 // text that is not a resume point.
 // Threads: read() and account_for() by the trainer; everything else is immutable.
@@ -54,10 +54,10 @@ struct replayed_run_options {
   std::string resume{};           ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
   replay_start from = replay_start::sample;      ///< where the flow can be entered
-  bool one_row = true;            ///< each sample makes exactly one row
+  bool one_row = true;            ///< each sample becomes exactly one row
   std::uint64_t take = ~std::uint64_t{0};   ///< samples to use of each pass
   bool takes = false;             ///< the flow has a take(), at the source or later
-  bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
+  bool packs = false;             ///< a stage has a state that one number describes (stages/pack.hpp)
   std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   millrace::world world{};
@@ -77,12 +77,12 @@ class replayed_run final : public planned_run {
   bool withholds() const noexcept override { return order_.permutes(); }
   bool keeps_older_order() const noexcept override { return start_.is_older(); }
 
-  /// Returns the read stage, which begins where the session has to read first. May count samples, which blocks.
+  /// Returns the read stage, which begins at the first sample that the session reads. May count samples, which blocks.
   /// Throws the errors of find_lane_starts().
   template <class Source>
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
                                    sample_sink<typename Source::item>& next);
-  /// Returns where the session starts and where epochs end, for the last segment.
+  /// Returns the start of the session and the ends of epochs, for the last segment.
   batch_borders borders() const override;
   batch_numbers numbers() const override;
 
@@ -91,11 +91,12 @@ class replayed_run final : public planned_run {
 
   /// Returns the lanes for the start line.
   std::string describe() const override;
-  /// Returns where a resumed run continues and what it reads again, and a warning about changed files.
+  /// Returns the point at which a resumed run continues and the samples it reads again, and a warning about changed
+  /// files.
   std::vector<notice> notices() const override;
 
  private:
-  /// Throws setup_error for ranks that do not fit. Completes the options by the order of the resume point.
+  /// Throws setup_error for ranks that do not fit. Completes the options according to the order of the resume point.
   static options checked(options o);
   std::string resumed() const;
 
@@ -107,16 +108,16 @@ class replayed_run final : public planned_run {
   /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
   /// Several ranks never have a short batch, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept;
-  /// Returns the resume point behind `batch`. Called once for each batch, in order.
+  /// Returns the resume point after `batch`. Called once for each batch, in order.
   position after(const ready_batch& batch);
 
   const options options_;
-  const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with borders between passes
+  const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with boundaries between passes
   const shard_order order_;
   const replay_start from_;
-  std::uint32_t times_then_ = 0;   // hash of file times in the resume point; 0: unknown
+  std::uint32_t resumed_times_ = 0;   // hash of file times in the resume point; 0: unknown
   const position start_;
-  position now_;   // resume point behind the last delivered batch
+  position now_;   // resume point after the last delivered batch
   const std::unique_ptr<replay_log> log_;
   std::uint64_t counted_ = 0;   // shards that were read through to count their samples
 };
@@ -129,7 +130,7 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
     const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
     lane_starts starts = find_lane_starts(
         source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
-                 .threads = o.threads, .behind_damage = o.lost != nullptr});
+                 .threads = o.threads, .tolerates_damage = o.lost != nullptr});
     counted_ = starts.counted;
     return std::make_unique<interleaved_read_stage<Source>>(
         source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,

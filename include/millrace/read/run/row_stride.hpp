@@ -1,10 +1,11 @@
 // Chooses the stride of a run that mixes rows: the distance of the two rows of a pair, over all ranks.
 //
-//   const std::uint32_t stride = mr::detail::row_stride({.asked = 0, .of_resume_point = 4, .rows = 64,
+//   const std::uint32_t stride = mr::detail::row_stride({.requested = 0, .of_resume_point = 4, .rows = 64,
 //                                                        .mine = {.rank = 0, .size = 2}});      // 4
 //
 // The rows p and p + stride of a global batch are a pair where floor(p / stride) is even. A rank has the rows p = rank
-// modulo the number of ranks. So every number of ranks that divides the stride has both rows of each pair on one rank.
+// modulo the number of ranks. Therefore both rows of each pair are on one rank for every number of ranks that divides
+// the stride.
 // Errors: setup_error, which names the numbers. Threads: pure.
 #pragma once
 
@@ -19,8 +20,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct row_stride_options {
-  std::optional<std::size_t> asked{};   ///< none: rows are not mixed; 0: that of the resume point, else the world size
-  std::uint32_t of_resume_point = 0;    ///< 0: there is none, or it mixes no rows
+  std::optional<std::size_t> requested{};   ///< none: no mixing; 0: that of the resume point, else the world size
+  std::uint32_t of_resume_point = 0;    ///< 0: there is none, or it does not mix rows
   std::size_t rows = 1;                 ///< rows of a batch of one rank
   world mine{};
 };
@@ -28,17 +29,18 @@ struct row_stride_options {
 /// Returns the stride; 0 if rows are not mixed.
 /// Throws setup_error if the ranks do not divide it, or if no row has a partner.
 inline std::uint32_t row_stride(const row_stride_options& o) {
-  if (!o.asked) return 0;
-  const bool kept = *o.asked == 0 && o.of_resume_point > 0;
-  const std::size_t stride = *o.asked > 0 ? *o.asked : kept ? o.of_resume_point : o.mine.size;
-  const std::string got = "got rows at a distance of " + std::to_string(stride) + (kept ? " (the resume point)" : "");
+  if (!o.requested) return 0;
+  const bool resumed = *o.requested == 0 && o.of_resume_point > 0;
+  const std::size_t stride = *o.requested > 0 ? *o.requested : resumed ? o.of_resume_point : o.mine.size;
+  const std::string got = "got rows at a distance of " + std::to_string(stride) +
+                          (resumed ? " (the resume point)" : "");
   if (stride % o.mine.size != 0)
-    throw setup_error("the two rows of a pair would lie on different ranks: " + got + ", expected a multiple of the " +
+    throw setup_error("the two rows of a pair would be on different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",
-                      kept ? "Resume with a number of ranks that divides the stride"
+                      resumed ? "Resume with a number of ranks that divides the stride"
                            : "Set mix_rows' .stride to a multiple of the ranks, or leave it out");
   if (stride / o.mine.size >= o.rows)
-    throw setup_error("no row of a batch has a partner to be mixed with: " + got + ", expected less than the " +
+    throw setup_error("no row of a batch has a partner to mix with: " + got + ", expected less than the " +
                           std::to_string(o.rows * o.mine.size) + " rows of a batch over all ranks",
                       "Use larger batches, or a smaller mix_rows .stride");
   return static_cast<std::uint32_t>(stride);

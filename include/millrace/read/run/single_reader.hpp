@@ -1,9 +1,9 @@
-// Reads the samples of one block of an indexed_source one by one, from data that is cheap to read at any place.
+// Reads the samples of one block of an indexed_source one by one, from data that is cheap to read at any position.
 //
-//   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), wanted);
+//   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), samples);
 //   while (auto item = reader.next()) use(*item);
 //
-// `Data::access` belongs to one reader. It is constructed with the samples that the reader will ask for, and its
+// `Data::access` belongs to one reader. It is constructed with the samples that the reader will request, and its
 // read(located_sample) returns an item. Its checksum() is that of the last item.
 // Errors: those of read(), at the sample that cannot be read. Threads: a reader belongs to one.
 #pragma once
@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a planned sample. Returns whether it has an item that counts in the digest of the run. The
-/// stand-in of an epoch's end has a position from `positions` on, and becomes a void row.
+/// Sets the identity of a planned sample. Returns whether it has an item that counts in the digest of the run. A sample
+/// with a position from `positions` on marks an epoch's end, and becomes a void row.
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;
@@ -44,40 +44,40 @@ inline std::uint64_t digest_term(const ordered_sample& planned, std::uint64_t id
                              combine_keys(id, checksums));
 }
 
-/// Gives the samples of one block.
+/// Reads the samples of one block.
 template <class Data>
 class single_reader {
  public:
   using item = typename Data::item;
 
-  single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> wanted)
-      : data_(std::move(data)), positions_(positions), wanted_(std::move(wanted)) {}
+  single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
+      : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
   /// Returns the next item of the block; none at its end. Throws the error of a sample that cannot be read.
   std::optional<item> next() {
-    if (at_ == wanted_.size()) return std::nullopt;
-    if (!access_) access_ = std::make_unique<typename Data::access>(*data_, wanted_);
-    std::optional<item> one(access_->read(wanted_[at_].sample));
+    if (at_ == samples_.size()) return std::nullopt;
+    if (!access_) access_ = std::make_unique<typename Data::access>(*data_, samples_);
+    std::optional<item> one(access_->read(samples_[at_].sample));
     ++at_;
     return one;
   }
   /// After an error of next(): returns the location of the sample that cannot be read.
-  error_location failed() const { return data_->location_of(wanted_[at_].sample); }
-  /// After an error of next(): leaves out the sample that cannot be read.
+  error_location failed() const { return data_->location_of(samples_[at_].sample); }
+  /// After an error of next(): skips the sample that cannot be read.
   void skip() noexcept { ++at_; }
-  /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.
+  /// Sets the identity of the sample that next() returned or skip() skipped last; `s` already contains its item.
   void stamp(sample<item>& s) const {
-    const ordered_sample& last = wanted_[at_ - 1];
+    const ordered_sample& last = samples_[at_ - 1];
     if (set_identity(s, last, data_->id_of(last.sample), positions_))
       s.digest = digest_term(last, s.id, access_->checksum());
   }
   /// Returns the name of that sample, for batches with keys.
-  std::string name() const { return data_->name_of(wanted_[at_ - 1].sample); }
+  std::string name() const { return data_->name_of(samples_[at_ - 1].sample); }
 
  private:
   std::shared_ptr<Data> data_;
   std::uint64_t positions_;
-  std::vector<ordered_sample> wanted_;
+  std::vector<ordered_sample> samples_;
   std::unique_ptr<typename Data::access> access_;
   std::size_t at_ = 0;
 };

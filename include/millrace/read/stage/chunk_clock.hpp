@@ -1,12 +1,12 @@
-// Decides by the time that reading takes when a chunk of samples goes to the workers before it is full.
+// Decides, by the elapsed reading time, when a chunk of samples is passed to the workers before it is full.
 //
 //   mr::detail::chunk_clock clock(mr::detail::steady_now_ns());
 //   do read_one();
 //   while (!clock.ends_chunk([] { return workers_are_idle(); }));
 //
-// Idle workers get the samples of a slow read early; busy workers get whole chunks, or a quarter of one that takes
-// long. A look at the clock after 1, 4, 16 and 64 samples is enough: no sample is held back for longer than thrice what
-// reading took so far.
+// Idle workers get the samples of a slow read early; busy workers get full chunks, or a quarter of a slow one. It is
+// sufficient to check the clock after 1, 4, 16 and 64 samples: no sample is delayed for longer than three times the
+// reading time so far.
 // Errors: none. Threads: a value. Cost: a comparison for most samples.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The time since a chunk began, and its samples.
 class chunk_clock {
  public:
-  static constexpr std::size_t full_samples = 256;   ///< of a whole chunk
+  static constexpr std::size_t full_samples = 256;   ///< of a full chunk
   static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
 
   explicit chunk_clock(std::uint64_t start_ns) noexcept : start_ns_(start_ns) {}

@@ -5,14 +5,14 @@
 //   in.start();
 //   in.stop();  in.join();      // when the session ends
 //
-// Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank completes its share of
-// each pass before it begins the next. On one rank every pass holds every sample once.
+// Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. Therefore the rank completes its
+// share of each pass before it begins the next. On one rank every pass contains every sample once.
 // Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles its samples
-// (reorder_buffer.hpp). The merger takes one sample of each lane in turn, and skips lanes that have ended the pass.
+// (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that have ended the pass.
 // Each pass begins with the first lane. The order depends on nothing else.
-// Lanes read ahead across the border between two passes. Each lane has at most 1 + 2 x threads / lanes open shards.
-// All lanes have equal shares of the read-ahead bytes. Only the lane whose turn it is may exceed its share, and only
-// while it has no sample to give. So there is always progress.
+// Lanes read ahead across the boundary between two passes. Each lane has at most 1 + 2 x threads / lanes open shards.
+// All lanes have equal shares of the read-ahead bytes. Only the lane of the next sample may exceed its share, and only
+// while it has no sample ready. This guarantees progress.
 // Errors: an error of a lane replaces that lane's next sample; data_error after 100 passes without a sample.
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
@@ -34,30 +34,30 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   lane_queue<record> ready(8);
 //   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples in; ready.can_accept() bounds it
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; ready.error() once nothing follows
-//   if (ready.at_border()) ...  ready.begin_pass();                // no sample of the next pass enters before that
+//   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. So no listener has to be told of free space.
+// Threads: one at a time, under the lock of the read stage. Therefore no listener needs a notification of free space.
 
-/// Holds the next few samples of one lane, up to the end of its current pass.
+/// Stores the next few samples of one lane, up to the end of its current pass.
 template <class T>
 class lane_queue final : public sample_sink<T> {
  public:
   explicit lane_queue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Returns whether no sample is held.
+  /// Returns whether the queue is empty.
   bool empty() const noexcept { return samples_.empty(); }
   /// Removes the first sample and returns it. The queue must not be empty.
   sample<T> pop();
-  /// Returns whether the lane's pass is over and all its samples were taken.
-  bool at_border() const noexcept { return border_ && samples_.empty(); }
-  /// Lets the samples of the next pass enter.
-  void begin_pass() noexcept { border_ = false; }
-  /// Returns the error behind the held samples; null if there is none.
+  /// Returns whether the lane's pass is over and all its samples were removed.
+  bool at_pass_end() const noexcept { return pass_ended_ && samples_.empty(); }
+  /// Allows samples of the next pass to enter.
+  void begin_pass() noexcept { pass_ended_ = false; }
+  /// Returns the error after the stored samples; null if there is none.
   const std::exception_ptr& error() const noexcept { return error_; }
 
-  bool can_accept() override { return !border_ && samples_.size() < capacity_; }
+  bool can_accept() override { return !pass_ended_ && samples_.size() < capacity_; }
   void put(sample<T>&& s) override;
-  void end_epoch() override { border_ = true; }
+  void end_epoch() override { pass_ended_ = true; }
   void finish(std::exception_ptr error) override { error_ = std::move(error); }
   void publish() override {}
   std::uint64_t backlog() const noexcept override { return samples_.size(); }
@@ -71,7 +71,7 @@ class lane_queue final : public sample_sink<T> {
   fifo<sample<T>> samples_;
   std::size_t bytes_ = 0;
   std::uint64_t put_ = 0;
-  bool border_ = false;   // the pass ends behind the held samples
+  bool pass_ended_ = false;   // the pass ends after the stored samples
   std::exception_ptr error_;
 };
 
@@ -88,7 +88,7 @@ struct lane_start {
 struct interleaved_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
-  std::size_t window_bytes = ~std::size_t{0};   ///< bound on what the shuffle windows of all lanes hold
+  std::size_t window_bytes = ~std::size_t{0};   ///< bound on the bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
                                                 ///< starts in a later pass has already ended the first one
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
@@ -99,13 +99,13 @@ struct interleaved_read_stage_options {
 template <class Order>
 no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
   return {"a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
-              " passes, expected one at least (lane " + std::to_string(order.lane) + " of " +
+              " passes, expected at least one (lane " + std::to_string(order.lane) + " of " +
               std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.shards) +
-              " shards in all)",
+              " shards in total)",
           "Leave out the empty shards, run fewer ranks, or shuffle"};
 }
 
-/// Reads the lanes of one rank side by side, and merges them in a fixed order.
+/// Reads the lanes of one rank concurrently, and merges them in a fixed order.
 template <class Source>
 class interleaved_read_stage final : public read_stage_base<Source> {
  public:
@@ -113,7 +113,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same where each pass reads the same samples. A run may begin within its first pass.
+  /// The same if each pass reads the same samples. A run may begin within its first pass.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
@@ -140,7 +140,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
     const shard_order order;
     lane_queue<item> ready{ready_samples};
     reorder_buffer<Source> shards;
-    std::uint64_t taken = 0;   // samples taken of this pass in this session
+    std::uint64_t delivered = 0;   // samples of this pass delivered in this session
   };
 
   // ---- under mutex_ ----
@@ -150,7 +150,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool wants_room() override { return !had_room_ || bytes_wanted_; }
   void finish(std::exception_ptr error) override;
 
-  /// Translates the suspect samples that an error of lane `of` names into rows of this rank.
+  /// Converts the suspect samples in an error of lane `of` to rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);
@@ -162,7 +162,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
-  bool had_room_ = true;        // as pass_on() saw it: a worker may free space at any time after that
+  bool had_room_ = true;        // as of the last pass_on(): a worker may free space at any time after that
   bool bytes_wanted_ = false;   // a lane waits for more of its share
 };
 

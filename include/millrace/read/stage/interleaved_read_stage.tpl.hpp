@@ -78,17 +78,17 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
-  while ((had_room_ = next_->can_accept()) && !finished_) {   // an end that found no space may be left
+  while ((had_room_ = next_->can_accept()) && !finished_) {   // an end may be pending, because it had no space
     lane& l = *lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {
       sample<item> s = l.ready.pop();
-      ++l.taken;
+      ++l.delivered;
       s.ordinal = ordinal_++;
       next_->put(std::move(s));
       empty_passes_ = 0;
       ++turn_;
-    } else if (l.ready.at_border()) {
+    } else if (l.ready.at_pass_end()) {
       in_pass_.erase(in_pass_.begin() + static_cast<std::ptrdiff_t>(turn_));
       if (in_pass_.empty()) begin_pass();
     } else if (l.ready.error()) {
@@ -111,13 +111,13 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
     std::rethrow_exception(why);
   } catch (late_data_error& late) {
     if (late.suspects() != since) return why;
-    // Lanes take turns, so all were about level when `of` gave its first suspect sample. Each other lane had then
-    // given as many samples of this pass as `of`, or one more, or all that it has.
+    // Lanes alternate, so all had about the same number when `of` delivered its first suspect sample. At that time each
+    // other lane had delivered as many samples of this pass as `of`, or one more, or all of its samples.
     const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
-    const std::uint64_t before = of.taken - std::min(of.taken, suspects);
+    const std::uint64_t before = of.delivered - std::min(of.delivered, suspects);
     std::uint64_t later = 0;
-    for (const auto& l : lanes_) later += l->taken - std::min(l->taken, before);
-    if (row == error_location::unknown || suspects > of.taken || later > row) late.suspect(some);
+    for (const auto& l : lanes_) later += l->delivered - std::min(l->delivered, before);
+    if (row == error_location::unknown || suspects > of.delivered || later > row) late.suspect(some);
     else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
   } catch (...) {
   }
@@ -126,10 +126,10 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::begin_pass() {
-  const bool any = std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->taken > 0; });
+  const bool any = std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->delivered > 0; });
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lanes_[i]->ready.begin_pass();
-    lanes_[i]->taken = 0;
+    lanes_[i]->delivered = 0;
     in_pass_.push_back(i);
   }
   turn_ = 0;
@@ -156,8 +156,8 @@ MILLRACE_INLINE auto interleaved_read_stage<Source>::idle_shard_of(lane& l) -> s
 template <class Source>
 MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> portion {
   if (finished_) return {};
-  const std::size_t taken = std::min(next_->held_bytes(), ahead_.bytes());
-  const std::size_t share = (ahead_.bytes() - taken) / lanes_.size();
+  const std::size_t downstream = std::min(next_->held_bytes(), ahead_.bytes());
+  const std::size_t share = (ahead_.bytes() - downstream) / lanes_.size();
   const std::size_t turn = in_pass_[turn_];
   bytes_wanted_ = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {

@@ -7,25 +7,25 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Source>
 MILLRACE_INLINE std::uint64_t shard_counts<Source>::of(std::size_t shard, std::uint64_t pass) {
-  entry* found;
+  entry* e;
   {
     const std::lock_guard lock(mutex_);
-    found = &entries_[number(shard, pass)];
+    e = &entries_[number(shard, pass)];
   }
-  const std::lock_guard lock(found->mutex);
-  if (!found->known) {
-    found->samples = read_through(shard, pass);
-    found->known = true;
+  const std::lock_guard lock(e->mutex);
+  if (!e->is_counted) {
+    e->samples = read_through(shard, pass);
+    e->is_counted = true;
     counted_.fetch_add(1);
   }
-  return found->samples;
+  return e->samples;
 }
 
 template <class Source>
-MILLRACE_INLINE bool shard_counts<Source>::knows(std::size_t shard, std::uint64_t pass) {
+MILLRACE_INLINE bool shard_counts<Source>::has(std::size_t shard, std::uint64_t pass) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(number(shard, pass));
-  return found != entries_.end() && found->second.known;
+  const auto it = entries_.find(number(shard, pass));
+  return it != entries_.end() && it->second.is_counted;
 }
 
 template <class Source>
@@ -41,7 +41,7 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t sha
     while (reader.next()) ++samples;
     return samples;
   } catch (...) {
-    if (behind_damage_ && is_damage_of_source(std::current_exception())) {
+    if (tolerates_damage_ && is_damage_of_source(std::current_exception())) {
       if constexpr (requires { source_->stated_samples(shard); })
         return std::max(samples, source_->stated_samples(shard));
       return samples;
@@ -65,28 +65,28 @@ MILLRACE_INLINE counted_pass<Source>::counted_pass(const lane_starts_options& o,
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t counted_pass<Source>::given_in(std::uint64_t rounds) const noexcept {
-  std::uint64_t given = 0;
-  for (const lane& l : lanes_) given += std::min(rounds, l.known());
-  return given;
+MILLRACE_INLINE std::uint64_t counted_pass<Source>::delivered_in(std::uint64_t rounds) const noexcept {
+  std::uint64_t delivered = 0;
+  for (const lane& l : lanes_) delivered += std::min(rounds, l.counted_samples());
+  return delivered;
 }
 
 template <class Source>
 MILLRACE_INLINE std::uint64_t counted_pass<Source>::certain_rounds() const noexcept {
   std::uint64_t certain = ~std::uint64_t{0};
   for (const lane& l : lanes_)
-    if (!l.complete()) certain = std::min(certain, l.known());
+    if (!l.complete()) certain = std::min(certain, l.counted_samples());
   return certain;
 }
 
 template <class Source>
 MILLRACE_INLINE void counted_pass<Source>::count_to(std::uint64_t ordinal) {
   for (;;) {
-    const std::uint64_t certain = certain_rounds(), given = given_in(certain);
-    if (certain == ~std::uint64_t{0} || given >= ordinal) return;
-    std::uint64_t going_on = 0;
-    for (const lane& l : lanes_) going_on += !l.complete() || l.known() > certain;
-    count_rounds(certain + (ordinal - given + going_on - 1) / going_on);
+    const std::uint64_t certain = certain_rounds(), delivered = delivered_in(certain);
+    if (certain == ~std::uint64_t{0} || delivered >= ordinal) return;
+    std::uint64_t active = 0;
+    for (const lane& l : lanes_) active += !l.complete() || l.counted_samples() > certain;
+    count_rounds(certain + (ordinal - delivered + active - 1) / active);
   }
 }
 
@@ -94,15 +94,15 @@ template <class Source>
 MILLRACE_INLINE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
   std::vector<lane*> unread;
   for (lane& l : lanes_) {
-    while (wants(l, rounds) && counts_->knows(l.shards[l.ends.size()], pass_)) count_shard(l);
-    if (wants(l, rounds)) unread.push_back(&l);
+    while (needs_count(l, rounds) && counts_->has(l.shards[l.ends.size()], pass_)) count_shard(l);
+    if (needs_count(l, rounds)) unread.push_back(&l);
   }
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
     for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
-        while (wants(*unread[i], rounds)) count_shard(*unread[i]);
+        while (needs_count(*unread[i], rounds)) count_shard(*unread[i]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = std::current_exception();
@@ -111,10 +111,10 @@ MILLRACE_INLINE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
   };
   std::vector<std::thread> threads;
   try {
-    const std::size_t wanted = std::min<std::size_t>(options_->threads, unread.size());
-    start_threads(threads, std::max<std::size_t>(wanted, 1) - 1, [&](std::size_t) { work(); });
+    const std::size_t count = std::min<std::size_t>(options_->threads, unread.size());
+    start_threads(threads, std::max<std::size_t>(count, 1) - 1, [&](std::size_t) { work(); });
   } catch (...) {
-    // Fewer threads count as well.
+    // Fewer threads are sufficient.
   }
   work();
   for (auto& t : threads) t.join();

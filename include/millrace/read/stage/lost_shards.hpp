@@ -1,12 +1,12 @@
-// Lets a run over a source without an index go on behind a shard that cannot be read to its end.
+// Lets a run over a source without an index continue after a shard that cannot be read to its end.
 //
-//   mr::detail::lost_shards lost(10);                                // as many shards may be lost
+//   mr::detail::lost_shards lost(10);                                // at most 10 shards may be lost
 //   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // a reader; null: the next shard's turn
-//   for (const std::exception_ptr& why : lost.take_new()) note(why);  // the trainer
+//   for (const std::exception_ptr& why : lost.take_new()) record(why);  // the trainer
 //
-// Where no file beside the shard tells how many samples it had, the pass is shorter by those that it did not give.
-// Otherwise each of them is a damaged sample, and the shard does not come here (read/stage/read_stage_base.hpp).
-// Errors: accept() returns the error that ends the run: of another kind than damage, or past the limit. It shows the
+// If no file next to the shard states its number of samples, the pass is shorter by the missing samples. Otherwise each
+// of them is a damaged sample, and the shard does not reach this class (read/stage/read_stage_base.hpp).
+// Errors: accept() returns the error that ends the run: an error other than damage, or one past the limit. It shows the
 // first five. Threads: any.
 #pragma once
 
@@ -21,16 +21,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Counts the shards whose rest is lost.
+/// Counts the shards that were lost in part.
 class lost_shards {
  public:
   explicit lost_shards(std::uint64_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Counts a shard, in the order of the run. Returns null if the run goes on, else the error that ends it.
+  /// Counts a shard, in the order of the run. Returns null if the run continues, else the error that ends it.
   std::exception_ptr accept(std::exception_ptr why);
   /// Returns the number of lost shards so far.
   std::uint64_t count() const;
-  /// Returns the error of a run that has lost more shards than it may; `first` are the texts of the first ones.
+  /// Returns the error of a run that has lost too many shards; `first` contains the texts of the first errors.
   static data_error too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first);
   /// Returns the errors since the last call.
   std::vector<std::exception_ptr> take_new();

@@ -1,11 +1,11 @@
-// The limit of bytes that are read ahead: 64 MiB at first, and more where that is too little for the storage.
+// The limit of bytes that are read ahead: 64 MiB at first, and more if that is too little for the storage.
 //
-//   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // the most that it grows to
+//   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // its maximum
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
 //   limit.saw_backlog(samples_that_wait_for_workers);               // 0: doubles, if readers waited meanwhile
 //
-// Readers that waited although the workers then ran dry had read too little ahead for a slow read. Where readers never
-// reach the limit, it is not what holds them up, and stays.
+// If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
+// If readers never reach the limit, it is not the bottleneck, and does not change.
 // Errors: none. Threads: bytes() from any; the rest under the lock of the read stage.
 #pragma once
 
@@ -26,12 +26,12 @@ class read_ahead_limit {
   /// `most` is the greatest limit.
   explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
 
-  /// Returns the limit now.
+  /// Returns the current limit.
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
-  /// Notes that a reader waits because of the limit.
+  /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Notes how many samples wait for the workers, at the end of a read. Nothing counts before the first ones do: a
-  /// shuffle window fills up then.
+  /// Records how many samples wait for the workers, at the end of a read. Zeros do not count before the first samples
+  /// arrive: a shuffle window is still filling then.
   void saw_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;

@@ -1,4 +1,4 @@
-// The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts what was read.
+// The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts the reads.
 //
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
 //     bool pass_on() override { return buffer.pass_on(); }                       // these are called under the lock
@@ -7,7 +7,7 @@
 //     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 //   };
 //
-// Any thread may read any shard, one chunk at a time. A thread that finds one more to read wakes another thread.
+// Any thread may read any shard, one chunk at a time. A thread that finds more work wakes another thread.
 // Errors: an error ends its shard, completed with the shard's name.
 // Threads: different shards are read at the same time, and reads may block; the counters from any thread.
 #pragma once
@@ -45,16 +45,17 @@ class read_stage : public pipeline_node {
   virtual std::uint64_t busy_ns() const noexcept = 0;
   /// Returns the number of I/O threads that may read now; 0 if the trainer reads.
   virtual std::size_t threads() const noexcept = 0;
-  /// Returns the bytes of samples that were read and that no worker has taken yet.
+  /// Returns the bytes of samples that were read and that no worker has claimed yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
-  /// Returns the limit of these bytes now. It grows where the storage needs that.
+  /// Returns the current limit of these bytes. It grows if the storage requires it.
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
-  /// Lets `names` name each sample. Called before start(), if batches have keys.
+  /// Registers the table that names each sample. Called before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// Passes on samples that cannot be read as damaged ones, if the source can go on behind them. Called before start().
-  virtual void go_on_from_damage() = 0;
+  /// Passes on samples that cannot be read as damaged ones, if the source can continue after them. Called before
+  /// start().
+  virtual void continue_after_damage() = 0;
 
-  /// Returns the error that ends the run, with what the source knows about its cause.
+  /// Returns the error that ends the run, with the source's knowledge about its cause.
   virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
 
   using pipeline_node::add_to;
@@ -67,7 +68,7 @@ class read_stage : public pipeline_node {
   }
 };
 
-/// Reads chunks from a source on I/O threads, and keeps the counters of a read stage.
+/// Reads chunks from a source on I/O threads, and maintains the counters of a read stage.
 template <class Source>
 class read_stage_base : public read_stage, public space_listener {
  public:
@@ -81,7 +82,7 @@ class read_stage_base : public read_stage, public space_listener {
   std::string waits(std::uint64_t now_ns) const override;
   void add_to(timeline& t, std::uint64_t start_ns) const override;
   void name_samples(std::shared_ptr<sample_names> names) override;
-  void go_on_from_damage() override { goes_on_ = true; }
+  void continue_after_damage() override { tolerates_damage_ = true; }
   std::exception_ptr explain(std::exception_ptr why) const override;
 
   void set_active(const concurrency_counts& open) override;
@@ -95,7 +96,7 @@ class read_stage_base : public read_stage, public space_listener {
  protected:
   using shard = open_shard<Source>;
 
-  /// Samples that were read, on their way into the queue of the shard.
+  /// Samples that were read, before they enter the queue of the shard.
   struct chunk {
     std::vector<sample<item>> samples{};
     std::size_t bytes = 0;
@@ -120,17 +121,17 @@ class read_stage_base : public read_stage, public space_listener {
 
   /// Passes on waiting samples. Returns whether there were any.
   virtual bool pass_on() = 0;
-  /// Returns what a thread may read now.
+  /// Returns the next work of a thread.
   virtual portion find_work() = 0;
-  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. Answers by what pass_on()
-  /// saw: space that was freed after it wakes no reader that did not ask.
+  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. The answer is as of the
+  /// last pass_on(): space that is freed later only wakes a reader that requested it.
   virtual bool wants_room() = 0;
-  /// Ends the run. An error takes the position of the next sample.
+  /// Ends the run. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
 
   /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard if necessary, and
   /// ends it. `read` is empty before and afterwards.
-  void read_into(std::unique_lock<std::mutex>& lock, const portion& what, chunk& read);
+  void read_into(std::unique_lock<std::mutex>& lock, const portion& work, chunk& read);
 
   // ---- by any thread ----
 
@@ -154,42 +155,42 @@ class read_stage_base : public read_stage, public space_listener {
   /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns whether there were none, and the workers have nothing to take either.
-  /// In that case no worker will ever free the space that a thread here waits for.
-  bool stand_still();
-  /// Returns whether one more thread would find something to read besides `mine`.
+  /// Passes on waiting samples. Returns whether there were none, and the workers have no samples either. In that case
+  /// no worker will ever free the space that a thread here waits for.
+  bool is_stalled();
+  /// Returns whether another thread would find work in addition to `mine`.
   bool finds_other_work(const portion& mine);
-  /// Asks the workers to wake one thread when there is room, if any is wanted. Returns false if there is room already.
+  /// Requests a wake-up of one thread when there is space, if any is needed. Returns false if there is space already.
   bool expect_room();
-  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
-  /// sample would cost the workers too much. Returns false if they have taken that many already.
-  bool ask_for_wake();
-  /// Wakes one thread, which looks for something to do.
+  /// Requests one wake-up of any thread when the workers have processed half of their backlog. A wake-up at every
+  /// sample would cost the workers too much. Returns false if they have already processed that many.
+  bool request_wake();
+  /// Wakes one thread, which then searches for work.
   void wake_one() noexcept;
 
-  void read_chunk(chunk& read, const portion& what);
-  /// Reads samples of a shard until the chunk is full, takes long, or is the last.
-  void read_until_full(chunk& read, const portion& what, chunk_clock clock);
+  void read_chunk(chunk& read, const portion& work);
+  /// Reads samples of a shard until the chunk is full or slow, or the shard ends.
+  void read_until_full(chunk& read, const portion& work, chunk_clock clock);
   /// Appends the next sample of a shard to the chunk. Returns false at the end of the shard.
   bool append_sample(chunk& read, shard& from);
   void name_sample(shard& from, sample<item>& s);
   void count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept;
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
-  /// Loses the rest of a shard, if a file beside it tells how many samples it had. Returns whether one does.
+  /// Marks the rest of a shard as lost, if a file next to it states its number of samples. Returns whether it did.
   bool lose_rest(shard& from, const std::exception_ptr& why) const;
-  /// Makes the next damaged sample of a lost shard. Returns false behind the last one.
-  bool make_lost_sample(shard& from, sample<item>& s) const;
+  /// Creates the next damaged sample of a lost shard. Returns false after the last one.
+  bool create_lost_sample(shard& from, sample<item>& s) const;
   std::exception_ptr located(const shard& from) const;
 
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
-  std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news
-  doorbell news_;
+  std::atomic<bool> one_woken_{false};   // the thread that resets it handles the change
+  doorbell wakeups_;
   std::shared_ptr<sample_names> names_;
-  bool goes_on_ = false;
-  mutable read_meter chunks_;   // whole chunks read from the source
+  bool tolerates_damage_ = false;
+  mutable read_meter chunks_;   // complete chunks read from the source
   const read_meter::statistics before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };

@@ -17,7 +17,7 @@ MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_figures& f, std::uint6
 template <class Source>
 MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
   std::string text = "read: " + meter().waits(now_ns);
-  // A source that watches its own reads does not report other waits, and does not always report what it reads.
+  // A source that measures its own reads does not report other waits, and does not always report the current shard.
   if constexpr (metered)
     if (const std::string slowest = chunks_.longest(now_ns); !slowest.empty() && meter().longest(now_ns).empty())
       text += "; at " + slowest;
@@ -46,9 +46,9 @@ MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::explain(std::excepti
       try {
         if (const auto piece = source_->other_piece_of(missing.where()))
           missing.explain(text_of(*piece, missing.where().offset_bytes),
-                          "The members of a sample have to be next to each other: write the shard again with "
+                          "The members of a sample must be adjacent: write the shard again with "
                           "`tar --sort=name`");
-      } catch (const std::exception&) {   // the error stays as it is
+      } catch (const std::exception&) {   // the error is not changed
       }
     } catch (...) {
     }
@@ -90,7 +90,7 @@ MILLRACE_INLINE void read_stage_base<Source>::space_freed() noexcept {
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::stop() noexcept {
   stopped_.store(true);
-  news_.ring();
+  wakeups_.ring();
   limit_.wake();
 }
 
@@ -133,7 +133,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
     try {
       work_until_stopped(thread, lock, read);
     } catch (...) {
-      // Under the same lock: no other thread may pass on what comes behind a sample that was lost.
+      // Under the same lock: no other thread may pass on samples that follow a lost one.
       if (!lock.owns_lock()) lock.lock();
       finish(located_by([] { return error_location{.stage = "source"}; }));
       next_->publish();
@@ -148,29 +148,29 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
   while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
-      wake_one();   // another thread must act on the news that woke this one
+      wake_one();   // another thread must handle the change that woke this one
       limit_.rest(thread, stopped_);
       lock.lock();
       continue;
     }
-    const bool still = stand_still();
+    const bool stalled = is_stalled();
     const portion work = find_work();
-    // Whether this thread sleeps or its read takes long, another one passes on waiting samples.
-    if (!expect_room() && !still) continue;
+    // While this thread sleeps or its read is slow, another one passes on waiting samples.
+    if (!expect_room() && !stalled) continue;
     if (work.from) {
       if (finds_other_work(work)) wake_one();
       read_into(lock, work, read);
     } else {
       lock.unlock();
-      news_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
+      wakeups_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
       lock.lock();
     }
   }
 }
 
 template <class Source>
-MILLRACE_INLINE bool read_stage_base<Source>::stand_still() {
-  next_->publish();   // else the samples that were put last would not count
+MILLRACE_INLINE bool read_stage_base<Source>::is_stalled() {
+  next_->publish();   // otherwise the latest samples would not count
   const bool drained = next_->backlog() == 0;
   return !pass_on() && drained;
 }
@@ -178,35 +178,35 @@ MILLRACE_INLINE bool read_stage_base<Source>::stand_still() {
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::finds_other_work(const portion& mine) {
   mine.from->in_hand = true;
-  const bool found = find_work().from != nullptr;
+  const bool has_work = find_work().from != nullptr;
   mine.from->in_hand = false;
-  return found;
+  return has_work;
 }
 
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::expect_room() {
   if (!wants_room()) return true;
-  return next_->backlog() > 0 && ask_for_wake();
+  return next_->backlog() > 0 && request_wake();
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::read_into(std::unique_lock<std::mutex>& lock, const portion& what,
+MILLRACE_INLINE void read_stage_base<Source>::read_into(std::unique_lock<std::mutex>& lock, const portion& work,
                                                         chunk& read) {
-  what.from->in_hand = true;
+  work.from->in_hand = true;
   lock.unlock();
-  read_chunk(read, what);
+  read_chunk(read, work);
   lock.lock();
-  what.from->in_hand = false;
+  work.from->in_hand = false;
   ahead_.saw_backlog(next_->backlog());
-  what.of->append(*what.from, read.samples);
-  if (!read.more) what.of->end(*what.from, std::exchange(read.error, nullptr));
+  work.of->append(*work.from, read.samples);
+  if (!read.more) work.of->end(*work.from, std::exchange(read.error, nullptr));
   read.samples.clear();
   read.bytes = 0;
   read.more = true;
 }
 
 template <class Source>
-MILLRACE_INLINE bool read_stage_base<Source>::ask_for_wake() {
+MILLRACE_INLINE bool read_stage_base<Source>::request_wake() {
   const std::uint64_t below = next_->backlog() / 2 + 1;
   wake_below_.store(below);
   return next_->backlog() >= below;
@@ -215,12 +215,12 @@ MILLRACE_INLINE bool read_stage_base<Source>::ask_for_wake() {
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::wake_one() noexcept {
   one_woken_.store(true);
-  news_.ring_one();
+  wakeups_.ring_one();
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const portion& what) {
-  shard& from = *what.from;
+MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const portion& work) {
+  shard& from = *work.from;
   const std::uint64_t start = steady_now_ns();
   std::optional<read_meter::running> all;
   const trace_range reading([&] { return "read/" + name_of(from); });
@@ -230,7 +230,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
       if (!from.coming.empty()) source_->expect(std::exchange(from.coming, {}));
     all.emplace(chunks_, start, from.name);
     if (!from.open && !from.lost) from.open.emplace(source_->open(from.ordinal, from.epoch));
-    read_until_full(read, what, chunk_clock(start));
+    read_until_full(read, work, chunk_clock(start));
   } catch (...) {
     read.error = located(from);
     read.more = lose_rest(from, read.error);
@@ -241,13 +241,13 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
     all->record_bytes(read.bytes);
     all->end(end);
   }
-  count_chunk(read, what.in_turn, end - start);
+  count_chunk(read, work.in_turn, end - start);
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::read_until_full(chunk& read, const portion& what, chunk_clock clock) {
-  for (std::size_t samples = 0; samples < what.most && chunk_bytes > read.bytes; ++samples)
-    if (!append_sample(read, *what.from) || clock.ends_chunk([&] { return next_->backlog() == 0; }) ||
+MILLRACE_INLINE void read_stage_base<Source>::read_until_full(chunk& read, const portion& work, chunk_clock clock) {
+  for (std::size_t samples = 0; samples < work.most && chunk_bytes > read.bytes; ++samples)
+    if (!append_sample(read, *work.from) || clock.ends_chunk([&] { return next_->backlog() == 0; }) ||
         stopped_.load(std::memory_order_relaxed))
       break;
 }
@@ -289,13 +289,13 @@ MILLRACE_INLINE void read_stage_base<Source>::count_chunk(const chunk& read, boo
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
   s.epoch = s.pass = from.epoch;
-  if (from.lost) [[unlikely]] return make_lost_sample(from, s);
+  if (from.lost) [[unlikely]] return create_lost_sample(from, s);
   if constexpr (requires { from.open->goes_on(); }) {
     try {
       s.item = from.open->next();
     } catch (...) {
       if (!from.open->goes_on()) throw;
-      if (!goes_on_) {
+      if (!tolerates_damage_) {
         if constexpr (requires { from.open->check_rest(); }) from.open->check_rest();
         throw;
       }
@@ -306,7 +306,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
     try {
       s.item = from.open->next();
     } catch (...) {
-      if (!goes_on_ || !is_damage_of_source(std::current_exception())) throw;
+      if (!tolerates_damage_ || !is_damage_of_source(std::current_exception())) throw;
       const std::exception_ptr why = located_exception(from.open->failed());
       s.item = is_error_of_storage(why) ? as_lost_shard(why) : why;
       s.what = sample<item>::kind::damaged;
@@ -324,7 +324,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::exception_ptr& why) const {
   if constexpr (requires { source_->stated_samples(from.ordinal); }) {
-    if (!goes_on_ || from.lost || !is_damage_of_source(why)) return false;
+    if (!tolerates_damage_ || from.lost || !is_damage_of_source(why)) return false;
     try {
       from.stated_samples = source_->stated_samples(from.ordinal);
     } catch (...) {
@@ -339,9 +339,9 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 }
 
 template <class Source>
-MILLRACE_INLINE bool read_stage_base<Source>::make_lost_sample(shard& from, sample<item>& s) const {
+MILLRACE_INLINE bool read_stage_base<Source>::create_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.stated_samples) return false;
-  s.item = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
+  s.item = as_lost_shard(from.lost);   // a separate error: another thread may add its location
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;

@@ -1,7 +1,7 @@
-// Limits how many I/O threads of a read stage may read at a time, and lets the other threads sleep.
+// Limits the number of I/O threads of a read stage that may read at a time; the other threads sleep.
 //
 //   mr::detail::reader_limit limit(16);
-//   limit.open(4);                          // threads 0 .. 3 may read; those of them that sleep are woken
+//   limit.open(4);                          // threads 0 .. 3 may read; wakes those that sleep
 //   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
 //   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads
 //

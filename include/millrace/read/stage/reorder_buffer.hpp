@@ -1,14 +1,14 @@
-// Puts the samples of a run's shards in order, whichever shard was read first.
+// Puts the samples of a run's shards in order, independent of the order in which the shards are read.
 //
 //   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
 //   auto* shard = buffer.open_next();                  // null: there is none, or not yet
 //   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
 //
-// The shards of all epochs form one sequence. Each shard holds its samples in a queue of its own until the shards
-// before it are done. Then its samples enter the jitter order. They go on to the next segment as soon as their ordinal
-// is certain.
-// A resumed run opens only the shards that are still needed. It drops their samples that come before the resume point
+// The shards of all epochs form one sequence. Each shard stores its samples in its own queue until the previous shards
+// are done. Then its samples enter the jitter order. They are passed to the next segment as soon as their ordinal is
+// certain.
+// A resumed run opens only the shards that are still needed. It drops their samples before the resume point
 // (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
 // sample. Threads: one at a time, under the lock of the read stage.
@@ -35,20 +35,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard that is being read, and its samples whose turn has not come.
+/// A shard that is being read, and its pending samples.
 template <class Source>
 struct open_shard {
   using item = typename Source::item;
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
   std::uint64_t epoch = 0;
-  std::size_t ordinal = 0;   // index in the list as the user gave it
+  std::size_t ordinal = 0;   // index in the user's list
   std::uint64_t id_key = 0;   // of its samples
   std::size_t turn = 0;      // index in the epoch's order of shards
   bool last_of_epoch = false;
   bool begun = false;        // its first sample has left its queue
   std::string name{};        // for diagnostics; only the reading thread uses it
-  std::vector<std::size_t> coming{};   // in the first shard of an epoch: its shards, if the source wants to know
+  std::vector<std::size_t> coming{};   // in the first shard of an epoch: its shards, if the source uses them
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
@@ -64,18 +64,18 @@ struct open_shard {
 /// Options of reorder_buffer.
 struct reorder_buffer_options {
   std::uint64_t epochs = 1;
-  std::size_t window_bytes = ~std::size_t{0};   ///< bound on what the shuffle window holds
+  std::size_t window_bytes = ~std::size_t{0};   ///< bound on the bytes in the shuffle window
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
   std::uint64_t first_sample = 0;               ///< samples of the epoch in the skipped shards
   std::uint64_t first_ordinal = 0;                ///< ordinal in that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
-  std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
+  std::uint64_t take = ~std::uint64_t{0};       ///< samples to deliver of each epoch; the rest is not needed
   bool may_be_empty = false;                    ///< accept an epoch without a sample
-  lost_shards* lost = nullptr;                  ///< lets the run go on behind a damaged shard; null: it ends
+  lost_shards* lost = nullptr;                  ///< lets the run continue after a damaged shard; null: it ends
 };
 
-/// The error of a source, or of a rank's share of it, that has no sample. The code that knows the source may say why.
+/// The error of a source, or of a rank's share of it, that has no sample. The caller may add the reason.
 class no_sample_error : public data_error {
  public:
   using data_error::data_error;
@@ -87,7 +87,7 @@ class no_sample_error : public data_error {
   }
 };
 
-/// Holds the open shards of a run, and passes on their samples in order.
+/// Owns the open shards of a run, and passes on their samples in order.
 template <class Source>
 class reorder_buffer {
  public:
@@ -97,19 +97,19 @@ class reorder_buffer {
 
   reorder_buffer(const shard_order& order, options o, sample_sink<item>& next);
 
-  /// Sets where the readers of the shards report their events.
+  /// Sets the counters for the events of the shards' readers.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
   /// Returns whether the run is over: finish() was passed on.
   bool finished() const noexcept { return finished_; }
-  /// Returns whether the next segment had space when pass_on() last looked.
+  /// Returns whether the next segment had space at the last pass_on().
   bool had_room() const noexcept { return room_; }
   /// Returns the number of open shards.
   std::size_t open_shards() const noexcept { return shards_.size(); }
-  /// Returns the shard whose turn it is, or null.
+  /// Returns the shard of the next sample, or null.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
-  /// Returns whether samples of the shard go to the next segment without a queue, as long as it has space.
-  bool gives_at_once(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
+  /// Returns whether samples of the shard are passed to the next segment without a queue, as long as it has space.
+  bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that are not read to their end.
   std::size_t unfinished_shards() const noexcept;
   /// Returns the first of them that no thread is reading and that is `readable`, or null.
@@ -129,33 +129,33 @@ class reorder_buffer {
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
   void append(shard& to, std::vector<sample<item>>& samples);
-  /// Ends a shard: no more samples come from it. An `error` replaces its next sample.
+  /// Ends a shard: it has no more samples. An `error` replaces its next sample.
   void end(shard& ended, std::exception_ptr error);
 
-  /// Passes on samples while the next segment has space. Returns whether any step was made.
+  /// Passes on samples while the next segment has space. Returns whether there was any progress.
   bool pass_on();
 
-  /// Ends the run. An error takes the position of the next sample.
+  /// Ends the run. An error is delivered at the position of the next sample.
   void finish(std::exception_ptr error);
 
  private:
-  /// Makes one step with the shard whose turn it is. Returns false if the shard has nothing to give yet.
+  /// Advances the current shard by one step. Returns false if the shard has no sample ready.
   bool advance_front();
 
   /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
   void cut_pass();
 
-  /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
-  void give(sample<item>&& s);
-  /// Notes where the samples of a shard begin.
+  /// Passes the next sample in order to the next segment, unless it was delivered before the resume.
+  void deliver(sample<item>&& s);
+  /// Records where the samples of a shard begin.
   void begin(shard& from);
-  /// Gives samples of the shard whose turn it is to the next segment, as many as it has space for. Those that were
-  /// delivered before the resume are dropped. Returns how many are done with.
-  typename sample_sink<item>::accepted give_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the shard whose turn it is: the next one, or without a shuffle as many as there is space for.
+  /// Passes samples of the current shard to the next segment, as many as it has space for. Samples that were delivered
+  /// before the resume are dropped. Returns the number of processed samples.
+  typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
+  /// Passes on samples of the current shard: the next one, or without a shuffle as many as there is space for.
   void pass_on_from(shard& first);
 
-  /// Moves on to the next shard; one more shard may then be opened.
+  /// Advances to the next shard; one more shard may then be opened.
   void close_front();
   std::exception_ptr empty_error(std::uint64_t epoch) const;
   std::exception_ptr window_error() const;
@@ -166,14 +166,14 @@ class reorder_buffer {
   event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one gives samples
+  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one is the current shard
   std::vector<std::unique_ptr<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
-  std::vector<std::size_t> epoch_shards_;   // empty if shards come as listed: an endless epoch has endlessly many
+  std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed: an endless epoch has endlessly many
   std::uint64_t epoch_;   // epoch of the shard to open next
   std::size_t at_;        // index of that shard in the order of its epoch
-  std::uint64_t epoch_samples_;   // samples so far in the epoch of the shard whose turn it is
-  std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to give
+  std::uint64_t epoch_samples_;   // samples so far in the epoch of the current shard
+  std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to deliver
   std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples
   bool begun_ = false, epoch_ended_ = false, finished_ = false;

@@ -69,10 +69,10 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
     end(to, nullptr);
     return;
   }
-  // Without a shuffle, samples of the shard whose turn it is need no queue.
+  // Without a shuffle, samples of the current shard need no queue.
   std::span<sample<item>> left = samples;
-  if (!finished_ && gives_at_once(to) && to.samples.empty())
-    left = left.subspan(give_all(to, left).samples);
+  if (!finished_ && bypasses_queue(to) && to.samples.empty())
+    left = left.subspan(deliver_all(to, left).samples);
   for (sample<item>& s : left) {
     queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);
     to.samples.push(std::move(s));
@@ -95,7 +95,7 @@ MILLRACE_INLINE bool reorder_buffer<Source>::pass_on() {
     if (ordinal_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
       cut_pass();
     } else if (jitter_.ready()) {
-      give(jitter_.pop());
+      deliver(jitter_.pop());
     } else if (!advance_front()) {
       break;
     }
@@ -169,20 +169,20 @@ MILLRACE_INLINE void reorder_buffer<Source>::cut_pass() {
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::give(sample<item>&& s) {
+MILLRACE_INLINE void reorder_buffer<Source>::deliver(sample<item>&& s) {
   s.ordinal = ordinal_++;
   ++passed_on_;
   if (s.ordinal >= first_ordinal_) next_->put(std::move(s));
 }
 
 template <class Source>
-MILLRACE_INLINE auto reorder_buffer<Source>::give_all(shard& from, std::span<sample<item>> next) ->
+MILLRACE_INLINE auto reorder_buffer<Source>::deliver_all(shard& from, std::span<sample<item>> next) ->
     typename sample_sink<item>::accepted {
   typename sample_sink<item>::accepted done;
-  const std::uint64_t wanted = options_.take - std::min(options_.take, ordinal_);
-  if (wanted == 0 || next.empty() || !next_->can_accept()) return done;
+  const std::uint64_t needed = options_.take - std::min(options_.take, ordinal_);
+  if (needed == 0 || next.empty() || !next_->can_accept()) return done;
   if (!from.begun) begin(from);
-  next = next.first(static_cast<std::size_t>(std::min<std::uint64_t>(wanted, next.size())));
+  next = next.first(static_cast<std::size_t>(std::min<std::uint64_t>(needed, next.size())));
   std::uint64_t ordinal = ordinal_;
   for (sample<item>& s : next) {
     s.ordinal = ordinal++;
@@ -191,9 +191,9 @@ MILLRACE_INLINE auto reorder_buffer<Source>::give_all(shard& from, std::span<sam
     ++done.samples;
   }
   if (done.samples < next.size()) {
-    const auto given = next_->put_all(next.subspan(done.samples));
-    done.samples += given.samples;
-    done.bytes += given.bytes;
+    const auto put = next_->put_all(next.subspan(done.samples));
+    done.samples += put.samples;
+    done.bytes += put.bytes;
   }
   epoch_samples_ += done.samples;
   ordinal_ += done.samples;
@@ -214,9 +214,9 @@ MILLRACE_INLINE void reorder_buffer<Source>::begin(shard& from) {
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
   if (!plan_->jitters()) {
-    const auto given = give_all(first, first.samples.first_run());
-    queued_bytes_.store(queued_bytes() - given.bytes, std::memory_order_relaxed);
-    first.samples.drop_first(given.samples);
+    const auto delivered = deliver_all(first, first.samples.first_run());
+    queued_bytes_.store(queued_bytes() - delivered.bytes, std::memory_order_relaxed);
+    first.samples.drop_first(delivered.samples);
     return;
   }
   sample<item>& s = first.samples[0];
@@ -246,15 +246,15 @@ MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint
   return std::make_exception_ptr(
       no_sample_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
                           " shards were read to the end in epoch " + std::to_string(epoch),
-                      "Look at what the shards hold (examples/inspect), and at the names of their members"));
+                      "Inspect the shards (examples/inspect), and check the names of their members"));
 }
 
 template <class Source>
 MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::window_error() const {
   return std::make_exception_ptr(
-      setup_error("the shuffle window holds " + std::to_string(jitter_.held_bytes()) + " bytes in " +
-                      std::to_string(jitter_.size()) + " samples, more than the " +
-                      std::to_string(options_.window_bytes) + " bytes that the budget leaves for it",
+      setup_error("the shuffle window exceeds its memory: got "  + std::to_string(jitter_.held_bytes()) + " bytes in " +
+                      std::to_string(jitter_.size()) + " samples, expected at most " +
+                      std::to_string(options_.window_bytes) + " bytes",
                   "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
 }
 

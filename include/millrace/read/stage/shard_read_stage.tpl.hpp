@@ -37,8 +37,8 @@ MILLRACE_INLINE bool shard_read_stage<Source>::pass_on() {
 
 template <class Source>
 MILLRACE_INLINE auto shard_read_stage<Source>::find_work() -> portion {
-  shard* const found = find_shard();
-  return {&order_, found, chunk_samples, found == order_.front()};
+  shard* const next = find_shard();
+  return {&order_, next, chunk_samples, next == order_.front()};
 }
 
 template <class Source>
@@ -67,8 +67,8 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // Samples that go to the workers at once need no queue beside a full input.
-  const bool counts_input = order_.gives_at_once(from) && !order_.had_room();
+  // Samples that bypass the queue count as queued while the input is full.
+  const bool counts_input = order_.bypasses_queue(from) && !order_.had_room();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
   if (!(in_turn ? full : bytes_wanted_) && queued < max_queued) return true;

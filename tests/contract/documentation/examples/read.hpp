@@ -27,7 +27,7 @@ EXAMPLE
 #include <millrace/mix.hpp>
 
 void show(std::shared_ptr<mr::detail::shard_data> a, std::shared_ptr<mr::detail::shard_data> b,
-          std::span<const mr::detail::located_sample> wanted, std::span<mr::detail::mixed_record> records,
+          std::span<const mr::detail::located_sample> samples, std::span<mr::detail::mixed_record> records,
           std::exception_ptr failure) {
 EXAMPLE
 }
@@ -36,7 +36,7 @@ EXAMPLE
 #include <millrace/io/index/set/shard_data.hpp>
 void use(const mr::record&);
 void example(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_order& plan,
-             const std::vector<mr::detail::ordered_sample>& wanted) {
+             const std::vector<mr::detail::ordered_sample>& samples) {
 EXAMPLE
 }
 
@@ -110,7 +110,7 @@ EXAMPLE
 #include <millrace/sources/token_data.hpp>
 void use(const mr::packed&);
 void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exact_order& plan,
-             const std::vector<mr::detail::ordered_sample>& wanted) {
+             const std::vector<mr::detail::ordered_sample>& samples) {
 EXAMPLE
 }
 
@@ -140,7 +140,7 @@ EXAMPLE
 }
 
 // ---- lost_shards.hpp
-void note(const std::exception_ptr& why);
+void record(const std::exception_ptr& why);
 void lose(const std::exception_ptr& error) {
 EXAMPLE
 }

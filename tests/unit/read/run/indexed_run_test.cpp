@@ -60,7 +60,7 @@ TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is go
   CAPTURE(advice);
   const std::string before = "; a window of ";
   REQUIRE(advice.find(before) != std::string::npos);
-  CHECK(advice.find("comes within 10 % of that") != std::string::npos);
+  CHECK(advice.find("is within 10 % of that") != std::string::npos);
   mr::detail::indexed_run_options o = poor;
   o.window = std::stoull(advice.substr(advice.find(before) + before.size()));
   CHECK(only_planned(hundred, o).shuffle_advice().empty());

@@ -179,7 +179,7 @@ TEST_CASE("files that were changed since the resume point are told in one line, 
   const auto written = std::filesystem::last_write_time(folder / "b.txt");
   std::filesystem::last_write_time(folder / "b.txt", written + std::chrono::nanoseconds(1'000));
   const std::string now = told(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
-  CHECK(line.find("the times of the source's files were changed: got ") != std::string::npos);
+  CHECK(line.find("the modification times of the source's files have changed: got ") != std::string::npos);
   CHECK(line.find(" (the resume point). Check that no sample was changed") != std::string::npos);
   const replay_trace rest = run_flow(flow(), options);
   CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 7, whole.batches.end()));

@@ -102,13 +102,13 @@ TEST_CASE("what a window cannot do is said at the start") {
   const auto said = [&](std::size_t window) {
     return mr::session{flow(many_shards, 1, window), options}.description();
   };
-  CHECK(said(60).find("; the first batch waits for 60 samples, a shuffle window, or for the end of the pass") !=
+  CHECK(said(60).find("; the first batch waits for 60 samples (the shuffle window), or for the end of the pass") !=
         std::string::npos);
   CHECK(said(60).find("lane") == std::string::npos);
   CHECK(said(60).find("together") == std::string::npos);
   options.lanes = 24;
-  CHECK(said(600).find("\nmillrace: each lane is shuffled by itself, with a window of 25 samples, so that no window "
-                       "shuffles all samples together. Leave out session_options::lanes to have that") !=
+  CHECK(said(600).find("\nmillrace: each lane is shuffled separately, with a window of 25 samples, so that no window "
+                       "shuffles all samples together. Leave out session_options::lanes to shuffle all together") !=
         std::string::npos);
   CHECK(said(600).find("hardly moves") == std::string::npos);
   CHECK(said(47).find("\nmillrace: the shuffle hardly moves samples: got a window of 47 for 24 lanes, expected at "
@@ -152,7 +152,7 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
       auto options = in_epochs(2, 1, batches);
       options.world = {.rank = r, .size = world_size};
       mr::session session{flow(uneven_shards, world_size), options};
-      CHECK(session.description().find("8 lanes; the passes of the ranks drift apart, because") !=
+      CHECK(session.description().find("8 lanes; the ranks do not stay in the same pass, because") !=
             std::string::npos);
       const auto mine = reference_passes(uneven_shards, *options.world, 8, 60, 200);
       std::size_t in_pass = 0;
@@ -327,11 +327,11 @@ TEST_CASE("what does not go together is refused at the start, by name") {
   refused({50}, options, "Ranks also share a range of from() with random access");
   options.epoch_batches = 5;
   options.world = {.rank = 0, .size = 4};
-  refused({50, 50, 50}, options, "without an index each rank reads shards of its own: got 3 shards for 4 ranks, "
+  refused({50, 50, 50}, options, "without an index each rank reads its own shards: got 3 shards for 4 ranks, "
                                  "expected at least one for each");
   options.world = {.rank = 0, .size = 2};
   options.lanes = 3;
-  refused({50, 50, 50}, options, "2 ranks do not divide the 3 lanes: session_options::lanes asks for 3, and the "
+  refused({50, 50, 50}, options, "2 ranks do not divide the 3 lanes: session_options::lanes requests 3, and the "
                                  "source has 3 shards");
   options.lanes = 48;
   options.world = {.rank = 2, .size = 2};
@@ -392,7 +392,7 @@ TEST_CASE("a lane without samples is passed over; a rank without any is an error
     options.world = {.rank = 1, .size = 2};
     CHECK_THROWS_WITH_AS(run_flow(in_order(4), options),
                          doctest::Contains("a rank's share of the shards has no sample: got none in 100 "
-                                           "passes, expected one at least (lane 1 of 2"),
+                                           "passes, expected at least one (lane 1 of 2"),
                          mr::data_error);
   }
 }

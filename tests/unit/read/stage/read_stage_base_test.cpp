@@ -85,7 +85,7 @@ Source two_shards_with(std::exception_ptr error) {
 template <class Source>
 std::unique_ptr<stage_with_sink<Source>> run_with(Source source, bool goes_on) {
   auto t = std::make_unique<stage_with_sink<Source>>(std::move(source));
-  if (goes_on) t->stage.go_on_from_damage();
+  if (goes_on) t->stage.continue_after_damage();
   t->run();
   return t;
 }

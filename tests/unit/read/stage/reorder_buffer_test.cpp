@@ -83,7 +83,7 @@ TEST_CASE("no more samples go on than the sink has space for, and later ones wai
   CHECK(t.buffer.queued_bytes() == 0);
   t.append(a, 5, 1);
   CHECK(t.sink.log() == "0 1 2 3 4 5");
-  CHECK(t.buffer.gives_at_once(*a));
+  CHECK(t.buffer.bypasses_queue(*a));
 }
 
 TEST_CASE("shards of all epochs are opened as one sequence, and a closed one is opened again clean") {
@@ -143,8 +143,8 @@ TEST_CASE("a shard that is ended, in hand or not readable is not idle") {
   CHECK(t.buffer.first_idle(any) == c);
   CHECK(t.buffer.unfinished_shards() == 2);
   CHECK(t.buffer.first_idle([&](const auto& s) { return &s != c; }) == nullptr);
-  CHECK(t.buffer.gives_at_once(*a));
-  CHECK_FALSE(t.buffer.gives_at_once(*b));
+  CHECK(t.buffer.bypasses_queue(*a));
+  CHECK_FALSE(t.buffer.bypasses_queue(*b));
 }
 
 TEST_CASE("a source that reads one shard at a time knows its shards, and reports at the end of each") {
@@ -187,7 +187,7 @@ TEST_CASE("a shuffle gives samples in the order of their keys, each as soon as i
         auto* const open = t.buffer.open_next();
         REQUIRE(open);
         CHECK(open->ordinal == ordinal);
-        CHECK_FALSE(t.buffer.gives_at_once(*open));
+        CHECK_FALSE(t.buffer.bypasses_queue(*open));
         for (int i = 0; i < 8; ++i) {
           const int number = static_cast<int>(epoch * 100 + ordinal * 10) + i;
           keys.push_back(t.order.jitter_key(epoch, keys.size()));
@@ -233,7 +233,7 @@ TEST_CASE("the window withholds no more bytes than it may") {
   CHECK_FALSE(longer->sink.error());
   CHECK(longer->given().size() == 200);
   const auto too_small = trial(sizeof(int), 200);
-  CHECK(what_of(too_small->sink.error()).find("holds 8 bytes in 2 samples, more than the 4 bytes") !=
+  CHECK(what_of(too_small->sink.error()).find("got 8 bytes in 2 samples, expected at most 4 bytes") !=
         std::string::npos);
   CHECK_THROWS_AS(std::rethrow_exception(too_small->sink.error()), mr::setup_error);
 }

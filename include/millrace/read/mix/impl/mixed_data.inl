@@ -57,9 +57,9 @@ MILLRACE_INLINE std::uint64_t mixed_data::size_bytes() const noexcept {
 
 MILLRACE_INLINE error_location mixed_data::location_of(const located_sample& s) const {
   const std::size_t source = source_of(s.shard);
-  error_location found = sets_[source]->location_of({s.shard - first_shards_[source], s.index});
-  found.stage = rule_.sources[source].name + " of the mix";
-  return found;
+  error_location location = sets_[source]->location_of({s.shard - first_shards_[source], s.index});
+  location.stage = rule_.sources[source].name + " of the mix";
+  return location;
 }
 
 MILLRACE_INLINE std::vector<notice> mixed_data::notices() const {
@@ -72,32 +72,34 @@ MILLRACE_INLINE std::vector<notice> mixed_data::notices() const {
 MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
   const std::uint64_t difference = then ^ fingerprint_;
   if (difference == 0) return;
-  const char* const what = (difference & upper_half) == 0 ? "the mix was another: its weights, a source's seed or "
-                                                            "shuffle window, or what happens when one runs out"
-                                                          : "the mix was of other sources, or in another order";
-  throw setup_error("the resume point belongs to another run: " + std::string(what),
-                    "Make them equal, or start without it; ranks (of one global batch) and workers may change");
+  const char* const problem = (difference & upper_half) == 0
+                                  ? "the mix has another rule: its weights, a source's seed or shuffle window, or its "
+                                    "behavior when a source runs out"
+                                  : "the mix has other sources, or the same in another order";
+  throw setup_error("the resume point belongs to another run: " + std::string(problem),
+                    "Use the same mix, or start without the resume point; ranks (of one global batch) and workers may "
+                    "change");
 }
 
-MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> wanted, std::span<mixed_record> records,
+MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> samples, std::span<mixed_record> records,
                                              std::exception_ptr& failure) {
-  std::size_t good = wanted.size();
+  std::size_t good = samples.size();
   std::vector<located_sample> located;
   std::vector<std::size_t> rows;
-  std::vector<record> found;
+  std::vector<record> loaded;
   for (std::size_t source = 0; source < sets_.size(); ++source) {
     located.clear();
     rows.clear();
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (source_of(wanted[i].shard) != source) continue;
-      located.push_back({wanted[i].shard - first_shards_[source], wanted[i].index});
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (source_of(samples[i].shard) != source) continue;
+      located.push_back({samples[i].shard - first_shards_[source], samples[i].index});
       rows.push_back(i);
     }
-    found.assign(located.size(), {});
+    loaded.assign(located.size(), {});
     std::exception_ptr wrong;
-    const std::size_t read = sets_[source]->read(located, {.records = found, .failure = wrong, .reads = reads_});
+    const std::size_t read = sets_[source]->read(located, {.records = loaded, .failure = wrong, .reads = reads_});
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (!found[i].empty()) records[rows[i]] = {std::move(found[i]), source};
+      if (!loaded[i].empty()) records[rows[i]] = {std::move(loaded[i]), source};
     if (read < rows.size() && rows[read] < good) {
       good = rows[read];
       failure = wrong;
@@ -127,20 +129,20 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
   std::string shares, ends = rule_.sources[order.measure()].name;
   for (std::size_t i = 0; i < order.sources(); ++i)
     shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
-  const bool chosen = order.settings().epoch_batches != exact_order_options::exact_pass;
+  const bool fixed_length = order.settings().epoch_batches != exact_order_options::exact_pass;
   switch (order.settings().on_exhausted) {
     case exhausted::stop: ends += " runs out first and ends the epoch"; break;
-    case exhausted::reweight: ends = "the others go on when one runs out, " + ends + " last"; break;
+    case exhausted::reweight: ends = "the others continue when one runs out, " + ends + " last"; break;
     case exhausted::repeat:
-      ends = "sources that run out begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
+      ends = "sources that run out restart" + (fixed_length ? "" : ", an epoch is a pass of " + ends);
   }
   return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
-         (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
+         (fixed_length ? "" : " (" + std::to_string(order.batches()) + " batches)");
 }
 
 MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
   const order_rule rule = order_rule_of(o);
-  mix_plan_options made{.on_exhausted = data.rule().on_exhausted,
+  mix_plan_options result{.on_exhausted = data.rule().on_exhausted,
                         .lanes = rule.lanes,
                         .permutes = rule.permutes,
                         .global_batch = o.global_batch(),
@@ -148,12 +150,12 @@ MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_optio
                         .epoch_batches = o.epoch_batches};
   for (std::size_t i = 0; i < data.sources(); ++i) {
     const mix_source_spec& s = data.rule().sources[i];
-    made.sources.push_back({.weight = s.weight,
+    result.sources.push_back({.weight = s.weight,
                             .seed = combine_keys(combine_keys(o.seed, i), s.seed),
                             .counts = data.source(i).counts(),
                             .window = s.window});
   }
-  return mix_plan(std::move(made));
+  return mix_plan(std::move(result));
 }
 
 }}}  // namespace millrace::detail

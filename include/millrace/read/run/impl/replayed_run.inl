@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE replayed_run::replayed_run(const options& o)
     : options_(checked(o)),
-      lanes_(lanes_of(options_)),   // by the order of the resume point, which checked() looks up
+      lanes_(lanes_of(options_)),   // in the order of the resume point, which checked() sets
       order_(options_.order),
       from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
       start_(start_of_run()),
@@ -66,11 +66,11 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
   std::string text;
   if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
-    text += "; the passes of the ranks drift apart, because their shares of the samples differ (with an index they are "
-            "equal)";
+    text += "; the ranks do not stay in the same pass, because their shares of the samples differ (with an index they "
+            "are equal)";
   if (withholds() && start_.replay.ordinal < options_.order.window)
     text += "; the first batch waits for " + std::to_string(window()) +
-            " samples, a shuffle window, or for the end of the pass";
+            " samples (the shuffle window), or for the end of the pass";
   return text;
 }
 
@@ -104,10 +104,10 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
     const bool of_ranks = lanes_ == options_.world.size;
     all.push_back({.kind = notice_kind::order, .severity = notice_severity::info,
                    .text = std::string(of_ranks ? "each rank shuffles its own shards"
-                                                : "each lane is shuffled by itself") +
+                                                : "each lane is shuffled separately") +
                            ", with a window of " + std::to_string(options_.order.window / lanes_) +
                            " samples, so that no window shuffles all samples together. " +
-                           (options_.world.size == 1 ? "Leave out session_options::lanes to have that"
+                           (options_.world.size == 1 ? "Leave out session_options::lanes to shuffle all together"
                                                      : "An index shuffles them together")});
     const std::string_view remedy = of_ranks && !keeps_older_order()
                                         ? "Use a larger shuffle window, because each rank has a share of it"
@@ -115,12 +115,13 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
     if (std::string narrow = narrow_window_notice(options_.order.window, lanes_, remedy); !narrow.empty())
       all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   }
-  if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return all;
+  if (resumed_times_ == 0 || options_.times == 0 || resumed_times_ == options_.times) return all;
   const auto digits = [](std::uint32_t times) { return hex(times, 8); };
   all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
-                 .text = "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
-                         digits(times_then_) + " (the resume point). Check that no sample was changed, which is not "
-                         "seen without an index."});
+                 .text = "the modification times of the source's files have changed: got " +
+                         digits(options_.times) + ", expected " + digits(resumed_times_) +
+                         " (the resume point). Check that no sample was changed, because without an index this "
+                         "is not detected."});
   return all;
 }
 
@@ -134,23 +135,24 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("there is no " + r.describe(), "Ranks count from 0");
   if (o.order.shards < r.size)
-    throw setup_error("without an index each rank reads shards of its own: got " + std::to_string(o.order.shards) +
+    throw setup_error("without an index each rank reads its own shards: got " + std::to_string(o.order.shards) +
                           (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
                           " ranks, expected at least one for each",
-                      "Have more shards, run fewer ranks, or use shards() over plain tars, with an index. Ranks also "
-                      "share a range of from() with random access, and token_files(), if no expand, filter, take, "
+                      "Provide more shards, run fewer ranks, or use shards() over plain tars, with an index. Ranks "
+                      "also share a range of from() with random access, and token_files(), if no expand, filter, take, "
                       "pack, bucket or later shuffle changes the number of rows");
   if (r.size > 1 && o.epoch_batches == 0)
-    throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
-                          " ranks would get from one pass",
+    throw setup_error("without an index, the number of samples in one pass of each of " + std::to_string(r.size) +
+                          " ranks is unknown",
                       "Set session_options::epoch_batches, or use shards() over plain tars, with an index");
   if (r.size > 1 && o.takes)
-    throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+    throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have no "
+                      "common pass",
                       "Leave out take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
-                          " lanes: session_options::lanes asks for " + std::to_string(o.max_lanes) +
+                          " lanes: session_options::lanes requests " + std::to_string(o.max_lanes) +
                           ", and the source has " + std::to_string(o.order.shards) + " shards",
                       "Leave out session_options::lanes, or choose a number of ranks that divides the lanes");
   return o;
@@ -184,7 +186,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .epoch_batches = o.epoch_batches,
                      .drop_last = o.drop_last,
                      .data_set = o.data_set,
-                     .stride = row_stride({.asked = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
+                     .stride = row_stride({.requested = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
                                            .rows = o.rows, .mine = o.world}),
                      .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
                      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
@@ -194,26 +196,27 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .counts = {.shards = o.order.shards}};
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
-    throw setup_error("without an index a run finds its position by reading the same data set again, which has changed",
+    throw setup_error("without an index a run finds its position by reading the same data set again, but it has "
+                      "changed",
                       "Use an index with session_options::grown, or start a new run with another seed");
   position from = *resumed;
   check_same(from, now);
   from.version = now.version;
-  times_then_ = std::exchange(from.times, now.times);
+  resumed_times_ = std::exchange(from.times, now.times);
   const replay_point& r = from.replay;
   if (r.shard >= o.order.shards || r.first > r.ordinal || from.step == 0)
-    throw data_error("the resume point names a place that the source does not have",
-                     "Give the text that batch::resume_text() gave");
+    throw data_error("the resume point names a position that the source does not have",
+                     "Pass the text that batch::resume_text() returned");
   const bool fits = from_ == replay_start::sample ||
                     (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
   if (!fits)
-    throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
-                      "entered at the beginning of a pass",
+    throw setup_error("the resume point belongs to a flow with other stages: this flow buffers items, and can only "
+                      "start at the beginning of a pass",
                       "Resume with the flow that wrote it");
   if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
                           std::to_string(o.epochs),
-                      "Raise session_options::epochs to go on, which counts from the first start");
+                      "Raise session_options::epochs, which counts from the first start");
   return from;
 }
 
