@@ -3,8 +3,8 @@
 //   std::vector<mr::detail::photometric_op> ops;
 //   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to two
 //
-// Magnitudes have the bits that the libraries compute: torchvision's are those of torch.linspace in float.
-// Errors: setup_error if an option is outside its range. Threads: pure; one rng is used by one at a time.
+// Magnitudes are bit-identical to those of the libraries: torchvision's are those of torch.linspace in float.
+// Errors: setup_error if an option is outside its range. Threads: pure; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,15 +19,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns whether something with this probability happens. Takes a number from the stream unless it is certain.
+/// Returns true with this probability. Draws no random number if the result is certain.
 inline bool happens(rng& random, double probability) noexcept {
   return probability >= 1 || random.chance(probability);
 }
 
-/// Throws setup_error unless the number lies in the range. `what` is, for example, "the factor of brightness()".
-inline void check_range(const char* what, double got, double least, double highest) {
+/// Throws setup_error unless the number is in the range. `subject` is, for example, "the factor of brightness()".
+inline void check_range(const char* subject, double got, double least, double highest) {
   if (!(got >= least && got <= highest))
-    throw setup_error(std::string(what) + " is out of range: got " + std::to_string(got) + ", expected " +
+    throw setup_error(std::string(subject) + " is out of range: got " + std::to_string(got) + ", expected " +
                           std::to_string(least) + " to " + std::to_string(highest),
                       "Pass a number in that range");
 }

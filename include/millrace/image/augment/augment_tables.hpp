@@ -24,7 +24,7 @@ enum class augment_op : std::uint8_t {
 /// An operation of a policy. Those without a magnitude have level 0.
 struct augment_step {
   augment_op op;
-  std::uint8_t tenths;   ///< of probability
+  std::uint8_t tenths;   ///< probability in tenths
   std::uint8_t level;    ///< torchvision: one of ten bins; timm: 0 to 10
 };
 

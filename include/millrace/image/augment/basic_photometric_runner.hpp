@@ -1,12 +1,12 @@
-// Does a list of photometric operations to pixels, in place.
+// Applies a list of photometric operations to pixels, in place.
 //
-//   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // kept from image to image
+//   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
-// Operations on single bytes are not done at once: their tables are composed. Pixels go through them when an operation
-// needs the pixels themselves. They do so a part at a time, just before that operation takes the part. Equalize only
-// needs to know how often each value occurs. It counts the bytes as they are, and sends the counts through the tables.
-// All bits are those of the operations done one by one.
+// Operations on single bytes are deferred: their tables are composed. The tables are applied when a later operation
+// needs the pixels, in parts, each just before that operation processes the part. Equalize needs only a histogram: it
+// counts the original bytes and maps the counts through the tables. The result is bit-identical to running the
+// operations one by one.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 
@@ -63,7 +63,7 @@ class basic_photometric_runner {
   using pixel_kernels = typename Kernels::pixels;
   static constexpr std::size_t part_pixels = 4'096;   // 12 KiB: they stay in the first-level cache
 
-  /// Sends all pixels through the tables, and calls work(data, pixels) with each part after that.
+  /// Applies the tables to all pixels, and calls work(data, pixels) with each part after that.
   template <class Work>
   void in_parts(const rgb_pixels& p, const Work& work) {
     for (std::size_t begin = 0; begin < p.count(); begin += part_pixels) {
@@ -103,7 +103,7 @@ class basic_photometric_runner {
     }
   }
 
-  /// Operations that look at several pixels at once.
+  /// Runs operations that read several pixels at once.
   void run_on_all(const photometric_op& op, const rgb_pixels& p) {
     const affine_size size{.width = p.width, .height = p.height};
     switch (op.kind) {
@@ -144,7 +144,7 @@ class basic_photometric_runner {
 
   void run_equalize(const rgb_pixels& p) {
     const std::array<byte_counts, 3> counts = pixel_kernels::count(p.data, p.count());
-    const auto table = [&](std::size_t c) { return equalize_table(counts_behind(counts[c], tables_[c])); };
+    const auto table = [&](std::size_t c) { return equalize_table(counts_after(counts[c], tables_[c])); };
     tables_.then(table(0), table(1), table(2));
   }
 
@@ -158,7 +158,7 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// `ops` begins with the mix, and holds its chains with their operations.
+  /// `ops` begins with the mix, followed by its chains and their operations.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

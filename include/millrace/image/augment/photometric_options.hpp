@@ -1,11 +1,11 @@
-// Options of photometric operations that are drawn at random: jitter, blurs, erasing, automatic augmentation.
+// Options of random photometric operations: jitter, blurs, erasing, automatic augmentation.
 //
 //   const mr::color_jitter_options jitter{.brightness = 0.4, .contrast = 0.4, .hue = 0.1, .probability = 0.8};
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// Numbers that a library has published are named after it. Operations are Pillow's in any case.
-// Errors: none here; photometric_plan checks them. Threads: values.
+// Published numbers are named after the library that published them. The operations are always Pillow's.
+// Errors: none here; photometric_plan checks the options. Threads: values.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,9 +20,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How rotated, sheared and moved pixels are made of those that their source lies between.
+/// How pixels of rotated, sheared and translated images are interpolated.
 enum class interpolation : std::uint8_t {
-  nearest,    ///< the pixel that holds the source
+  nearest,    ///< the nearest pixel
   bilinear,   ///< of 2 x 2 pixels
   bicubic     ///< of 4 x 4 pixels
 };
@@ -30,108 +30,108 @@ enum class interpolation : std::uint8_t {
 /// The mean color of ImageNet. It is black for a network, because normalizing makes it 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The factors that a jitter draws from, as torchvision takes them: one number, or both ends.
+/// The range of factors that a jitter draws from, as in torchvision: one number, or both ends.
 struct color_factors {
-  double low = 1;    ///< least factor
-  double high = 1;   ///< highest factor
+  double low = 1;    ///< minimum factor
+  double high = 1;   ///< maximum factor
 
   /// No change.
   constexpr color_factors() noexcept = default;
   /// From 1 - v (at least 0) to 1 + v.
   constexpr color_factors(double v) noexcept : low(v < 1 ? 1 - v : 0), high(1 + v) {}
-  /// From the least to the highest.
+  /// From `least` to `highest`.
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The shares of the circle that a jitter turns hues by, -0.5 to 0.5: one number, or both ends.
+/// The range of fractions of the color circle by which a jitter shifts hues, -0.5 to 0.5: one number, or both ends.
 struct hue_shifts {
-  double low = 0;    ///< least share
-  double high = 0;   ///< highest share
+  double low = 0;    ///< minimum shift
+  double high = 0;   ///< maximum shift
 
   /// No change.
   constexpr hue_shifts() noexcept = default;
   /// From -v to v.
   constexpr hue_shifts(double v) noexcept : low(-v), high(v) {}
-  /// From the least to the highest.
+  /// From `least` to `highest`.
   constexpr hue_shifts(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// Options of a color jitter. Its operations come in a random order, as in torchvision.
+/// Options of a color jitter. The order of its operations is random, as in torchvision.
 struct color_jitter_options {
   color_factors brightness{};   ///< 0 is black
   color_factors contrast{};     ///< 0 is the mean gray
   color_factors saturation{};   ///< 0 is gray
-  hue_shifts hue{};             ///< turns hues
+  hue_shifts hue{};             ///< shifts hues
   double probability = 1;       ///< of any change
 };
 
 /// Options of a random blur with torchvision's kernel.
 struct gaussian_blur_options {
   std::size_t size = 9;     ///< of the kernel, in pixels; odd, at most 1001
-  double sigma_min = 0.1;   ///< least sigma, in pixels; above 0
-  double sigma_max = 2;     ///< highest sigma
+  double sigma_min = 0.1;   ///< minimum sigma, in pixels; above 0
+  double sigma_max = 2;     ///< maximum sigma
   double probability = 1;   ///< of any change
 };
 
 /// Options of a random blur with Pillow's boxes.
 struct pillow_blur_options {
-  double radius_min = 0.1;   ///< least radius, in pixels: Pillow's name for sigma
-  double radius_max = 2;     ///< highest radius, at most 1000
+  double radius_min = 0.1;   ///< minimum radius, in pixels: Pillow's name for sigma
+  double radius_max = 2;     ///< maximum radius, at most 1000
   double probability = 1;    ///< of any change
 };
 
 /// Options of random erasing, with torchvision's numbers. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
   double probability = 0.5;       ///< of any change
-  double scale_min = 0.02;        ///< least area of a box, as a share of the image's
-  double scale_max = 0.33;        ///< largest area
-  double ratio_min = 0.3;         ///< least height / width
-  double ratio_max = 3.3;         ///< largest height / width
-  std::size_t max_boxes = 1;      ///< 1 to this many boxes, equally likely; each has its part of the area
+  double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's
+  double scale_max = 0.33;        ///< maximum area
+  double ratio_min = 0.3;         ///< minimum height / width
+  double ratio_max = 3.3;         ///< maximum height / width
+  std::size_t max_boxes = 1;      ///< 1 to this number of boxes, equally likely; they share the area
   rgb_color fill = mean_color;    ///< of the boxes
 };
 
 /// Options of operations that move pixels.
 struct warp_options {
   interpolation filter = interpolation::nearest;   ///< between pixels
-  rgb_color fill{};                                ///< of what comes from outside of the image
+  rgb_color fill{};                                ///< color of pixels from outside the image
 };
 
-/// The library whose numbers an automatic augmentation has.
+/// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; a magnitude is one of so many bins; nearest pixels, black outside
+  torchvision,   ///< 14 operations; a magnitude is the index of a bin; nearest pixels, black outside
   timm           ///< 15 operations; a magnitude is a level of 0 to 10; bilinear or bicubic, mean color outside
 };
 
 /// Options of RandAugment.
 struct rand_augment_options {
-  augment_numbers numbers = augment_numbers::torchvision;   ///< whose
-  std::size_t count = 2;                                    ///< operations for each image
+  augment_numbers numbers = augment_numbers::torchvision;   ///< library
+  std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
-  std::size_t bins = 31;                                    ///< torchvision: how many bins there are
+  std::size_t bins = 31;                                    ///< torchvision: number of bins
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, up to the magnitude
-  bool increasing = true;      ///< timm: all operations change more at a higher level ("inc1")
+  bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: of each operation
   std::optional<interpolation> filter{};   ///< between pixels; empty: as published
-  std::optional<rgb_color> fill{};         ///< what comes from outside; empty: as published
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
 /// Options of TrivialAugmentWide, with torchvision's numbers.
 struct trivial_augment_options {
-  std::size_t bins = 31;                           ///< how many magnitudes there are
+  std::size_t bins = 31;                           ///< number of magnitudes
   interpolation filter = interpolation::nearest;   ///< between pixels
-  rgb_color fill{};                                ///< what comes from outside
+  rgb_color fill{};                                ///< color of pixels from outside the image
 };
 
-/// The published policies of AutoAugment: pairs of operations, of which one is drawn.
+/// The published policies of AutoAugment. Each is a list of pairs of operations; one pair is drawn.
 enum class augment_policy : std::uint8_t {
   torchvision_imagenet,   ///< of the paper, with torchvision's numbers
   torchvision_cifar10,    ///< the same for CIFAR-10
   torchvision_svhn,       ///< the same for SVHN
   timm_original,          ///< of the paper, with timm's numbers
-  timm_originalr,         ///< the same, with the other way to posterize
+  timm_originalr,         ///< the same, with the variant of posterize
   timm_v0,                ///< of TensorFlow's EfficientNet
-  timm_v0r                ///< the same, with the other way to posterize
+  timm_v0r                ///< the same, with the variant of posterize
 };
 
 /// Options of AutoAugment.
@@ -139,17 +139,17 @@ struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< which pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
   std::optional<interpolation> filter{};   ///< between pixels; empty: as published
-  std::optional<rgb_color> fill{};         ///< what comes from outside; empty: as published
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
 /// Options of AugMix, with torchvision's numbers and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< magnitudes are drawn from the lowest 1 to 10 of 10 bins
+  std::size_t severity = 3;   ///< magnitudes are drawn from this number of the lowest bins, 1 to 10
   std::size_t width = 3;      ///< chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations in a chain; empty: 1 to 3, equally likely
   bool all_operations = true;                       ///< brightness, contrast, color and sharpness, too
   interpolation filter = interpolation::bilinear;   ///< between pixels
-  rgb_color fill{};                                 ///< what comes from outside
+  rgb_color fill{};                                 ///< color of pixels from outside the image
 };
 
 }}  // namespace millrace

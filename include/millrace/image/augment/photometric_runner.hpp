@@ -1,9 +1,9 @@
-// Does a list of photometric operations to pixels with the kernels that this CPU runs.
+// Applies a list of photometric operations to pixels with the fastest kernels that this CPU supports.
 //
 //   auto& runner = scratch.get<mr::detail::photometric_runner>();
 //   runner.run(ops, {.data = row.data(), .width = 224, .height = 224});
 //
-// The bits do not depend on the CPU. See basic_photometric_runner.hpp for how it works.
+// The result does not depend on the CPU. basic_photometric_runner.hpp describes the method.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 

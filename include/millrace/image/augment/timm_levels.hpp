@@ -1,10 +1,10 @@
-// The operations of timm's automatic augmentations, and what their levels mean.
+// The operations of timm's automatic augmentations, and the meaning of their levels.
 //
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
-//   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign where there is one
+//   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
 //
-// A level is a number of 0 to 10. Products are rounded before they are added to, with every compiler.
-// Errors: none. Threads: pure; one rng is used by one at a time.
+// A level is a number from 0 to 10. Every compiler rounds products before it adds to them.
+// Errors: none. Threads: pure; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/fixed_point.hpp>
@@ -23,12 +23,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Which bits a level keeps when it posterizes.
+/// Which bits a level of posterize retains.
 enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, 4 down to 0
 
 struct timm_levels {
   double width = 0, height = 0;   ///< of the image
-  bool increasing = false;        ///< solarize and the enhancements change more at a higher level
+  bool increasing = false;        ///< a higher level increases the effect of solarize and the enhancements
   timm_bits bits = timm_bits::from_none;
   std::optional<interpolation> filter{};
   rgb_color fill = mean_color;
@@ -45,51 +45,51 @@ inline double timm_level(rng& random, double level, double deviation) noexcept {
 inline photometric_op timm_op(const timm_levels& space, augment_op op, double level, rng& random) noexcept {
   const double share = level / 10;
   const auto with_sign = [&](double value) { return random.chance(0.5) ? -value : value; };
-  const auto whole = [&](int highest) { return static_cast<std::int32_t>(share * highest); };
-  photometric_op made{.fill = space.fill};
-  const auto moved = [&](photometric_kind kind, double value) {
-    made.kind = kind;
-    made.value = with_sign(value);
+  const auto scaled = [&](int highest) { return static_cast<std::int32_t>(share * highest); };
+  photometric_op result{.fill = space.fill};
+  const auto set_warp = [&](photometric_kind kind, double value) {
+    result.kind = kind;
+    result.value = with_sign(value);
     const auto filter = space.filter ? *space.filter
                         : random.chance(0.5) ? interpolation::bilinear : interpolation::bicubic;
-    made.filter = static_cast<warp_filter>(filter);
+    result.filter = static_cast<warp_filter>(filter);
   };
-  const auto enhanced = [&](photometric_kind kind) {
-    made.kind = kind;
-    made.value = space.increasing ? std::max(0.1, 1 + with_sign(unfused(share * 0.9))) : unfused(share * 1.8) + 0.1;
+  const auto set_enhancement = [&](photometric_kind kind) {
+    result.kind = kind;
+    result.value = space.increasing ? std::max(0.1, 1 + with_sign(unfused(share * 0.9))) : unfused(share * 1.8) + 0.1;
   };
   switch (op) {
-    case augment_op::shear_x: moved(photometric_kind::shear_x, share * 0.3); break;
-    case augment_op::shear_y: moved(photometric_kind::shear_y, share * 0.3); break;
-    case augment_op::translate_x: moved(photometric_kind::translate, share * 0.45 * space.width); break;
+    case augment_op::shear_x: set_warp(photometric_kind::shear_x, share * 0.3); break;
+    case augment_op::shear_y: set_warp(photometric_kind::shear_y, share * 0.3); break;
+    case augment_op::translate_x: set_warp(photometric_kind::translate, share * 0.45 * space.width); break;
     case augment_op::translate_y:
-      moved(photometric_kind::translate, share * 0.45 * space.height);
-      made.second = made.value;
-      made.value = 0;
+      set_warp(photometric_kind::translate, share * 0.45 * space.height);
+      result.second = result.value;
+      result.value = 0;
       break;
-    case augment_op::rotate: moved(photometric_kind::rotate, share * 30); break;
-    case augment_op::brightness: enhanced(photometric_kind::brightness); break;
-    case augment_op::color: enhanced(photometric_kind::saturation); break;
-    case augment_op::contrast: enhanced(photometric_kind::contrast); break;
-    case augment_op::sharpness: enhanced(photometric_kind::sharpness); break;
+    case augment_op::rotate: set_warp(photometric_kind::rotate, share * 30); break;
+    case augment_op::brightness: set_enhancement(photometric_kind::brightness); break;
+    case augment_op::color: set_enhancement(photometric_kind::saturation); break;
+    case augment_op::contrast: set_enhancement(photometric_kind::contrast); break;
+    case augment_op::sharpness: set_enhancement(photometric_kind::sharpness); break;
     case augment_op::posterize:
-      made.kind = photometric_kind::posterize;
-      made.numbers[0] = space.bits == timm_bits::from_none ? whole(4)
-                        : space.bits == timm_bits::from_four ? 4 + whole(4) : 4 - whole(4);
+      result.kind = photometric_kind::posterize;
+      result.numbers[0] = space.bits == timm_bits::from_none ? scaled(4)
+                        : space.bits == timm_bits::from_four ? 4 + scaled(4) : 4 - scaled(4);
       break;
     case augment_op::solarize:
-      made.kind = photometric_kind::solarize;
-      made.value = space.increasing ? 256 - whole(256) : whole(256);
+      result.kind = photometric_kind::solarize;
+      result.value = space.increasing ? 256 - scaled(256) : scaled(256);
       break;
     case augment_op::solarize_add:
-      made.kind = photometric_kind::solarize_add;
-      made.numbers[0] = whole(110);
+      result.kind = photometric_kind::solarize_add;
+      result.numbers[0] = scaled(110);
       break;
-    case augment_op::autocontrast: made.kind = photometric_kind::autocontrast; break;
-    case augment_op::equalize: made.kind = photometric_kind::equalize; break;
-    default: made.kind = photometric_kind::invert; break;
+    case augment_op::autocontrast: result.kind = photometric_kind::autocontrast; break;
+    case augment_op::equalize: result.kind = photometric_kind::equalize; break;
+    default: result.kind = photometric_kind::invert; break;
   }
-  return made;
+  return result;
 }
 
 }}}  // namespace millrace::detail

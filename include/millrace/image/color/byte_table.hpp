@@ -102,7 +102,7 @@ inline byte_table equalize_table(const byte_counts& counts) noexcept {
 }
 
 /// Returns the counts after each byte has gone through the table.
-inline byte_counts counts_behind(const byte_counts& counts, const byte_table& table) noexcept {
+inline byte_counts counts_after(const byte_counts& counts, const byte_table& table) noexcept {
   byte_counts made{};
   for (std::size_t value = 0; value < 256; ++value) made[table[value]] += counts[value];
   return made;

@@ -1,4 +1,4 @@
-// A label map beside an image (classes of pixels, instances): rendered by the image's geometry, never blended.
+// A label map of an image (classes of pixels, instances): rendered with the image's geometry, never blended.
 //
 //   struct example { mr::picture pixels; mr::label_map<> classes; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -8,16 +8,16 @@
 //
 //   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
 //
-// Instances, with more than 256 numbers: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
-// Each output takes the sample of the source pixel that holds its center. It is computed in integers: source pixel
-// floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. So a map lies exactly
-// where the image does, after any crops, resizes, flips and orientation. `fast` images have the maps of exact ones.
-// The map has to have the size of the stored image, and is turned with it by the image's EXIF orientation. A map
-// that was drawn on the turned image takes p.geometry().upright().
-// Formats: label_source.hpp. Without apply() the whole map is rendered.
-// Errors: labels() throws data_error for a field that is no map or is damaged. apply() throws it for a map of another
-// size than the image's. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
-// of its bytes alive; borrowed bytes as in image.hpp.
+// For more than 256 instances: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
+// Each output is the sample of the source pixel that contains its center. It is computed in integers: source pixel
+// floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. The map is therefore
+// aligned with the image after any crops, resizes, flips and orientation. Maps of `fast` images equal those of `exact`.
+// The map must have the size of the stored image, and is rotated with it by the image's EXIF orientation. For a map
+// that was drawn on the rotated image, use p.geometry().upright().
+// Formats: label_source.hpp. Without apply() the full map is rendered.
+// Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws it if the sizes
+// of map and image differ. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
+// of its bytes alive; borrowed bytes as in picture.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -37,15 +37,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Replaces samples that are no class.
+/// Replaces samples that are not a class.
 struct label_options {
-  std::optional<std::uint32_t> classes{};   ///< samples are classes if they are below this; empty: all are
-  std::uint32_t ignore = 255;               ///< replaces samples that are no class
+  std::optional<std::uint32_t> classes{};   ///< samples from this number on are not classes; empty: all are classes
+  std::uint32_t ignore = 255;               ///< replaces samples that are not a class
 };
 
 namespace detail {
 
-/// A label map and the geometry to render it by, for either type of elements.
+/// A label map and the geometry to render it with, for both element types.
 class label_plan {
  public:
   label_plan(bytes field, std::size_t element_bytes, const label_options& options);
@@ -55,7 +55,7 @@ class label_plan {
   picture_size stored() const noexcept { return {.width = source_.width, .height = source_.height}; }
   const bytes& data() const noexcept { return source_.field; }
 
-  /// Writes the row. Throws setup_error for another size than that of the shape.
+  /// Writes the row. Throws setup_error if it has another size than the shape.
   void render(std::span<std::uint8_t> row, scratch& s) const;
   void render(std::span<std::uint16_t> row, scratch& s) const;
 
@@ -77,7 +77,7 @@ class label_map {
  public:
   using element = T;
 
-  /// Reads the header and plans the whole map; see labels().
+  /// Reads the header and plans the full map; see labels().
   explicit label_map(bytes field, const label_options& options = {}) : plan_(std::move(field), sizeof(T), options) {}
 
   /// Returns [height, width] of the result.
@@ -87,7 +87,7 @@ class label_map {
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return plan_.data(); }
 
-  /// Renders by this geometry. Throws data_error if the map has not the size that the geometry is for.
+  /// Renders with this geometry. Throws data_error if the map does not have the size of the geometry's source.
   label_map apply(const geometry& g) const {
     label_map next = *this;
     next.plan_.apply(g);
@@ -100,17 +100,17 @@ class label_map {
   /// Renders now and returns the labels, [height, width].
   tensor<T, 2> values() const {
     scratch own;
-    tensor<T, 2> made(shape());
-    render(made.span(), own);
-    return made;
+    tensor<T, 2> labels(shape());
+    render(labels.span(), own);
+    return labels;
   }
 
  private:
   detail::label_plan plan_;
 };
 
-/// Returns a plan of the whole label map in `field`. Reads only the header.
-/// Throws data_error if the field is no label map, is damaged, or has samples that do not fit T.
+/// Returns a plan of the full label map in `field`. Reads only the header.
+/// Throws data_error if the field is not a label map, is damaged, or has samples that do not fit T.
 template <class T = std::uint8_t>
 label_map<T> labels(bytes field, const label_options& options = {}) {
   return label_map<T>(std::move(field), options);

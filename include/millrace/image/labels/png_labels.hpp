@@ -1,18 +1,19 @@
-// Label maps in PNG files: indices of a palette, or gray, as they are stored.
+// Label maps in PNG files: palette indices, or gray, as stored.
 //
 //   const mr::detail::label_source from = mr::detail::open_png_labels(field);
 //   const mr::detail::label_rows rows = from.rows_of(from, 40, 200, scratch);      // rows 40..199, decoded
 //
-// 1, 2, 4 and 8 bits give samples of one byte, 16 bits of two. Palettes and transparency are not read, so colors do not
-// matter, and indices beyond the palette neither. Rows above the first one asked for are inflated, too.
-// Errors and lifetime: label_source.hpp; damage has the stage "png". Damage below the last row may not be seen.
+// Samples of 1, 2, 4 and 8 bits become one byte, samples of 16 bits two. Palettes and transparency are not read:
+// colors have no effect, and indices beyond the palette are allowed. Rows above the first requested one are inflated
+// too.
+// Errors and lifetime: label_source.hpp; damage has the stage "png". Damage below the last row may not be detected.
 #pragma once
 
 #include <millrace/item/bytes.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct label_source;   // label_source.hpp, which reads PNGs by this header
+struct label_source;   // label_source.hpp, which uses this header for PNGs
 
 /// Opens a label map. Throws data_error if it is not a PNG, is damaged before its pixels, or has several channels.
 label_source open_png_labels(bytes field);

@@ -1,15 +1,15 @@
 // Builds the decoding tables of a deflate block from the lengths of its code words.
 //
-//   mr::detail::deflate_codes codes;                            // 17 KiB, kept from block to block
+//   mr::detail::deflate_codes codes;                            // 17 KiB, reused for all blocks
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
-// An entry says what the next bits mean: deflate_entry. Where two literals fit into the bits of the index, one entry
-// holds both. So one look-up decodes two bytes of a photograph, of which most bytes are literals.
+// An entry describes the next bits: see deflate_entry. If two literals fit into the bits of the index, one entry
+// contains both. One lookup then decodes two bytes of a photograph, whose bytes are mostly literals.
 // Code words longer than the index continue in a second table. Tables are filled by doubling: each code word is written
 // once, and copies of the table fill the rest.
-// Errors: build() returns false for lengths that are no code, by the rules of zlib: a code is complete, or it has one
-// word of one bit. Threads: one at a time. Source: RFC 1951, 3.2.
+// Errors: build() returns false for lengths that are not a valid code by the rules of zlib: a code is complete, or it
+// has one word of one bit. Threads: one at a time. Source: RFC 1951, 3.2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,22 +20,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The parts of a table's entry. Bits 0 to 7 are the number of coded bits, with the extra bits behind a length or a
+/// The fields of a table's entry. Bits 0 to 7 are the number of coded bits, including the extra bits of a length or a
 /// distance.
 struct deflate_entry {
   static constexpr std::uint32_t coded_bits = 255;
 
-  // Literals: bits 8 to 15 are the first, and bits 16 to 23 the second. Bits 24 and 25 are their number. Bits 26 to 29
-  // are the coded bits of the first alone.
+  // Literals: bits 8 to 15 are the first one, bits 16 to 23 the second. Bits 24 and 25 are their number. Bits 26 to 29
+  // are the coded bits of the first one alone.
   static constexpr std::uint32_t literal = std::uint32_t{1} << 31;
   static constexpr int literals_at = 8, second_at = 16, count_at = 24, first_bits_at = 26;
 
-  // Others: bits 8 to 12 are the coded bits without the extra ones, bits 16 to 30 the least length or distance.
+  // Others: bits 8 to 12 are the coded bits without the extra bits, bits 16 to 30 the minimum length or distance.
   static constexpr std::uint32_t special = std::uint32_t{1} << 15;
   static constexpr int code_bits_at = 8, base_at = 16;
 
-  // Special ones: neither of these marks an invalid code word. A second table's entry has the bits of its index in bits
-  // 8 to 12, and its place in bits 16 to 30.
+  // Special entries: if neither bit is set, the code word is invalid. An entry that refers to a second table has the
+  // number of its index bits in bits 8 to 12, and its offset in bits 16 to 30.
   static constexpr std::uint32_t second_table = std::uint32_t{1} << 14, end_of_block = std::uint32_t{1} << 13;
 };
 
@@ -46,7 +46,7 @@ class deflate_codes {
   static constexpr std::size_t literal_symbols = 288, distance_symbols = 32, length_symbols = 19;
   static constexpr unsigned longest_word = 15;
 
-  /// Builds the tables of a dynamic block. Returns false if the lengths are no code.
+  /// Builds the tables of a dynamic block. Returns false if the lengths are not a valid code.
   bool build(std::span<const std::uint8_t> literal_lengths, std::span<const std::uint8_t> distance_lengths) noexcept;
   /// Builds the tables of blocks with fixed codes.
   void build_fixed() noexcept;
@@ -62,11 +62,11 @@ class deflate_codes {
   static bool literals_are_half(std::span<const std::uint8_t> lengths) noexcept;
   void pair_literals() noexcept;
 
-  bool fixed_ = false;   // the tables are those of the fixed codes
+  bool fixed_ = false;   // whether the tables are those of the fixed codes
   std::uint32_t literals_[literal_entries], distances_[distance_entries];
 };
 
-/// The code of the lengths themselves. Bits 0 to 7 of an entry are the coded bits, bits 16 to 20 the symbol.
+/// The code for the code lengths. Bits 0 to 7 of an entry are the coded bits, bits 16 to 20 the symbol.
 class deflate_length_code {
  public:
   static constexpr unsigned index_bits = 7;

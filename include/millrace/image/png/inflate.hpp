@@ -1,19 +1,19 @@
-// Inflates a zlib stream that lies in pieces, as far as the caller asks; written for the rows of a PNG.
+// Inflates a zlib stream stored in pieces, as far as the caller requests; written for the rows of a PNG.
 //
-//   mr::detail::inflater zip;                                    // 20 KiB, kept from stream to stream
-//   zip.begin(pieces);                                           // pieces.next() gives the input
+//   mr::detail::inflater zip;                                    // 20 KiB, reused for all streams
+//   zip.begin(pieces);                                           // pieces.next() returns the input
 //   std::uint8_t* out = memory;
-//   while (out < wanted)
-//     if (const auto s = zip.run(memory, out, wanted); s != mr::detail::inflate_status::more) return s;
+//   while (out < end)
+//     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
-// The output lies in one memory, which holds the last `window_bytes` of it at least. The caller may move it between
-// calls. Less than `slack_bytes` may be written beyond the limit, and these bytes may be more output or nothing.
-// run() stops as soon as the limit is reached, so damage behind it is not seen. finish() goes on to the stream's end.
-// Input is read where it lies. Only the bytes around the border of two pieces are copied. No byte outside of a piece is
-// read.
-// Errors: a status; output before the damage is right. Threads: one at a time. Memory: nothing is allocated.
-// Source: RFC 1950 and RFC 1951. Like zlib with its largest window, it takes distances up to 32768, whatever the
-// stream's header says.
+// The output is in one block of memory, which contains at least its last `window_bytes`. The caller may move it between
+// calls. Fewer than `slack_bytes` may be written beyond the limit; these bytes may be more output or undefined.
+// run() stops as soon as the limit is reached, so damage after it is not detected. finish() continues to the end of the
+// stream. Input is read in place. Only the bytes around the boundary of two pieces are copied. No byte outside a piece
+// is read.
+// Errors: a status; output before the damage is correct. Threads: one at a time. Memory: nothing is allocated.
+// Source: RFC 1950 and RFC 1951. Like zlib with its largest window, it accepts distances up to 32768, regardless of the
+// stream's header.
 #pragma once
 
 #include <millrace/image/png/inflate_loop.hpp>
@@ -31,18 +31,18 @@ enum class inflate_status : std::uint8_t {
   bad_header,          ///< of the zlib stream
   bad_block_type,
   bad_stored_length,
-  bad_code_lengths,    ///< they make no code
-  bad_code,            ///< bits that are not in the code
-  bad_distance         ///< beyond the first byte of the output
+  bad_code_lengths,    ///< not a valid code
+  bad_code,            ///< bits that are not a code word
+  bad_distance         ///< before the first byte of the output
 };
 
-/// Returns the status in words, for messages.
-const char* words_of(inflate_status status) noexcept;
+/// Returns a description of the status for messages.
+const char* describe(inflate_status status) noexcept;
 
-/// Gives the pieces of a stream.
+/// Delivers the pieces of a stream.
 class inflate_input {
  public:
-  /// Returns the next piece, which has to stay where it is until the stream's end; an empty one behind the last.
+  /// Returns the next piece, which must stay valid until the end of the stream; an empty one after the last piece.
   virtual std::span<const std::uint8_t> next() noexcept = 0;
 
  protected:
@@ -56,10 +56,10 @@ class inflater {
   /// Begins a stream. `input` must outlive the last call of run() and finish().
   void begin(inflate_input& input) noexcept;
 
-  /// Writes output at `out` and moves `out`, until it is at `limit` or beyond. Matches may copy from `begin` on.
+  /// Writes output at `out` and advances `out` until it reaches `limit`. Matches may copy from `begin` on.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
-  /// Goes on to the stream's end, if there is no more output; else returns `more`.
+  /// Continues to the end of the stream, if there is no more output; else returns `more`.
   inflate_status finish() noexcept;
 
   /// Returns the Adler-32 at the stream's end; only after the status `ended`.
@@ -68,7 +68,7 @@ class inflater {
  private:
   enum class place : std::uint8_t { stream_header, block_header, stored, coded, trailer, ended };
 
-  inflate_status go_on(bool to_the_end) noexcept;
+  inflate_status run_blocks(bool to_the_end) noexcept;
   inflate_status read_stream_header() noexcept;
   inflate_status read_block_header() noexcept;
   inflate_status read_stored_header() noexcept;
@@ -79,14 +79,14 @@ class inflater {
 
   inflate_stop run_loop() noexcept;
 #ifdef __x86_64__
-  /// The same with the shifts of BMI2, which need no fixed register.
+  /// The same with the shifts of BMI2, which do not require a fixed register.
   __attribute__((target("bmi,bmi2"))) inflate_stop run_loop_by_bmi2() noexcept;
 #endif
-  /// Brings the next piece. Returns false behind the last one.
+  /// Fetches the next piece. Returns false after the last one.
   bool fetch() noexcept;
-  /// Fills the bit buffer to 48 bits or more, or with all bits that are left.
+  /// Fills the bit buffer to 48 bits or more, or with all remaining bits.
   void refill() noexcept;
-  /// Makes that so many bits are in the buffer, at most 48. Returns false if there are not as many.
+  /// Ensures that the buffer has `bits` bits, at most 48. Returns false if fewer bits remain.
   bool need(unsigned bits) noexcept {
     if (state_.count < bits) refill();
     return state_.count >= bits;
@@ -102,8 +102,8 @@ class inflater {
 
   inflate_input* input_ = nullptr;
   inflate_state state_;
-  std::span<const std::uint8_t> piece_{};   // what is not in state_ of the last piece that was fetched
-  std::size_t behind_ = 0;                  // bytes of state_'s end that lie before piece_ in memory, too
+  std::span<const std::uint8_t> piece_{};   // the part of the last fetched piece that is not in state_
+  std::size_t overlap_bytes_ = 0;           // bytes of state_'s end that also directly precede piece_ in memory
   bool last_block_ = false;
   place place_ = place::stream_header;
   std::uint32_t stored_bytes_ = 0, checksum_ = 0;

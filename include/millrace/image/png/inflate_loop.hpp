@@ -1,11 +1,11 @@
 // Decodes the symbols of a deflate block while there is enough input and output: the inner loop of inflate.hpp.
 //
-//   mr::detail::inflate_state s;                             // where input and output stand
+//   mr::detail::inflate_state s;                             // the positions of input and output
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input, and writes less than `slack_bytes` beyond the limit of the output.
 // The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set: they are those of the
-// byte at `in`, so that filling the buffer again changes nothing. A match is copied by words, beyond its end.
+// byte at `in`, so filling the buffer again does not change them. A match is copied in words, beyond its end.
 // Errors: the reason for the stop. Threads: pure, but for the output.
 // Source: RFC 1951, 3.2.3; the filling of the buffer is "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The input from `in` on, behind `count` bits that are in the buffer already, and the output so far.
+/// The input from `in` on, preceded by `count` bits that are already in the buffer, and the output so far.
 struct inflate_state {
   const std::uint8_t* in = nullptr;
   const std::uint8_t* in_end = nullptr;
@@ -27,7 +27,7 @@ struct inflate_state {
   unsigned count = 0;
   std::uint8_t* out = nullptr;
   const std::uint8_t* out_begin = nullptr;   ///< the first byte that a match may copy
-  const std::uint8_t* limit = nullptr;       ///< of the output
+  const std::uint8_t* limit = nullptr;       ///< end of the output
 
   std::size_t input_bytes() const noexcept { return static_cast<std::size_t>(in_end - in); }
 };
@@ -38,9 +38,9 @@ class inflate_loop {
  public:
   static constexpr std::size_t least_input_bytes = 16, slack_bytes = 352;
 
-  /// Decodes until the input or the output is nearly used up, or the block ends.
+  /// Decodes until the input or the output is nearly exhausted, or the block ends.
   [[gnu::always_inline]] static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
-    inflate_state s = state;   // a copy stays in registers: bytes that are written could be part of `state`
+    inflate_state s = state;   // a copy stays in registers, because written bytes could alias `state`
     const std::uint32_t* const literals = codes.literals();
     const std::uint32_t* const distances = codes.distances();
     const std::uint8_t* const last_in = s.in_end - least_input_bytes;
@@ -48,7 +48,7 @@ class inflate_loop {
     fill(s);
     std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
     for (;;) {
-      // At least 56 bits. Four look-ups use 44, so that the next entry can be looked up before the buffer is filled.
+      // At least 56 bits. Four lookups use 44, so the next entry can be looked up before the buffer is filled.
       if (is_literal(e)) {
         e = put(s, e, literals);
         if (is_literal(e)) {
@@ -79,7 +79,7 @@ class inflate_loop {
           break;
         }
       }
-      // At least 23 bits: a length has at most 20. A distance has at most 28 and leaves enough for the next look-up.
+      // At least 23 bits: a length has at most 20. A distance has at most 28 and leaves enough for the next lookup.
       const std::size_t length = number(s, e);
       fill(s);
       e = distances[s.bits & deflate_codes::distance_mask];
@@ -105,11 +105,11 @@ class inflate_loop {
     return why;
   }
 
-  /// Decodes one symbol with any input: the bits that `state` has are all that are left, if they are fewer than 48.
+  /// Decodes one symbol from any input: if `state` has fewer than 48 bits, these are all that remain.
   /// Stops before the symbol if it would write beyond the limit of the output.
   static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
     std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
-    if (leads_on(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
+    if (has_second_table(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
     if (is_literal(e) && (e & deflate_entry::coded_bits) > s.count) e = first_alone(e);
     if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
     if (is_literal(e)) {
@@ -123,7 +123,7 @@ class inflate_loop {
     if (s.out >= s.limit) return inflate_stop::paused;
     const std::size_t length = number(s, e);
     e = codes.distances()[s.bits & deflate_codes::distance_mask];
-    if (leads_on(e)) e = second(e, s.bits, codes.distances(), deflate_codes::distance_bits);
+    if (has_second_table(e)) e = second(e, s.bits, codes.distances(), deflate_codes::distance_bits);
     if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
     if ((e & deflate_entry::special) != 0) return inflate_stop::bad_code;
     const std::size_t distance = number(s, e);
@@ -143,8 +143,8 @@ class inflate_loop {
  private:
   static bool is_literal(std::uint32_t e) noexcept { return static_cast<std::int32_t>(e) < 0; }
 
-  /// Returns whether the entry is that of a second table. The bits of a literal may be anything.
-  static bool leads_on(std::uint32_t e) noexcept {
+  /// Returns whether the entry refers to a second table. The bits of a literal may have any value.
+  static bool has_second_table(std::uint32_t e) noexcept {
     constexpr std::uint32_t both = deflate_entry::special | deflate_entry::second_table;
     return !is_literal(e) && (e & both) == both;
   }
@@ -160,7 +160,7 @@ class inflate_loop {
     s.count -= e & deflate_entry::coded_bits;
   }
 
-  /// Writes one literal or two, and returns the next entry.
+  /// Writes one or two literals, and returns the next entry.
   [[gnu::always_inline]] static inline std::uint32_t put(inflate_state& s, std::uint32_t e,
                                                          const std::uint32_t* literals) noexcept {
     drop(s, e);
@@ -187,7 +187,7 @@ class inflate_loop {
     return bits & ((std::uint64_t{1} << count) - 1);
   }
 
-  /// Takes a length or a distance with its extra bits.
+  /// Reads a length or a distance with its extra bits.
   [[gnu::always_inline]] static inline std::size_t number(inflate_state& s, std::uint32_t e) noexcept {
     const std::uint64_t coded = low(s.bits, e & 63);
     drop(s, e);
@@ -211,7 +211,7 @@ class inflate_loop {
   [[gnu::always_inline]] static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
-    // A match has at most 258 bytes. A loop that ends anywhere is costly to predict; two lengths are not.
+    // A match has at most 258 bytes. A loop with any number of rounds is hard to predict; two lengths are not.
     if (distance >= 16) {
       copy_64(out, from);
       if (length <= 64) return;
@@ -230,7 +230,7 @@ class inflate_loop {
       if (length > 192) std::memset(out + 192, byte, 80);
       return;
     }
-    // The first bytes repeat: what lies behind `from` is twice as long after each step.
+    // The first bytes repeat: each step doubles the number of bytes at `from`.
     for (; distance < 8; distance *= 2) {
       copy_word<8>(out, from);
       out += distance;

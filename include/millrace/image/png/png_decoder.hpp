@@ -1,6 +1,6 @@
-// Decodes a region of a PNG, row by row; one decoder is reused from image to image.
+// Decodes a region of a PNG, row by row; one decoder is reused for all images.
 //
-//   mr::detail::png_decoder d;                                          // kept in a worker's scratch
+//   mr::detail::png_decoder d;                                          // in a worker's scratch
 //   const mr::detail::png_header& h = d.open(bytes, {.max_pixels = 1'000'000});
 //   d.start({.left = 60, .top = 40, .right = 300, .bottom = 200}, {.layout = mr::detail::png_layout::rgbx});
 //   while (const std::uint8_t* row = d.next()) use(row, d.row_bytes()); // 160 rows of 240 pixels
@@ -8,11 +8,11 @@
 //   d.decode(region, options, use_row);              // all of it in one call: use_row(std::size_t y, std::span row)
 //
 // All color types and depths of PNG, and interlaced images. Layouts: png_pixels.hpp.
-// Rows above the region are inflated, because filters need them, and not converted. Decoding stops below the region, so
-// damage below it is not seen. A region that ends with the image sees damage up to the end of the file. An interlaced
-// image is decoded whole, by the first call of next().
-// Errors: data_error with the stage "png". Rows before the damage are given, and they are right. Nothing is printed.
-// Memory: png_rows.hpp; of an interlaced image also the pixels of the region. Threads: one at a time.
+// Rows above the region are inflated, because filters need them, but not converted. Decoding stops below the region, so
+// damage below it is not detected. If the region includes the last row, damage up to the end of the file is detected.
+// An interlaced image is decoded completely by the first call of next().
+// Errors: data_error with the stage "png". Rows before the damage are delivered, and are correct. Nothing is printed.
+// Memory: png_rows.hpp; for an interlaced image also the pixels of the region. Threads: one at a time.
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 
@@ -25,18 +25,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Rows [top, bottom) and columns [left, right), which lie in the image.
+/// Rows [top, bottom) and columns [left, right), which must be inside the image.
 struct png_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
 class png_decoder {
  public:
-  /// Reads the header. `file` must stay until the last row was given. Throws data_error if it is no PNG, damaged, or
-  /// beyond the limits.
+  /// Reads the header. `file` must stay valid until the last row was delivered. Throws data_error if it is not a PNG,
+  /// is damaged, or exceeds the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
-  /// Throws data_error if the file is too short for the rows down to `bottom`, whatever its bytes are.
+  /// Throws data_error if the file is too short for the rows down to `bottom`, regardless of its contents.
   void expect_rows(std::size_t bottom);
 
   /// Begins to decode a region of at least one pixel.
@@ -45,16 +45,16 @@ class png_decoder {
   /// Returns the bytes of the region's rows.
   std::size_t row_bytes() const noexcept { return row_bytes_; }
 
-  /// Returns the next row of the region; null behind the last one. It is valid until the next call.
+  /// Returns the next row of the region; null after the last one. It is valid until the next call.
   const std::uint8_t* next();
 
-  /// The same, but writes the row to `to`, which has row_bytes(). Returns false behind the last row.
+  /// The same, but writes the row to `to`, which has row_bytes(). Returns false after the last row.
   bool next_to(std::uint8_t* to);
 
-  /// Looks for damage behind the last row, if the region ends with the image.
+  /// Checks the file for damage after the last row, if the region includes it.
   void finish();
 
-  /// Calls use(y, row) for the region's rows, whose number `y` is that in the image.
+  /// Calls use(y, row) for the region's rows; `y` is the row's number in the image.
   template <class Use>
   void decode(const png_region& region, const png_pixel_options& options, Use&& use) {
     start(region, options);

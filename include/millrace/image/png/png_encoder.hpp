@@ -1,12 +1,12 @@
-// Encodes pixels as a PNG file in memory, losslessly and without compression.
+// Encodes pixels as a PNG file in memory, losslessly and uncompressed.
 //
 //   std::vector<std::byte> file = mr::encode_png(pixels);
 //
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels, so it is meant for
-// images to look at. Use encode_jpeg() for small files.
-// Errors: setup_error if PNG cannot hold the shape. Threads: any; a pure function.
-// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows have no filter. They lie in stored blocks of
-// deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
+// images to inspect. Use encode_jpeg() for small files.
+// Errors: setup_error if PNG does not support the shape. Threads: any; a pure function.
+// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows are unfiltered, in stored blocks of deflate
+// (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once
 
 #include <millrace/base/crc32.hpp>
@@ -27,14 +27,14 @@ class png_writer {
   std::vector<std::byte> write(const image& pixels);
 
  private:
-  static constexpr std::size_t max_stored = 65'535;   // most bytes in a stored block
+  static constexpr std::size_t max_stored = 65'535;   // maximum bytes of a stored block
 
   void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
   void put_u32(std::size_t value);
   void begin_chunk(std::string_view name, std::size_t bytes);
   void end_chunk() { put_u32(crc32(std::span(file_).subspan(chunk_at_))); }
 
-  /// Appends bytes to stored blocks. The head of each block holds its length and whether it is the last.
+  /// Appends bytes to stored blocks. The head of each block contains its length and whether it is the last.
   void store(std::span<const std::uint8_t> bytes);
 
   std::vector<std::byte> file_;
@@ -45,7 +45,7 @@ class png_writer {
 }  // namespace detail
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as an uncompressed PNG file.
-/// Throws setup_error if PNG cannot hold the shape.
+/// Throws setup_error if PNG does not support the shape.
 std::vector<std::byte> encode_png(const image& pixels);
 
 }}  // namespace millrace

@@ -1,11 +1,11 @@
 // Reads the chunks of a PNG: the header up to the image data, then the pieces of the data.
 //
 //   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
-//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending() says why it ended
+//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending(): why it ended
 //
-// Critical chunks have their CRC checked: IHDR, PLTE and IDAT, each before its bytes are used. Other critical chunks
-// are unknown, and so an error. Ancillary chunks are skipped, whatever they hold. tRNS and eXIf are found, not read.
-// Nothing is allocated. Sizes that PNG forbids or that exceed the limit are refused here.
+// The CRC of critical chunks is checked: IHDR, PLTE and IDAT, each before its bytes are used. Other critical chunks are
+// unknown, which is an error. Ancillary chunks are skipped, regardless of their contents. tRNS and eXIf are located but
+// not read. Nothing is allocated. Sizes that PNG forbids or that exceed the limit are rejected.
 // Errors: data_error with the stage "png". Lifetime: spans are those of the file. Threads: any; pure functions.
 // Source: ISO/IEC 15948, 5 and 11.2.
 #pragma once
@@ -30,42 +30,42 @@ struct png_limits {
   bool check_sums = true;                   ///< CRC and Adler-32; false is for tests that change bytes at random
 };
 
-/// The facts before the image data.
+/// The contents of the chunks before the image data.
 struct png_header {
   std::size_t width = 0, height = 0;   ///< pixels, 1 or more
   unsigned depth = 8;                  ///< bits of a sample: 1, 2, 4, 8 or 16
   png_color color = png_color::rgb;
   bool interlaced = false;
   std::span<const std::byte> palette{};        ///< PLTE: RGB, at most 256 of them
-  std::span<const std::byte> transparency{};   ///< tRNS, as it is stored; empty if there is none
-  bool transparency_intact = true;             ///< its CRC is right
-  std::span<const std::byte> exif{};           ///< eXIf before the image data, if its CRC is right
+  std::span<const std::byte> transparency{};   ///< tRNS, as stored; empty if there is none
+  bool transparency_intact = true;             ///< its CRC is correct
+  std::span<const std::byte> exif{};           ///< eXIf before the image data, if its CRC is correct
   std::size_t data_at = 0;                     ///< offset of the first IDAT chunk
 
   std::size_t channels() const noexcept {
     return color == png_color::rgba ? 4 : color == png_color::rgb ? 3 : color == png_color::gray_alpha ? 2 : 1;
   }
   std::size_t pixel_bits() const noexcept { return channels() * depth; }
-  /// Returns the bytes of a pixel for the filters, which are 1 or more.
+  /// Returns the bytes of a pixel as used by the filters, at least 1.
   std::size_t filter_bytes() const noexcept { return (pixel_bits() + 7) / 8; }
-  /// Returns the bytes of a row of so many pixels, without its filter.
+  /// Returns the bytes of a row of `pixels` pixels, without its filter.
   std::size_t row_bytes(std::size_t pixels) const noexcept { return (pixels * pixel_bits() + 7) / 8; }
 };
 
-/// One chunk, or the part of it that is in the file.
+/// One chunk, or the part of it that the file contains.
 struct png_chunk {
   std::string_view name{};             ///< four bytes
   std::span<const std::byte> data{};
   std::size_t at = 0;                  ///< offset of the chunk
-  std::size_t end = 0;                 ///< offset behind the chunk, if it is whole
-  bool whole = false;                  ///< all of it is in the file
+  std::size_t end = 0;                 ///< offset of the end of the chunk, if it is complete
+  bool complete = false;               ///< the file contains all of it
   std::uint32_t stored_crc = 0;
 
   bool critical() const noexcept { return (name[0] & 32) == 0; }
   std::uint32_t computed_crc() const noexcept;
 };
 
-/// Returns the chunk at this offset; nothing if the file ends before its name does.
+/// Returns the chunk at this offset; nothing if the file ends before the chunk's name does.
 std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size_t at) noexcept;
 
 [[noreturn]] void throw_bad_png(std::string message, std::string hint = {});
@@ -73,11 +73,11 @@ std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size
 /// Throws data_error if the chunk is cut short, or if its name or its CRC is wrong.
 void check_png_chunk(const png_chunk& chunk, bool check_sums);
 
-/// Reads everything before the image data. Throws data_error if it is no PNG, damaged, or beyond the limits.
+/// Reads everything before the image data. Throws data_error if it is not a PNG, is damaged, or exceeds the limits.
 png_header read_png_header(std::span<const std::byte> file, const png_limits& limits = {});
 
-/// The bytes of the IDAT chunks. A chunk's CRC is checked before its bytes are given out. A chunk that is cut short
-/// gives those that are there.
+/// The bytes of the IDAT chunks. A chunk's CRC is checked before its bytes are returned. A truncated chunk returns the
+/// available bytes.
 class png_image_data final : public inflate_input {
  public:
   enum class end : std::uint8_t { none, other_chunk, cut_short, bad_crc };
@@ -93,9 +93,9 @@ class png_image_data final : public inflate_input {
   /// Returns the chunk with the wrong CRC.
   const png_chunk& bad_chunk() const noexcept { return bad_; }
 
-  /// Reads on to the file's end. Throws data_error if a critical chunk is damaged or unknown, or if there is
+  /// Reads the remaining chunks. Throws data_error if a critical chunk is damaged or unknown, or if there is
   /// no IEND.
-  void check_the_rest();
+  void check_remaining_chunks();
 
  private:
   std::span<const std::byte> file_{};

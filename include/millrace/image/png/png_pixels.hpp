@@ -1,18 +1,18 @@
-// Converts the stored rows of a PNG to pixels: RGB with or without a fourth byte, or the samples as they are.
+// Converts the stored rows of a PNG to pixels: RGB with or without a fourth byte, or unchanged samples.
 //
 //   mr::detail::png_pixels pixels;
 //   pixels.start(header, {.layout = mr::detail::png_layout::rgbx});
 //   pixels.choose(100, 224);                                          // columns [100, 324)
-//   const std::uint8_t* row = pixels.convert(stored, memory);         // memory, or a place in `stored`
+//   const std::uint8_t* row = pixels.convert(stored, memory);         // points into `memory` or `stored`
 //
-// Palettes are applied. Gray becomes three equal channels, and fewer than 8 bits are scaled to 0..255. The high
-// byte of 16 bits is taken, as Pillow and libpng do. Colors beyond the end of a palette are black, as by libpng.
-// Alpha is dropped, whatever color lies under it; or composited over a color; or kept. Without alpha nothing is
-// transparent by default: tRNS counts only where alpha is used. Composited: c a + b (255 - a) over 255, rounded.
-// `samples` keeps what is stored: palette indices, and gray without scaling, one byte each, two bytes in the order of
-// the machine for 16 bits.
-// Up to `slack_bytes` beyond `stored` may be read and beyond `memory` be written.
-// Errors: data_error if a palette or a needed tRNS is missing or wrong. Threads: one at a time.
+// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255. Samples
+// of 16 bits use their high byte, as in Pillow and libpng. Colors beyond the end of a palette are black, as in libpng.
+// Alpha is dropped and the color under it kept; or composited over a color; or kept. tRNS is used only if alpha is
+// used. Composited: c a + b (255 - a) over 255, rounded.
+// `samples` keeps the stored values: palette indices, and gray without scaling. A sample is one byte, or two bytes in
+// the machine's byte order for 16 bits.
+// Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
+// Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: one at a time.
 // Source: ISO/IEC 15948, 11.2 and 11.3.2; the division by 255 is Pillow's.
 #pragma once
 
@@ -29,14 +29,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class png_layout : std::uint8_t {
   rgb,
-  rgbx,      ///< four bytes, of which the last may be anything
-  rgba,      ///< alpha is kept; 255 where there is none
+  rgbx,      ///< four bytes; the last is undefined
+  rgba,      ///< alpha is kept; 255 if there is none
   samples
 };
 
 struct png_pixel_options {
   png_layout layout = png_layout::rgb;
-  bool composite = false;                          ///< over `background`; in rgba alpha then is 255
+  bool composite = false;                          ///< over `background`; alpha of rgba is then 255
   std::array<std::uint8_t, 3> background{};
 };
 
@@ -45,14 +45,14 @@ class png_pixels {
   static constexpr std::size_t slack_bytes = 64;
 
   void start(const png_header& header, const png_pixel_options& options);
-  /// Sets the columns that are converted.
+  /// Sets the columns to convert.
   void choose(std::size_t left, std::size_t count);
 
   /// Returns the bytes of a converted pixel, and of a converted row.
   std::size_t pixel_bytes() const noexcept { return pixel_bytes_; }
   std::size_t row_bytes() const noexcept { return pixel_bytes_ * count_; }
 
-  /// Returns the pixels of a stored row, in `memory` or as they are stored.
+  /// Returns the pixels of a stored row, in `memory` or as stored.
   const std::uint8_t* convert(const std::uint8_t* stored, std::uint8_t* memory) noexcept;
 
  private:
@@ -73,9 +73,9 @@ class png_pixels {
   bool uses_alpha_ = false;
   std::size_t left_ = 0, count_ = 0, pixel_bytes_ = 3;
   std::array<pixel, 256> table_{};                      // for palettes, and gray of 8 bits or less
-  std::array<std::uint8_t, 6> transparent_color_{};     // as it is stored
+  std::array<std::uint8_t, 6> transparent_color_{};     // as stored
   bool has_transparent_color_ = false;
-  std::vector<std::uint8_t> samples_;                   // a row of less than 8 bits, a byte for each
+  std::vector<std::uint8_t> samples_;                   // a row of samples of less than 8 bits, one byte each
 };
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// The filters of unfilter.hpp with AVX2: the same bytes, a pixel at a time.
+// The filters of unfilter.hpp with AVX2: the same bytes, one pixel at a time.
 //
 //   mr::detail::avx2_unfilter::left<3>({.from = filtered, .above = row_before, .to = row, .bytes = 1'500});
 //   mr::detail::avx2_unfilter::paeth<3, 4>(four_rows);
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A filtered row, the row above it, and where the row's bytes go.
+/// A filtered row, the row above it, and the destination.
 struct filtered_row {
   const std::uint8_t* from = nullptr;
   const std::uint8_t* above = nullptr;
@@ -63,15 +63,15 @@ struct avx2_unfilter {
     }
   }
 
-  /// Undoes `rows` rows of at least as many pixels, each of which is the one above the next. They are worked on at the
-  /// same time, each one pixel behind the row above it. The steps of a single row would wait for each other.
+  /// Unfilters `rows` rows of at least `rows` pixels, each of which is directly above the next. The rows are processed
+  /// in parallel, each one pixel after the row above it. The steps of a single row would depend on each other.
   template <std::size_t pixel_bytes, std::size_t rows>
   static void paeth(const filtered_row* r) noexcept {
     const std::size_t pixels = r[0].bytes / pixel_bytes;
     __m128i left[rows], corner[rows];
     for (std::size_t k = 0; k < rows; ++k) left[k] = corner[k] = _mm_setzero_si128();
-    // At a time t, row k is at pixel t - k. The rows go from the last to the first: `left` of the row above is then
-    // still that of the time before, which is the pixel above.
+    // At time t, row k is at pixel t - k. The rows are processed from last to first: `left` of the row above is then
+    // still that of the previous time, which is the pixel above.
     const auto step = [&](std::size_t k, std::size_t x) __attribute__((always_inline)) {
       const __m128i up = k == 0 ? words(r[0].above + x * pixel_bytes) : left[k - 1];
       left[k] = paeth_step(left[k], up, corner[k], words(r[k].from + x * pixel_bytes));
@@ -87,8 +87,8 @@ struct avx2_unfilter {
   }
 
  private:
-  /// Returns the bytes of a pixel in words, from those of its neighbors and its filtered ones. The rule is that of
-  /// portable_unfilter. `filtered` is added to each possible prediction, so that the choice between them comes last.
+  /// Returns the bytes of a pixel in words, from its neighbors and its filtered bytes. The rule is that of
+  /// portable_unfilter. `filtered` is added to each possible prediction, so that the selection is the last step.
   static __m128i paeth_step(__m128i left, __m128i up, __m128i corner, __m128i filtered) noexcept {
     const __m128i triple = _mm_add_epi16(_mm_add_epi16(corner, corner), corner);
     const __m128i threshold = _mm_sub_epi16(_mm_sub_epi16(triple, up), left);
@@ -115,7 +115,7 @@ struct avx2_unfilter {
     std::memcpy(&four, from, sizeof four);
     return _mm_cvtsi32_si128(four);
   }
-  /// Stores 4 or 8 bytes. The next pixel overwrites those that are too many.
+  /// Stores 4 or 8 bytes. The next pixel overwrites the excess ones.
   template <std::size_t pixel_bytes>
   static void store(std::uint8_t* to, __m128i v) noexcept {
     if constexpr (pixel_bytes > 4) {

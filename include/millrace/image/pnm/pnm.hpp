@@ -3,8 +3,8 @@
 //   mr::picture p = mr::pnm(r["ppm"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::image pixels = mr::pnm(r["pgm;ppm"]).pixels();
 //
-// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. One file holds one image; what follows it
-// is ignored. The rows are read where they lie, so the whole image must be there.
+// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. A file contains one image; bytes after it
+// are ignored. Rows are read in place, so the file must contain the full image.
 // Errors: data_error, with shard, key and stage "pnm", for other formats and for a file that is cut short.
 // Threads: as `picture`.
 // Format: Netpbm's ppm(5) and pgm(5).
@@ -21,18 +21,18 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of pnm().
 struct pnm_options {
-  picture_limits limits{};   ///< max_pixels: what the image may need
+  picture_limits limits{};   ///< max_pixels: limit of the image's pixels
 };
 
 namespace detail {
 
-/// Returns whether the bytes begin like a PGM or a PPM.
+/// Returns whether the bytes begin with a PGM or PPM signature.
 bool is_pnm(std::span<const std::byte> file) noexcept;
 
 }  // namespace detail
 
-/// Returns a plan of the whole image in `data`. Reads only the header.
-/// Throws data_error if the bytes are no PGM or PPM, are cut, or the image exceeds max_pixels.
+/// Returns a plan of the full image in `data`. Reads only the header.
+/// Throws data_error if the bytes are not a PGM or PPM, are truncated, or the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
 }}  // namespace millrace

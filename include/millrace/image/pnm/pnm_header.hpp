@@ -2,8 +2,8 @@
 //
 //   if (const auto h = mr::detail::read_pnm_header(file)) use(h->width, h->height, file.subspan(h->data_at));
 //
-// A header is P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Blanks lie before
-// each of them, or comments, which go from # to the end of their line. One blank follows, then come the samples.
+// A header is P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Each number is
+// preceded by blanks or comments, which extend from # to the end of the line. One blank follows, then the samples.
 // Errors: none. Threads: pure. Format: the netpbm pages pgm(5) and ppm(5).
 #pragma once
 
@@ -17,14 +17,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct pnm_header {
   std::size_t width = 0, height = 0, channels = 0, largest = 0;
-  std::size_t data_at = 0;   ///< where the samples begin
+  std::size_t data_at = 0;   ///< offset of the samples
 
   std::size_t sample_bytes() const noexcept { return largest > 255 ? 2 : 1; }
   std::size_t row_bytes() const noexcept { return width * channels * sample_bytes(); }
   std::size_t data_bytes() const noexcept { return row_bytes() * height; }
 };
 
-/// Returns nothing if the file does not begin with such a header. The samples may be cut.
+/// Returns nothing if the file does not begin with such a header. The samples may be truncated.
 std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexcept;
 
 }}}  // namespace millrace::detail

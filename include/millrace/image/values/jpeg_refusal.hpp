@@ -1,4 +1,4 @@
-// Says why the built-in decoder leaves an image to libjpeg.
+// The reason for which the built-in decoder leaves an image to libjpeg.
 //
 //   const mr::jpeg_refusal why = mr::jpeg_refusal::sampling;
 //   std::puts(mr::refusal_name(why));                   // "sampling"
@@ -15,13 +15,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Says why the built-in decoder does not decode an image. The first values are for images that it is not given. The
-/// next ones are for kinds of files that it does not support. The last ones are found while decoding. Then libjpeg has
-/// to decide between pixels, a warning and an error.
+/// The reason for which the built-in decoder does not decode an image. The first values are for images that it does not
+/// receive, the next ones for kinds of files that it does not support. The last ones are detected while decoding; then
+/// libjpeg decides between pixels, a warning and an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
-  not_asked,         ///< the user asked for libjpeg
-  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the image's own
+  not_asked,         ///< the user requested libjpeg
+  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the stored size
   machine,           ///< a processor that the decoder does not support
   not_a_jpeg,        ///< not a JPEG, or cut short within its header
   process,           ///< arithmetic, lossless, hierarchical
@@ -29,13 +29,13 @@ enum class jpeg_refusal : std::uint8_t {
   components,        ///< a number of components other than 1 or 3
   sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,     ///< more than one scan
-  colors,           ///< RGB, or nothing that surely says YCbCr
-  unusual_header,    ///< markers or fields that are rare, or that libjpeg warns of
-  tables,            ///< missing or impossible
-  damaged,           ///< bad codes, short data, a missing marker, something between the intervals
-  wild_values,       ///< coefficients beyond those of any pixels: decoders overflow in different ways
-  progressive,       ///< what the decoder of baseline files says; progressive/progressive_decoder.hpp takes them
-  unrefined,         ///< progressive, with bits of coefficients in no scan: libjpeg smooths what is missing
+  colors,           ///< RGB, or not certainly YCbCr
+  unusual_header,    ///< rare markers or fields, or some that libjpeg warns about
+  tables,            ///< missing or invalid tables
+  damaged,           ///< bad codes, short data, a missing marker, bytes between the intervals
+  wild_values,       ///< coefficients that no pixels produce: decoders overflow in different ways
+  progressive,       ///< result of the baseline decoder; progressive/progressive_decoder.hpp decodes these
+  unrefined,         ///< progressive, with bits of coefficients missing from all scans, which libjpeg smooths
   limits             ///< progressive, beyond the limit of scans or memory
 };
 

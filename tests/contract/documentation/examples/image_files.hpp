@@ -87,7 +87,7 @@ EXAMPLE
 
 // ---- inflate.hpp
 mr::detail::inflate_status example(mr::detail::inflate_input& pieces, std::uint8_t* memory,
-                                   const std::uint8_t* wanted) {
+                                   const std::uint8_t* end) {
 EXAMPLE
   return mr::detail::inflate_status::more;
 }

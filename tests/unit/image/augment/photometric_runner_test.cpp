@@ -69,7 +69,7 @@ TEST_CASE("a mix blends the picture with the results of its chains") {
     operations ops{any()};
     const std::size_t mix = ops.size();
     const auto chains = static_cast<std::int32_t>(random.below(5));
-    std::int32_t left = photometric_op::whole_weight;
+    std::int32_t left = photometric_op::total_weight;
     ops.push_back({.kind = photometric_kind::mix, .numbers = {chains}});
     for (std::int32_t k = 0; k < chains; ++k) {
       const auto count = static_cast<std::int32_t>(random.below(4));

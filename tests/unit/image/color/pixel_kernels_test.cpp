@@ -144,7 +144,7 @@ TEST_CASE("counts go through a table") {
   slow::posterize(through, 3);
   const auto before = mr::detail::portable_pixels::count(from.data.data(), from.count());
   const auto after = mr::detail::portable_pixels::count(through.data.data(), through.count());
-  for (std::size_t c = 0; c < 3; ++c) CHECK(mr::detail::counts_behind(before[c], table) == after[c]);
+  for (std::size_t c = 0; c < 3; ++c) CHECK(mr::detail::counts_after(before[c], table) == after[c]);
 }
 
 TEST_CASE("tables one after the other are one table") {

@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The operations that are equally likely, in the libraries' order.
+/// The operations that are drawn with equal probability, in the libraries' order.
 inline constexpr augment_op torchvision_ops[] = {
     augment_op::identity, augment_op::shear_x, augment_op::shear_y, augment_op::translate_x, augment_op::translate_y,
     augment_op::rotate, augment_op::brightness, augment_op::color, augment_op::contrast, augment_op::sharpness,
@@ -65,9 +65,9 @@ MILLRACE_INLINE void draw_rand_augment(picture_size size, rng& random, const ran
                           .increasing = options.increasing,
                           .bits = options.increasing ? timm_bits::to_four : timm_bits::from_none,
                           .filter = options.filter, .fill = options.fill.value_or(mean_color)};
-  std::vector<augment_op> chosen(options.count);
-  for (augment_op& op : chosen) op = timm_ops[random.below(std::size(timm_ops))];
-  for (const augment_op op : chosen)
+  std::vector<augment_op> selected(options.count);
+  for (augment_op& op : selected) op = timm_ops[random.below(std::size(timm_ops))];
+  for (const augment_op op : selected)
     if (happens(random, options.probability))
       ops.push_back(timm_op(space, op, timm_level(random, options.magnitude, options.deviation), random));
 }
@@ -124,15 +124,15 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
       .bins = 10, .across = static_cast<double>(size.width) / 3.0, .down = static_cast<double>(size.height) / 3.0,
       .bits = 4, .filter = static_cast<warp_filter>(options.filter), .fill = options.fill};
   const std::size_t choices = options.all_operations ? std::size(aug_mix_ops) : aug_mix_ops_without_enhancements;
-  // Exponential numbers, divided by their sum, have a Dirichlet distribution.
+  // Exponentially distributed numbers, divided by their sum, have a Dirichlet distribution.
   const unsigned_128 own = fixed_exponential(random), others = unsigned_128{fixed_exponential(random)} + 1;
   std::vector<std::uint64_t> upto(options.width);
   std::uint64_t total = 0;
   for (std::uint64_t& sum : upto) sum = total += fixed_exponential(random) + 1;
-  // Sums of weights are rounded, not weights, so that they sum to a whole.
+  // Sums of weights are rounded, not the weights, so that the rounded weights have the exact total.
   const auto rounded_weight = [&](std::uint64_t part) {
     const unsigned_128 of_all = (own << 32) + (others << 32) * part / total;
-    return static_cast<std::int32_t>((of_all * photometric_op::whole_weight / (own + others) + (1U << 31)) >> 32);
+    return static_cast<std::int32_t>((of_all * photometric_op::total_weight / (own + others) + (1U << 31)) >> 32);
   };
   const std::size_t mix = ops.size();
   std::int32_t before = rounded_weight(0);

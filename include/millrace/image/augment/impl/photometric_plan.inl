@@ -28,9 +28,9 @@ MILLRACE_INLINE photometric_op warp_op(photometric_kind kind, double value, cons
 }
 
 /// Throws setup_error unless least <= low <= high <= highest.
-MILLRACE_INLINE void check_interval(const char* what, double low, double high, double least, double highest) {
-  check_range(what, low, least, highest);
-  check_range(what, high, low, highest);
+MILLRACE_INLINE void check_interval(const char* subject, double low, double high, double least, double highest) {
+  check_range(subject, low, least, highest);
+  check_range(subject, high, low, highest);
 }
 
 MILLRACE_INLINE photometric_op torchvision_blur_op(std::size_t size, double sigma) {
@@ -145,8 +145,8 @@ MILLRACE_INLINE photometric_plan& photometric_plan::color_jitter(const color_jit
   const std::pair<const char*, color_factors> named[3] = {{"color_jitter_options.brightness", options.brightness},
                                                           {"color_jitter_options.contrast", options.contrast},
                                                           {"color_jitter_options.saturation", options.saturation}};
-  for (const auto& [what, factors] : named)
-    detail::check_interval(what, factors.low, factors.high, 0, detail::highest_factor);
+  for (const auto& [subject, factors] : named)
+    detail::check_interval(subject, factors.low, factors.high, 0, detail::highest_factor);
   detail::check_interval("color_jitter_options.hue", options.hue.low, options.hue.high, -0.5, 0.5);
   detail::check_range("color_jitter_options.probability", options.probability, 0, 1);
   if (!detail::happens(random, options.probability)) return *this;
@@ -155,15 +155,15 @@ MILLRACE_INLINE photometric_plan& photometric_plan::color_jitter(const color_jit
   constexpr kind kinds[] = {kind::brightness, kind::contrast, kind::saturation, kind::hue};
   const double low[] = {options.brightness.low, options.contrast.low, options.saturation.low, options.hue.low};
   const double high[] = {options.brightness.high, options.contrast.high, options.saturation.high, options.hue.high};
-  double drawn[4] = {};
+  double values[4] = {};
   bool is_set[4] = {};
   for (std::size_t i = 0; i < 4; ++i) {
     const double unchanged = i < 3 ? 1 : 0;
     is_set[i] = low[i] != unchanged || high[i] != unchanged;
-    if (is_set[i]) drawn[i] = random.uniform(low[i], high[i]);
+    if (is_set[i]) values[i] = random.uniform(low[i], high[i]);
   }
   for (const std::size_t i : order)
-    if (is_set[i]) add({.kind = kinds[i], .value = drawn[i]});
+    if (is_set[i]) add({.kind = kinds[i], .value = values[i]});
   return *this;
 }
 

@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The source pixel of each row and column of a result; kept from map to map.
+/// The source pixel of each row and column of a result; reused for all maps.
 struct label_pixels {
   std::vector<std::uint32_t> rows, columns;
 };
@@ -82,24 +82,24 @@ MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, c
 }
 
 MILLRACE_INLINE void label_plan::apply(const geometry& g) {
-  const picture_size own = stored(), wanted = g.source();
-  if (own.width == wanted.width && own.height == wanted.height) {
+  const picture_size actual = stored(), expected = g.source();
+  if (actual.width == expected.width && actual.height == expected.height) {
     geometry_ = g;
     return;
   }
   const auto text = [](const picture_size& size) {
     return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
   };
-  const bool turned = own.width == wanted.height && own.height == wanted.width;
-  std::string problem = "is a label map of the wrong size: got " + text(own) + ", expected " + text(wanted) +
+  const bool is_rotated = actual.width == expected.height && actual.height == expected.width;
+  std::string problem = "is a label map of the wrong size: got " + text(actual) + ", expected " + text(expected) +
                         ", the stored size of its image";
   if (g.orientation() != 1) problem += " before its EXIF orientation " + std::to_string(g.orientation());
-  throw_no_labels(data(), problem,
-                  turned && g.orientation() >= 5
+  throw_label_error(data(), problem,
+                  is_rotated && g.orientation() >= 5
                       ? "Use apply(p.geometry().upright()) if the map was drawn on the rotated image"
-                  : turned ? "Use jpeg(..., {.apply_orientation = true}), and apply(p.geometry().upright()), if the "
-                             "map was drawn on the image as rotated by its EXIF orientation"
-                           : "Write each map in the size of its image");
+                  : is_rotated ? "Use jpeg(..., {.apply_orientation = true}), and apply(p.geometry().upright()), if "
+                                 "the map was drawn on the image as rotated by its EXIF orientation"
+                               : "Write each map in the size of its image");
 }
 
 MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {

@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void throw_no_labels(const bytes& field, const std::string& problem, std::string hint) {
+MILLRACE_INLINE void throw_label_error(const bytes& field, const std::string& problem, std::string hint) {
   error_location at{.stage = "labels"};
   at.complete(location_of(field));
   const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
@@ -28,60 +28,60 @@ MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t b
 }
 
 MILLRACE_INLINE label_source open_pgm(bytes field) {
-  const auto found = read_pnm_header(field);
-  if (!found)
-    throw_no_labels(field, "is a PGM with a damaged header", "Write it again: P5, width, height, largest value");
-  const pnm_header& h = *found;
-  label_source made{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
+  const auto header = read_pnm_header(field);
+  if (!header)
+    throw_label_error(field, "is a PGM with a damaged header", "Write it again: P5, width, height, largest value");
+  const pnm_header& h = *header;
+  label_source source{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
                     .data_at = h.data_at, .rows_of = rows_in_place};
-  const std::size_t there = field.size() - h.data_at;
-  if (there != h.data_bytes())
-    throw_no_labels(field,
-                    "is a PGM with the wrong number of bytes: got " + std::to_string(there) +
-                        " bytes of samples for " + std::to_string(made.width) + " x " +
-                        std::to_string(made.height) + " pixels, expected " + std::to_string(h.data_bytes()),
+  const std::size_t available = field.size() - h.data_at;
+  if (available != h.data_bytes())
+    throw_label_error(field,
+                    "is a PGM with the wrong number of bytes: got " + std::to_string(available) +
+                        " bytes of samples for " + std::to_string(source.width) + " x " +
+                        std::to_string(source.height) + " pixels, expected " + std::to_string(h.data_bytes()),
                     "The file is damaged or contains several images: write one map per file");
-  made.field = std::move(field);
-  return made;
+  source.field = std::move(field);
+  return source;
 }
 
 MILLRACE_INLINE label_source open_npy(bytes field, std::size_t limit_bytes) {
   const array_layout layout = limit_bytes == 1 ? layout_of<std::uint8_t>(field) : layout_of<std::uint16_t>(field);
   if (layout.shape.size() != 2 || layout.count == 0)
-    throw_no_labels(field,
+    throw_label_error(field,
                     "is not a label map: got an array of " + std::to_string(layout.shape.size()) + " dimensions and " +
                         std::to_string(layout.count) + " elements, expected [height, width] and at least one element",
                     "Save each map as a two-dimensional array");
-  label_source made{.width = layout.shape[1], .height = layout.shape[0], .sample_bytes = limit_bytes,
+  label_source source{.width = layout.shape[1], .height = layout.shape[0], .sample_bytes = limit_bytes,
                     .data_at = static_cast<std::size_t>(layout.payload.data() - field.data()),
                     .rows_of = rows_in_place};
-  made.field = std::move(field);
-  return made;
+  source.field = std::move(field);
+  return source;
 }
 
 MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
   const std::string_view text = field.text();
-  label_source made;
-  if (text.starts_with("P5")) made = open_pgm(std::move(field));
-  else if (text.starts_with("\x93NUMPY")) made = open_npy(std::move(field), limit_bytes);
-  else if (text.starts_with("\x89PNG")) made = open_png_labels(std::move(field));
+  label_source source;
+  if (text.starts_with("P5")) source = open_pgm(std::move(field));
+  else if (text.starts_with("\x93NUMPY")) source = open_npy(std::move(field), limit_bytes);
+  else if (text.starts_with("\x89PNG")) source = open_png_labels(std::move(field));
   else {
     const std::string_view format = text.starts_with("P2") ? "an ASCII PGM" : sniff_format(field);
-    throw_no_labels(field, "is " + (format.empty() ? "not in a known format" : std::string(format)) +
+    throw_label_error(field, "is " + (format.empty() ? "not in a known format" : std::string(format)) +
                                ", expected a label map: a PNG, a binary PGM or a .npy array",
                     "Write the class indices as a PNG, as a binary PGM (P5), or with numpy.save()");
   }
   constexpr std::size_t most = 65'535;
-  if (made.width > most || made.height > most)
-    throw_no_labels(made.field,
-                    "is a label map that is too large: got " + std::to_string(made.width) + " x " +
-                        std::to_string(made.height) + " pixels, expected at most " + std::to_string(most) +
+  if (source.width > most || source.height > most)
+    throw_label_error(source.field,
+                    "is a label map that is too large: got " + std::to_string(source.width) + " x " +
+                        std::to_string(source.height) + " pixels, expected at most " + std::to_string(most) +
                         " on each side",
                     "Cut the map and its image into tiles");
-  if (made.sample_bytes > limit_bytes)
-    throw_no_labels(made.field, "is a label map of the wrong sample type: got 16 bits, expected 8 bits",
+  if (source.sample_bytes > limit_bytes)
+    throw_label_error(source.field, "is a label map of the wrong sample type: got 16 bits, expected 8 bits",
                     "Use label_map<std::uint16_t>, and labels<std::uint16_t>()");
-  return made;
+  return source;
 }
 
 }}}  // namespace millrace::detail

@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Decodes label maps; kept from map to map.
+/// Decodes label maps; reused for all maps.
 struct png_label_decoder {
   png_decoder decoder;
   png_memory memory;
@@ -26,7 +26,7 @@ MILLRACE_INLINE label_rows rows_of_png(const label_source& from, std::size_t beg
   std::uint8_t* rows = nullptr;
   try {
     decoder.open(from.field, {.max_pixels = std::uint64_t{from.width} * from.height});
-    decoder.expect_rows(end);   // a forged size takes no memory
+    decoder.expect_rows(end);   // before the allocation, so that a forged size costs no memory
     std::uint8_t* to = rows = memory.at_least((end - begin) * stride);
     const png_region region{.top = begin, .right = from.width, .bottom = end};
     decoder.start(region, {.layout = png_layout::samples});
@@ -49,14 +49,14 @@ MILLRACE_INLINE label_source open_png_labels(bytes field) {
     throw;
   }
   if (header.channels() != 1)
-    throw_no_labels(field,
+    throw_label_error(field,
                     "is a PNG that is not a label map: got " + std::to_string(header.channels()) +
                         " channels, expected palette indices or gray",
                     "Write one class index per pixel as a palette PNG, or as an 8-bit or 16-bit gray PNG");
-  label_source made{.width = header.width, .height = header.height, .sample_bytes = header.depth == 16 ? 2U : 1U,
+  label_source source{.width = header.width, .height = header.height, .sample_bytes = header.depth == 16 ? 2U : 1U,
                     .big_endian = std::endian::native == std::endian::big, .rows_of = rows_of_png};
-  made.field = std::move(field);
-  return made;
+  source.field = std::move(field);
+  return source;
 }
 
 }}}  // namespace millrace::detail

@@ -8,10 +8,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Makes a decoding table: the entries of the symbols without their code words, and the lengths of these.
-class deflate_table_maker {
+/// Builds a decoding table from the symbols' entries (without code words) and the lengths of their code words.
+class deflate_table_builder {
  public:
-  deflate_table_maker(std::span<const std::uint8_t> lengths, const std::uint32_t* symbols) noexcept
+  deflate_table_builder(std::span<const std::uint8_t> lengths, const std::uint32_t* symbols) noexcept
       : symbols_(symbols) {
     for (const std::uint8_t length : lengths) ++counts_[length];
     std::uint16_t begin[deflate_codes::longest_word + 2] = {};
@@ -22,14 +22,14 @@ class deflate_table_maker {
       if (lengths[symbol] != 0) sorted_[begin[lengths[symbol]]++] = static_cast<std::uint16_t>(symbol);
   }
 
-  /// Returns the share of the code space that is left over, in words of 15 bits; below 0 if there is too little.
+  /// Returns the unused code space in words of 15 bits; negative if the code space is exceeded.
   int space_left() const noexcept {
     int left = 1;
     for (std::size_t length = 1; length <= deflate_codes::longest_word; ++length)
       if ((left = 2 * left - counts_[length]) < 0) return left;
     return left;
   }
-  /// Returns whether there is no code word, or a single one of one bit.
+  /// Returns whether the code has no word, or one word of one bit.
   bool single() const noexcept { return used_ == counts_[1] && used_ <= 1; }
 
   /// Fills the table of a complete code.
@@ -52,23 +52,23 @@ class deflate_table_maker {
     }
   }
 
-  /// Fills the table of an incomplete code. The other half, or all of it, is invalid.
+  /// Fills the table of an incomplete code. The unused half, or the entire table, is invalid.
   void fill_single(std::uint32_t* table, unsigned index_bits) const noexcept {
     for (std::size_t i = 0; i < std::size_t{1} << index_bits; ++i)
-      table[i] = used_ == 1 && i % 2 == 0 ? entry_of(sorted_[0], 1) : deflate_entry::special + shares(1, 0);
+      table[i] = used_ == 1 && i % 2 == 0 ? entry_of(sorted_[0], 1) : deflate_entry::special + length_fields(1, 0);
   }
 
  private:
-  /// Returns the bits of a code word of this length in an entry, in both of their places.
-  static std::uint32_t shares(std::uint32_t length, std::uint32_t symbol) noexcept {
+  /// Returns the entry's two fields for a code word of this length.
+  static std::uint32_t length_fields(std::uint32_t length, std::uint32_t symbol) noexcept {
     const bool literal = (symbol & deflate_entry::literal) != 0;
     return length + (length << (literal ? deflate_entry::first_bits_at : deflate_entry::code_bits_at));
   }
   std::uint32_t entry_of(std::size_t symbol, std::uint32_t length) const noexcept {
-    return symbols_[symbol] + shares(length, symbols_[symbol]);
+    return symbols_[symbol] + length_fields(length, symbols_[symbol]);
   }
 
-  /// Goes on to the next code word, whose first bit is the lowest one here. Returns false after the last word.
+  /// Advances to the next code word, whose first bit is the lowest one here. Returns false after the last word.
   bool advance(unsigned length) noexcept {
     const std::uint32_t zeros = word_ ^ ((1U << length) - 1);
     if (zeros == 0) return false;
@@ -104,7 +104,7 @@ class deflate_table_maker {
       }
   }
 
-  /// Returns the index bits of a second table whose first word has this length, when `left` words of it are left.
+  /// Returns the index bits of a second table whose first word has this length, if `left` words of it remain.
   unsigned second_index_bits(unsigned length, unsigned left) const noexcept {
     unsigned bits = length - index_bits_;
     for (std::uint32_t space = left; space < 1U << bits;) space = 2 * space + counts_[index_bits_ + ++bits];
@@ -151,8 +151,8 @@ inline constexpr deflate_symbols all_deflate_symbols;
 MILLRACE_INLINE bool deflate_codes::build(std::span<const std::uint8_t> literal_lengths,
                                           std::span<const std::uint8_t> distance_lengths) noexcept {
   fixed_ = false;
-  deflate_table_maker literals(literal_lengths, all_deflate_symbols.literals.data());
-  deflate_table_maker distances(distance_lengths, all_deflate_symbols.distances.data());
+  deflate_table_builder literals(literal_lengths, all_deflate_symbols.literals.data());
+  deflate_table_builder distances(distance_lengths, all_deflate_symbols.distances.data());
   const int left[] = {literals.space_left(), distances.space_left()};
   if (left[0] < 0 || left[1] < 0 || (left[0] > 0 && !literals.single()) || (left[1] > 0 && !distances.single()))
     return false;
@@ -162,8 +162,8 @@ MILLRACE_INLINE bool deflate_codes::build(std::span<const std::uint8_t> literal_
   return true;
 }
 
-/// By the lengths of their words. Where other symbols are as frequent, few literals come in pairs, and the table of
-/// pairs costs more than it saves.
+/// Decides by the lengths of the code words. If other symbols are as frequent, few literals form pairs, and the table
+/// of pairs costs more than it saves.
 MILLRACE_INLINE bool deflate_codes::literals_are_half(std::span<const std::uint8_t> lengths) noexcept {
   std::uint32_t share = 0;
   for (std::size_t i = 0; i < 256; ++i) share += lengths[i] > 0 ? 1U << longest_word >> lengths[i] : 0;
@@ -182,8 +182,8 @@ MILLRACE_INLINE void deflate_codes::build_fixed() noexcept {
   fixed_ = true;
 }
 
-/// From the end, so that what lies behind a first literal is still a single one. Without branches, which would be
-/// hard to predict.
+/// Iterates from the end, so that the entry for the bits after a first literal is still a single one. Branchless,
+/// because branches would be hard to predict.
 MILLRACE_INLINE void deflate_codes::pair_literals() noexcept {
   constexpr std::uint32_t byte = 255;
   for (std::size_t i = std::size_t{1} << literal_bits; i-- > 0;) {
@@ -197,9 +197,9 @@ MILLRACE_INLINE void deflate_codes::pair_literals() noexcept {
 }
 
 MILLRACE_INLINE bool deflate_length_code::build(std::span<const std::uint8_t> lengths) noexcept {
-  deflate_table_maker maker(lengths, all_deflate_symbols.lengths.data());
-  if (maker.space_left() != 0) return false;
-  maker.fill(entries_, index_bits);
+  deflate_table_builder builder(lengths, all_deflate_symbols.lengths.data());
+  if (builder.space_left() != 0) return false;
+  builder.fill(entries_, index_bits);
   return true;
 }
 

@@ -8,7 +8,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE const char* words_of(inflate_status status) noexcept {
+MILLRACE_INLINE const char* describe(inflate_status status) noexcept {
   switch (status) {
     case inflate_status::more: return "more output than rows";
     case inflate_status::ended: return "the end of the stream";
@@ -27,7 +27,7 @@ MILLRACE_INLINE void inflater::begin(inflate_input& input) noexcept {
   input_ = &input;
   state_ = inflate_state{};
   piece_ = {};
-  behind_ = 0;
+  overlap_bytes_ = 0;
   last_block_ = false;
   place_ = place::stream_header;
 }
@@ -37,17 +37,17 @@ MILLRACE_INLINE inflate_status inflater::run(const std::uint8_t* begin, std::uin
   state_.out_begin = begin;
   state_.out = out;
   state_.limit = limit;
-  const inflate_status status = go_on(false);
+  const inflate_status status = run_blocks(false);
   out = state_.out;
   return status;
 }
 
 MILLRACE_INLINE inflate_status inflater::finish() noexcept {
   state_.limit = state_.out;
-  return go_on(true);
+  return run_blocks(true);
 }
 
-MILLRACE_INLINE inflate_status inflater::go_on(bool to_the_end) noexcept {
+MILLRACE_INLINE inflate_status inflater::run_blocks(bool to_the_end) noexcept {
   auto status = inflate_status::more;
   while (status == inflate_status::more) {
     if (place_ == place::ended) return inflate_status::ended;
@@ -111,7 +111,7 @@ MILLRACE_INLINE inflate_status inflater::read_stored_header() noexcept {
 }
 
 MILLRACE_INLINE inflate_status inflater::copy_stored() noexcept {
-  // Bytes in the bit buffer come first. Behind them it has to be emptied: it may hold a part of the byte that follows.
+  // Copy the bytes in the bit buffer first. Then clear it, because it may contain a part of the next byte.
   while (stored_bytes_ > 0 && state_.count >= 8 && state_.out < state_.limit) {
     *state_.out++ = static_cast<std::uint8_t>(take(8));
     --stored_bytes_;
@@ -212,11 +212,11 @@ MILLRACE_INLINE inflate_stop inflater::run_loop() noexcept {
 MILLRACE_INLINE bool inflater::fetch() noexcept {
   while (piece_.empty()) {
     piece_ = input_->next();
-    behind_ = 0;
+    overlap_bytes_ = 0;
     if (piece_.empty()) return false;
   }
   const std::size_t left = state_.input_bytes();
-  if (left <= behind_) {   // what is left lies before the piece in memory, too
+  if (left <= overlap_bytes_) {   // the remaining bytes also directly precede the piece in memory
     state_.in = piece_.data() - left;
     state_.in_end = piece_.data() + piece_.size();
     piece_ = {};
@@ -228,7 +228,7 @@ MILLRACE_INLINE bool inflater::fetch() noexcept {
   state_.in = bridge_;
   state_.in_end = bridge_ + left + now;
   piece_ = piece_.subspan(now);
-  behind_ = now;
+  overlap_bytes_ = now;
   return true;
 }
 

@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail { namespace png_files {
 
-/// Gives rows of a decoder that is kept from image to image.
+/// Delivers the rows of a decoder that is reused for all images.
 class rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -51,26 +51,27 @@ MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options)
   const std::string_view format_name = sniff_format(data);
   if (!format_name.empty() && format_name != "a PNG")
     throw_bad_png(other_format_message(data, "a PNG"), hint_on_format(data).advice);
-  const png_header found = read_png_header(data, {.max_pixels = options.limits.max_pixels});
+  const png_header header = read_png_header(data, {.max_pixels = options.limits.max_pixels});
   constexpr std::size_t longest = 65'535;
-  if (found.width > longest || found.height > longest)
-    throw_bad_png("the PNG is too large: got " + std::to_string(found.width) + " x " + std::to_string(found.height) +
+  if (header.width > longest || header.height > longest)
+    throw_bad_png("the PNG is too large: got " + std::to_string(header.width) + " x " + std::to_string(header.height) +
                       " pixels, expected at most " + std::to_string(longest) + " per side",
                   "Cut the image into tiles before packing");
   picture_file file{.format = &format, .header = {}, .options = {.limits = options.limits},
                     .format_options = number_of(options.background)};
-  file.header.width = found.width;
-  file.header.height = found.height;
-  file.header.components = static_cast<int>(found.channels());
+  file.header.width = header.width;
+  file.header.height = header.height;
+  file.header.components = static_cast<int>(header.channels());
   file.options.apply_orientation = options.apply_orientation;
-  if (const int told = tiff_orientation(found.exif); told != 0) file.header.orientation = told;
+  if (const int orientation = tiff_orientation(header.exif); orientation != 0) file.header.orientation = orientation;
   return file;
 }
 
 }}  // namespace detail::png_files
 
 MILLRACE_INLINE bool detail::is_png(std::span<const std::byte> file) noexcept {
-  return file.size() > 4 && std::memcmp(file.data(), "\x89PNG", 4) == 0;   // the rest of the mark tells what broke
+  // The rest of the signature shows how a file was damaged.
+  return file.size() > 4 && std::memcmp(file.data(), "\x89PNG", 4) == 0;
 }
 
 MILLRACE_INLINE picture png(bytes data, const png_options& options) {

@@ -8,7 +8,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Where the pixels of a pass lie: at x + i * across, y + k * down.
+/// The pixels of a pass: those at x + i * across, y + k * down.
 struct adam7_pass {
   std::size_t x, y, across, down;
 

@@ -26,7 +26,7 @@ MILLRACE_INLINE std::vector<std::byte> png_writer::write(const image& pixels) {
   end_chunk();
 
   begin_chunk("IDAT", 2 + 5 * blocks + raw_bytes + 4);
-  put(0x78);   // window of 32 KiB, no dictionary; as one number the two bytes are a multiple of 31
+  put(0x78);   // window of 32 KiB, no dictionary; the two bytes, as one number, are a multiple of 31
   put(0x01);
   to_come_ = raw_bytes;
   for (std::size_t y = 0; y < height; ++y) {

@@ -15,9 +15,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t png_length_bytes = 4, png_name_bytes = 4, png_crc_bytes = 4;
 inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
-inline constexpr std::size_t png_most_bytes = 0x7fff'ffff;   // of a chunk, and pixels of a side
+inline constexpr std::size_t png_most_bytes = 0x7fff'ffff;   // maximum bytes of a chunk, and pixels of a side
 
-/// Reads a number of four bytes, the highest first.
+/// Reads a big-endian number of four bytes.
 MILLRACE_INLINE std::uint32_t png_number(std::span<const std::byte> bytes) noexcept {
   std::uint32_t value = 0;
   for (const std::byte b : bytes.first(4)) value = value << 8 | std::to_integer<std::uint32_t>(b);
@@ -36,9 +36,9 @@ MILLRACE_INLINE std::optional<png_chunk> png_chunk_at(std::span<const std::byte>
   chunk.at = at;
   const std::size_t length = png_number(file.subspan(at));
   const auto rest = file.subspan(at + png_length_bytes + png_name_bytes);
-  chunk.whole = length <= png_most_bytes && rest.size() >= length + png_crc_bytes;
+  chunk.complete = length <= png_most_bytes && rest.size() >= length + png_crc_bytes;
   chunk.data = rest.first(std::min(length, rest.size()));
-  if (!chunk.whole) return chunk;
+  if (!chunk.complete) return chunk;
   chunk.stored_crc = png_number(rest.subspan(length));
   chunk.end = at + png_length_bytes + png_name_bytes + length + png_crc_bytes;
   return chunk;
@@ -62,7 +62,7 @@ MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
   if (!letters)
     throw_bad_png("the PNG has a chunk at byte " + std::to_string(chunk.at) + " with an invalid name: got '" +
                   printable(chunk.name) + "'");
-  if (!chunk.whole)
+  if (!chunk.complete)
     throw_bad_png("the PNG ends inside its chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at));
   if (check_sums && chunk.critical() && chunk.computed_crc() != chunk.stored_crc) throw_bad_png(png_crc_text(chunk));
 }
@@ -110,7 +110,7 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
 
 MILLRACE_INLINE void read_png_palette(const png_chunk& chunk, png_header& header) {
   const bool colored = header.color == png_color::rgb || header.color == png_color::rgba;
-  if (header.color != png_color::palette && !colored) return;   // of no use for gray, and not forbidden to readers
+  if (header.color != png_color::palette && !colored) return;   // not needed for gray, but allowed
   if (chunk.data.empty() || chunk.data.size() % 3 != 0 || chunk.data.size() > std::size_t{3} * 256) {
     if (colored) return;
     throw_bad_png("the PNG's palette has the wrong size: got " + std::to_string(chunk.data.size()) +
@@ -135,7 +135,7 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
     if (!chunk)
       throw_bad_png("the PNG ends after " + std::to_string(file.size()) + " bytes, before its image data");
     const bool first = at == png_signature.size();
-    // Image data that is cut short may still have rows.
+    // Truncated image data may still have rows.
     if (!first && chunk->name == "IDAT") {
       header.data_at = at;
       return header;
@@ -171,19 +171,19 @@ MILLRACE_INLINE std::span<const std::uint8_t> png_image_data::next() noexcept {
       ending_ = end::other_chunk;
       break;
     }
-    if (chunk->whole && check_sums_ && chunk->computed_crc() != chunk->stored_crc) {
+    if (chunk->complete && check_sums_ && chunk->computed_crc() != chunk->stored_crc) {
       ending_ = end::bad_crc;
       bad_ = *chunk;
       break;
     }
-    if (!chunk->whole) ending_ = end::cut_short;
+    if (!chunk->complete) ending_ = end::cut_short;
     at_ = chunk->end;
     if (!chunk->data.empty()) return {reinterpret_cast<const std::uint8_t*>(chunk->data.data()), chunk->data.size()};
   }
   return {};
 }
 
-MILLRACE_INLINE void png_image_data::check_the_rest() {
+MILLRACE_INLINE void png_image_data::check_remaining_chunks() {
   while (!next().empty()) {}
   if (ending_ == end::bad_crc) throw_bad_png(png_crc_text(bad_));
   while (ending_ != end::cut_short) {
@@ -191,7 +191,7 @@ MILLRACE_INLINE void png_image_data::check_the_rest() {
     if (!chunk) break;
     check_png_chunk(*chunk, check_sums_);
     if (chunk->name == "IEND") return;
-    // Further image data and palettes are out of place, which other readers do not mind either.
+    // Additional image data and palettes are misplaced, but other readers accept them too.
     if (chunk->critical() && chunk->name != "IDAT" && chunk->name != "PLTE") throw_unknown_png_chunk(*chunk);
     at_ = chunk->end;
   }

@@ -89,7 +89,7 @@ MILLRACE_INLINE bool png_pixels::transparent(const std::uint8_t* sample) const n
          std::memcmp(sample, transparent_color_.data(), header_.filter_bytes()) == 0;
 }
 
-/// Writes four bytes for each pixel. With three bytes a pixel the next one overwrites the fourth.
+/// Writes four bytes for each pixel. If pixels have three bytes, the next pixel overwrites the fourth.
 template <class Pixel>
 const std::uint8_t* png_pixels::write(std::uint8_t* to, const Pixel& pixel_at) const noexcept {
   const std::size_t count = count_;
@@ -100,7 +100,7 @@ const std::uint8_t* png_pixels::write(std::uint8_t* to, const Pixel& pixel_at) c
   return to;
 }
 
-/// Returns a byte for each sample of less than 8 bits, from column left_ on.
+/// Returns one byte for each sample of less than 8 bits, beginning at column left_.
 MILLRACE_INLINE const std::uint8_t* png_pixels::unpacked(const std::uint8_t* stored) noexcept {
   const unsigned depth = header_.depth;
   const std::size_t in_byte = 8 / depth, first = left_ / in_byte, last = (left_ + count_ + in_byte - 1) / in_byte;
@@ -112,7 +112,7 @@ MILLRACE_INLINE const std::uint8_t* png_pixels::unpacked(const std::uint8_t* sto
   };
   for (std::size_t i = first; i < last; ++i) {
     const std::uint64_t byte = stored[i];
-    // Copies of the byte are masked, so that each has the bits of one sample left, and shifted down.
+    // Copies of the byte are masked, so that each retains the bits of one sample, and shifted down.
     if (depth == 4) put(byte >> 4 | (byte & 15) << 8, 2);
     else if (depth == 2) put(byte >> 6 | (byte >> 4 & 3) << 8 | (byte >> 2 & 3) << 16 | (byte & 3) << 24, 4);
     else put(((byte * 0x0101'0101'0101'0101U & 0x0102'0408'1020'4080U) + 0x7f7f'7f7f'7f7f'7f7fU) >> 7 &

@@ -27,8 +27,7 @@ MILLRACE_INLINE void png_rows::begin(std::span<const std::byte> file, const png_
 MILLRACE_INLINE void png_rows::expect(std::uint64_t bytes) const {
   if (bytes / max_inflation <= stored_bytes_) return;
   throw_bad_png("the PNG is too short for its declared size: got " + std::to_string(stored_bytes_) +
-                " bytes of image data, expected enough for " +
-                std::to_string(bytes) + " bytes of rows");
+                " bytes of image data, expected enough for " + std::to_string(bytes) + " bytes of rows");
 }
 
 MILLRACE_INLINE void png_rows::begin_rows(const part& rows) {
@@ -36,19 +35,19 @@ MILLRACE_INLINE void png_rows::begin_rows(const part& rows) {
   expect(stride);
   part_ = rows;
   row_ = ready_next_ = ready_count_ = 0;
-  // Long rows are undone one by one, which takes less memory.
-  kept_rows_ = rows.row_bytes > long_row_bytes ? 2 : unfilter::max_rows + 1;
-  kept_stride_ = rows.row_bytes + slack_bytes;
-  kept_next_ = 0;
-  std::uint8_t* const kept = kept_.at_least((kept_rows_ + 1) * kept_stride_);
-  above_ = kept + kept_rows_ * kept_stride_;
+  // Long rows are unfiltered one by one, which needs less memory.
+  max_unfiltered_ = rows.row_bytes > long_row_bytes ? 2 : unfilter::max_rows + 1;
+  unfiltered_stride_ = rows.row_bytes + slack_bytes;
+  unfiltered_next_ = 0;
+  std::uint8_t* const memory = unfiltered_.at_least((max_unfiltered_ + 1) * unfiltered_stride_);
+  above_ = memory + max_unfiltered_ * unfiltered_stride_;
   above_in_window_ = false;
-  std::memset(kept + kept_rows_ * kept_stride_, 0, kept_stride_);
-  // The window has to hold what matches copy from, or the row above and a part of the next one, and new bytes. The more
-  // of these, the less often what is still needed moves to its front.
+  std::memset(memory + max_unfiltered_ * unfiltered_stride_, 0, unfiltered_stride_);
+  // The window must contain the source of matches, or the row above and a part of the next one, plus new bytes. The
+  // more new bytes it has, the less often the required bytes are moved to its front.
   const std::size_t window = inflater::window_bytes + 2 * stride + 8 * inflated_at_once;
   if (window_bytes_ >= window) return;
-  // Later passes have longer rows. The window's content moves along into a larger one.
+  // Later passes have longer rows. The contents are copied to the larger window.
   const std::size_t used = static_cast<std::size_t>(out_ - window_.get()), unread = available();
   png_memory larger;
   if (window_bytes_ > 0) {
@@ -64,12 +63,12 @@ MILLRACE_INLINE void png_rows::begin_rows(const part& rows) {
 
 MILLRACE_INLINE const std::uint8_t* png_rows::next() {
   if (row_ == part_.rows) return nullptr;
-  if (ready_next_ == ready_count_) undo_next_rows();
+  if (ready_next_ == ready_count_) unfilter_next_rows();
   ++row_;
   return ready_[ready_next_++];
 }
 
-MILLRACE_INLINE void png_rows::undo_next_rows() {
+MILLRACE_INLINE void png_rows::unfilter_next_rows() {
   const std::size_t stride = part_.row_bytes + 1;
   while (available() < stride)
     if (!inflate_more()) fail();
@@ -77,7 +76,7 @@ MILLRACE_INLINE void png_rows::undo_next_rows() {
   if (filter >= unfilter::filters)
     throw_bad_png("the PNG has a damaged " + place() + ": got filter " + std::to_string(filter) + ", expected 0 to 4");
   const auto filtered = [&](std::size_t k) -> const std::uint8_t* { return read_ + k * stride + 1; };
-  const std::size_t most = std::min({kept_rows_ - 1, part_.rows - row_, available() / stride});
+  const std::size_t most = std::min({max_unfiltered_ - 1, part_.rows - row_, available() / stride});
   std::size_t count = 1;
   if (filter == 0 || filter == unfilter::paeth)
     while (count < most && read_[count * stride] == filter) ++count;
@@ -86,7 +85,7 @@ MILLRACE_INLINE void png_rows::undo_next_rows() {
   } else {
     filtered_row rows[unfilter::max_rows];
     for (std::size_t k = 0; k < count; ++k) {
-      std::uint8_t* const to = next_kept_row();
+      std::uint8_t* const to = next_unfiltered_row();
       rows[k] = filtered_row{.from = filtered(k), .above = k == 0 ? above_ : ready_[k - 1], .to = to,
                              .bytes = part_.row_bytes};
       ready_[k] = to;
@@ -115,7 +114,7 @@ MILLRACE_INLINE bool png_rows::inflate_more() noexcept {
 MILLRACE_INLINE void png_rows::make_room(std::size_t bytes) noexcept {
   std::uint8_t* const begin = window_.get();
   const std::size_t used = static_cast<std::size_t>(out_ - begin);
-  if (used + bytes <= window_bytes_) return;   // `used` may be larger: the last bytes may lie behind the limit
+  if (used + bytes <= window_bytes_) return;   // `used` may be larger: the last bytes may be beyond the limit
   const std::uint8_t* const unused = above_in_window_ ? above_ : read_;
   const std::size_t before = std::min(used - std::min(used, inflater::window_bytes),
                                       static_cast<std::size_t>(unused - begin));
@@ -134,7 +133,7 @@ MILLRACE_INLINE void png_rows::fail() const {
   if (status_ == inflate_status::ended)
     throw_bad_png("the PNG has too few bytes: its compressed data ends inside " + place());
   if (status_ != inflate_status::cut_short)
-    throw_bad_png("the PNG's compressed data is damaged at " + place() + ": got " + words_of(status_));
+    throw_bad_png("the PNG's compressed data is damaged at " + place() + ": got " + describe(status_));
   switch (pieces_.ending()) {
     case png_image_data::end::bad_crc: throw_bad_png(png_crc_text(pieces_.bad_chunk()) + ", at " + place());
     case png_image_data::end::other_chunk:
@@ -145,15 +144,15 @@ MILLRACE_INLINE void png_rows::fail() const {
 }
 
 MILLRACE_INLINE void png_rows::check_end() {
-  // More output than rows is no damage for other readers either. The checksum is then out of reach.
+  // Other readers accept more output than rows too. The checksum is then not available.
   inflate_status last = available() > 0 ? inflate_status::more : status_;
   if (last == inflate_status::more && available() == 0) last = zip_.finish();
   if (last == inflate_status::ended && how_.check_sums && zip_.checksum() != adler_)
     throw_bad_png("the PNG's pixels have a wrong Adler-32: got " + hex(adler_, 8) + ", expected " +
                   hex(zip_.checksum(), 8));
-  pieces_.check_the_rest();
+  pieces_.check_remaining_chunks();
   if (last != inflate_status::more && last != inflate_status::ended)
-    throw_bad_png("the PNG's compressed data is damaged after its last row: got " + std::string(words_of(last)));
+    throw_bad_png("the PNG's compressed data is damaged after its last row: got " + std::string(describe(last)));
 }
 
 }}}  // namespace millrace::detail

@@ -41,7 +41,7 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
   return *h;
 }
 
-/// Gives rows from the file itself.
+/// Delivers rows directly from the file.
 class rows final : public pixel_rows {
  public:
   explicit rows(const bytes& file) : file_(file), header_(read_header(file)) {
@@ -99,12 +99,12 @@ MILLRACE_INLINE bool is_pnm(std::span<const std::byte> file) noexcept {
 }  // namespace detail
 
 MILLRACE_INLINE picture pnm(bytes data, const pnm_options& options) {
-  const detail::pnm_header found = detail::pnm_files::read_header(data);
+  const detail::pnm_header header = detail::pnm_files::read_header(data);
   detail::picture_file file{.format = &detail::pnm_files::format, .header = {},
                             .options = {.limits = options.limits}};
-  file.header.width = found.width;
-  file.header.height = found.height;
-  file.header.components = static_cast<int>(found.channels);
+  file.header.width = header.width;
+  file.header.height = header.height;
+  file.header.components = static_cast<int>(header.channels);
   return {std::move(data), file};
 }
 

@@ -14,7 +14,7 @@ class reader {
   char now() const noexcept { return at_ < file_.size() ? std::to_integer<char>(file_[at_]) : '\0'; }
   bool is_blank() const noexcept { return now() == ' ' || (now() >= '\t' && now() <= '\r'); }
 
-  /// Takes blanks and comments, of which there is at least one, then a number. Returns 0 if it is none of 1 to 65,535.
+  /// Reads blanks and comments, of which there must be at least one, then a number. Returns 0 unless it is in 1..65535.
   std::size_t number() noexcept {
     if (!is_blank() && now() != '#') return 0;
     for (bool comment = false; at_ < file_.size(); ++at_) {
@@ -34,7 +34,7 @@ class reader {
 
  private:
   std::span<const std::byte> file_;
-  std::size_t at_ = 2;   // behind "P5"
+  std::size_t at_ = 2;   // after "P5"
 };
 
 }  // namespace pnm_headers
