@@ -1,13 +1,12 @@
 // Pillow's Gaussian blur, in place: three passes of a box with fractional ends along rows, then three along columns.
 //
 //   const auto weights = mr::detail::box_weights_of(1.5);     // the radius, Pillow's sigma
-//   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // kept from image to image
+//   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// A pass makes each byte (whole * sum of its box + end * the two beside it + 2^23) >> 24. Beyond the border, bytes are
-// those at the border. Each pass rounds to bytes, as Pillow does. The cost does not depend on the radius.
-// Rows are turned so that pixels of ten rows lie side by side. Both directions then take the same kernel.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// A pass sets each byte to (inside * sum of its box + end * the two bytes next to the box + 2^23) >> 24. The bytes at
+// the image's boundary are repeated beyond it. Each pass rounds to bytes, as Pillow does. The cost does not depend on
+// the radius. Rows are rearranged so that pixels of ten rows are adjacent, and both directions use the same kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once
@@ -28,32 +27,32 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A box with fractional ends, in 24 fraction bits.
 struct box_weights {
   std::size_t radius = 0;
-  std::uint32_t whole = 1U << 24, end = 0;   ///< of each byte in the box, and of the one beyond each end
+  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and next to its ends
 
   bool changes_nothing() const noexcept { return radius == 0 && end == 0; }
 };
 
-/// Returns the box whose three passes are close to a Gaussian with this sigma, 0 to 1000. Each rounding is Pillow's.
+/// Returns the box whose three passes approximate a Gaussian with this sigma, 0 to 1000. Each rounding is Pillow's.
 inline box_weights box_weights_of(double sigma) noexcept {
   const auto s = static_cast<float>(sigma);
   const float variance = s * s / 3;   // of one pass
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
   const auto radius = static_cast<float>(std::floor((length - 1.0) / 2.0));
-  const float thrice = static_cast<float>(3.0 * variance);   // exact before the conversion, so that it cannot be fused
+  const float thrice = static_cast<float>(3.0 * variance);   // exact before the conversion, so it cannot be fused
   float part = (2 * radius + 1) * (radius * (radius + 1) - thrice);
   part /= 6 * (variance - (radius + 1) * (radius + 1));
   const float extended = radius + part;
   if (extended == 0) return {};
-  box_weights made;
-  made.radius = static_cast<std::size_t>(extended);
-  made.whole = static_cast<std::uint32_t>(16'777'216.0F / (extended * 2 + 1));
-  made.end = ((1U << 24) - static_cast<std::uint32_t>(2 * made.radius + 1) * made.whole) / 2;
-  return made;
+  box_weights weights;
+  weights.radius = static_cast<std::size_t>(extended);
+  weights.inside = static_cast<std::uint32_t>(16'777'216.0F / (extended * 2 + 1));
+  weights.end = ((1U << 24) - static_cast<std::uint32_t>(2 * weights.radius + 1) * weights.inside) / 2;
+  return weights;
 }
 
-/// One pass over `count` groups of bytes. radius + 1 groups before and after them exist, too.
+/// One pass over `count` groups of bytes. There are also radius + 1 groups before them and after them.
 struct box_pass {
-  static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has a sum of its own
+  static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has its own sum
 
   const std::uint8_t* from;
   std::uint8_t* to;
@@ -75,7 +74,7 @@ struct portable_boxes {
         sums[k] += std::uint32_t{last[k]} - before[k];
         const std::uint32_t ends = std::uint32_t{before[k]} + last[lanes + k];
         pass.to[i * lanes + k] =
-            static_cast<std::uint8_t>((sums[k] * pass.weights.whole + ends * pass.weights.end + (1U << 23)) >> 24);
+            static_cast<std::uint8_t>((sums[k] * pass.weights.inside + ends * pass.weights.end + (1U << 23)) >> 24);
       }
     }
   }
@@ -90,14 +89,14 @@ class box_blur {
       const std::size_t rows = std::min(rows_at_once, p.height - y);
       start(p.width, weights);
       gather_rows(p, y, rows);
-      make_passes();
+      run_passes();
       scatter_rows(p, y, rows);
     }
     for (std::size_t i = 0; i < p.row_bytes(); i += lanes) {
       const std::size_t bytes = std::min(lanes, p.row_bytes() - i);
       start(p.height, weights);
       for (std::size_t y = 0; y < p.height; ++y) std::memcpy(first_ + y * lanes, p.row(y) + i, bytes);
-      make_passes();
+      run_passes();
       for (std::size_t y = 0; y < p.height; ++y) std::memcpy(p.row(y) + i, second_ + y * lanes, bytes);
     }
   }
@@ -108,13 +107,13 @@ class box_blur {
   void start(std::size_t count, const box_weights& weights) {
     count_ = count;
     weights_ = weights;
-    const std::size_t margin = (weights.radius + 1) * lanes, whole = count * lanes + 2 * margin;
-    if (memory_.size() < 2 * whole) memory_.resize(2 * whole);
+    const std::size_t margin = (weights.radius + 1) * lanes, bytes = count * lanes + 2 * margin;
+    if (memory_.size() < 2 * bytes) memory_.resize(2 * bytes);
     first_ = memory_.data() + margin;
-    second_ = first_ + whole;
+    second_ = first_ + bytes;
   }
 
-  /// Copies four bytes for a pixel where a fourth one exists. It is overwritten or unused.
+  /// Copies four bytes per pixel, except for the last one. The fourth byte is overwritten or unused.
   void gather_rows(const rgb_pixels& p, std::size_t y, std::size_t rows) noexcept {
     for (std::size_t k = 0; k < rows; ++k) {
       const std::uint8_t* const row = p.row(y + k);
@@ -130,8 +129,8 @@ class box_blur {
     }
   }
 
-  /// Leaves the result in second_.
-  void make_passes() noexcept {
+  /// Runs the three passes; the result is in second_.
+  void run_passes() noexcept {
     for (std::size_t pass = 0; pass < passes; ++pass) {
       std::uint8_t* const from = pass % 2 == 0 ? first_ : second_;
       repeat_ends(from);

@@ -1,10 +1,10 @@
-// Operations that treat each byte of an image alone, as tables of 256 entries.
+// Operations on single bytes of an image, as tables of 256 entries.
 //
 //   mr::detail::byte_table table = mr::detail::solarize_table(128);
 //   table = mr::detail::composed(table, mr::detail::blend_table(0, 1.2F));   // solarize, then brighten: one table
-//   const std::uint8_t made = table[200];
+//   const std::uint8_t result = table[200];
 //
-// Each entry is what Pillow makes of the byte, with each of its roundings.
+// Each entry is Pillow's result for the byte, with each of its roundings.
 // Errors: none. Threads: pure functions. Source: Pillow's ImageEnhance, ImageOps and blend, described in its reference.
 #pragma once
 
@@ -20,10 +20,10 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 using byte_table = std::array<std::uint8_t, 256>;
-using byte_counts = std::array<std::uint32_t, 256>;   ///< how many bytes of a channel have each value
+using byte_counts = std::array<std::uint32_t, 256>;   ///< a channel's histogram
 
 /// Returns background + factor (value - background), truncated and clamped. Both roundings to float are Pillow's. The
-/// product is exact in double, so that its conversion to float is a rounding of its own.
+/// product is exact in double, so its conversion to float is a separate rounding.
 inline std::uint8_t blended(int background, int value, float factor) noexcept {
   const auto product = static_cast<float>(double{factor} * (value - background));
   const float sum = static_cast<float>(background) + product;
@@ -43,12 +43,12 @@ inline byte_table identity_table() noexcept {
   return table_of([](int value) { return value; });
 }
 
-/// Returns the table that does what `first` does and then what `second` does.
+/// Returns the table that applies `first` and then `second`.
 inline byte_table composed(const byte_table& first, const byte_table& second) noexcept {
   return table_of([&](int value) { return second[first[static_cast<std::size_t>(value)]]; });
 }
 
-/// With background 0 this changes the brightness; with the mean of L it changes the contrast.
+/// Changes the brightness if the background is 0, and the contrast if it is the mean of L.
 inline byte_table blend_table(int background, float factor) noexcept {
   return table_of([&](int value) { return blended(background, value, factor); });
 }
@@ -57,12 +57,12 @@ inline byte_table invert_table() noexcept {
   return table_of([](int value) { return 255 - value; });
 }
 
-/// Keeps the highest 0 to 8 bits.
+/// Retains the highest 0 to 8 bits.
 inline byte_table posterize_table(int bits) noexcept {
   return table_of([&](int value) { return value & ~((1 << (8 - bits)) - 1); });
 }
 
-/// Inverts values from the threshold on, which may lie between two bytes.
+/// Inverts values at or above the threshold, which may be between two bytes.
 inline byte_table solarize_table(double threshold) noexcept {
   return table_of([&](int value) { return value < threshold ? value : 255 - value; });
 }
@@ -74,19 +74,19 @@ inline byte_table solarize_add_table(int amount) noexcept {
   });
 }
 
-/// Spreads `low` to `high` over 0 to 255.
+/// Rescales `low` to `high` to 0 to 255.
 inline byte_table autocontrast_table(int low, int high) noexcept {
   if (high <= low) return identity_table();
   const double scale = 255.0 / (high - low), offset = unfused(-low * scale);
   return table_of([&](int value) {
-    const int made = static_cast<int>(unfused(value * scale) + offset);
-    return made < 0 ? 0 : made > 255 ? 255 : made;
+    const int level = static_cast<int>(unfused(value * scale) + offset);
+    return level < 0 ? 0 : level > 255 ? 255 : level;
   });
 }
 
-/// Makes all values about equally frequent.
+/// Equalizes the histogram.
 inline byte_table equalize_table(const byte_counts& counts) noexcept {
-  std::uint64_t total = 0, highest = 0;   // highest: how often the highest value that is present occurs
+  std::uint64_t total = 0, highest = 0;   // highest: count of the highest value that occurs
   for (const std::uint32_t count : counts) {
     total += count;
     if (count > 0) highest = count;
@@ -95,24 +95,24 @@ inline byte_table equalize_table(const byte_counts& counts) noexcept {
   if (step == 0) return identity_table();
   std::uint64_t below = step / 2;
   return table_of([&](int value) {
-    const std::uint64_t made = below / step;
+    const std::uint64_t rank = below / step;
     below += counts[static_cast<std::size_t>(value)];
-    return made > 255 ? std::uint64_t{255} : made;
+    return rank > 255 ? std::uint64_t{255} : rank;
   });
 }
 
-/// Returns the counts after each byte has gone through the table.
+/// Returns the histogram after the table has been applied to each byte.
 inline byte_counts counts_after(const byte_counts& counts, const byte_table& table) noexcept {
-  byte_counts made{};
-  for (std::size_t value = 0; value < 256; ++value) made[table[value]] += counts[value];
-  return made;
+  byte_counts mapped{};
+  for (std::size_t value = 0; value < 256; ++value) mapped[table[value]] += counts[value];
+  return mapped;
 }
 
-/// The tables of the three channels that pixels have yet to go through.
+/// The tables of the three channels that have not yet been applied to the pixels.
 class pending_tables {
  public:
   bool empty() const noexcept { return empty_; }
-  /// Tells whether the three channels have the same table.
+  /// Returns whether the three channels have the same table.
   bool equal() const noexcept { return equal_; }
   const byte_table& operator[](std::size_t channel) const noexcept { return table_[equal_ ? 0 : channel]; }
 

@@ -1,14 +1,14 @@
-// A blur with a Gaussian kernel of k x k pixels, in place, as torchvision has it: within one level of its result.
+// torchvision's blur with a Gaussian kernel of k x k pixels, in place: within one level of its result.
 //
 //   const auto weights = mr::detail::gaussian_weights_of(9, 1.2);     // k and sigma
-//   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // kept from image to image
+//   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// torchvision sums k * k products in float, in an order of its own. Here the kernel is the same, in integers: weights
-// with 15 fraction bits that sum to 1, first along rows, then along columns. The two samples at one distance are added
-// and weighted together. Each product is rounded to 7 fraction bits, the last sum to a whole number. Samples count from
-// 128 on, so that two of them fit in 16 bits.
-// Beyond the border the image is mirrored, without its outermost pixels again. An image smaller than half of the
+// torchvision sums k * k products in float, in its own order. Here the same kernel is separable and in integers:
+// weights with 15 fraction bits and sum 1, first along rows, then along columns. The two samples at the same distance
+// are added and weighted together. Each product is rounded to 7 fraction bits, and the last sum to an integer. Samples
+// are stored minus 128, so that the sum of two of them fits into 16 bits.
+// Beyond the boundary the image is mirrored, without repeating its outermost pixels. An image smaller than half of the
 // kernel is mirrored more than once.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
@@ -29,8 +29,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Weights of the middle and of those 1, 2, ... away from it on both sides, with 15 fraction bits. Empty: nothing
-/// changes.
+/// Weights of the center and of the samples 1, 2, ... pixels away on both sides, with 15 fraction bits. Empty: the blur
+/// changes nothing.
 using gaussian_weights = std::vector<std::int16_t>;
 
 /// `size` is odd, `sigma` above 0.
@@ -38,7 +38,7 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   constexpr std::int64_t one = 32'768;
   const std::size_t half = size / 2;
   const double unit = 0.72134752044448170368 / (sigma * sigma);   // log2(e) / 2: at distance d it is 2^-(unit d d)
-  std::vector<std::uint64_t> upto(half + 2, 0);                    // sums from the outermost on
+  std::vector<std::uint64_t> upto(half + 2, 0);                    // sums from the outermost sample inwards
   std::uint64_t total = std::uint64_t{1} << 32;
   for (std::size_t d = half; d > 0; --d) {
     const double exponent = unit * static_cast<double>(d * d);
@@ -47,7 +47,7 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
     total += 2 * value;
   }
   const auto share = [&](std::uint64_t sum) { return static_cast<std::int64_t>((sum * one + total / 2) / total); };
-  // Sums are rounded, not weights, so that no errors add up.
+  // Sums are rounded, not the weights, so that rounding errors do not accumulate.
   gaussian_weights weights(half + 1);
   for (std::size_t d = half; d > 0; --d) weights[d] = static_cast<std::int16_t>(share(upto[d]) - share(upto[d + 1]));
   const std::int64_t middle = one - 2 * share(upto[1]);
@@ -56,16 +56,16 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   return weights;
 }
 
-/// Results along a row, in an order of the kernels' own. Kernels make whole blocks, which are 32 pixels.
+/// Results along a row, in an order that the kernels choose. Kernels compute complete blocks of 32 pixels.
 struct alignas(64) gaussian_block {
   static constexpr std::size_t size = 96;
   std::array<std::int16_t, size> results;
 };
 
-/// A line of results. Along rows it reads samples before and after its own; along columns it reads results.
+/// A line of results. Kernels along rows read samples on both sides of a result; kernels along columns read results.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::int8_t* samples = nullptr;          ///< of the line's first result; pixel d away is 3 d away
+  const std::int8_t* samples = nullptr;          ///< of the line's first result; a distance of d pixels is 3 d
   const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
   std::size_t blocks = 0;
 };
@@ -98,7 +98,7 @@ struct portable_gaussian {
   static std::int32_t summed(const gaussian_weights& weights, std::int32_t middle, const PairAt& pair_at) noexcept {
     const auto product = [](std::int32_t sample, std::int32_t weight) { return (sample * weight + (1 << 14)) >> 15; };
     std::int32_t sum = product(middle, weights[0]);
-    // Roundings can bring two black results just below what 16 bits hold.
+    // Rounding can push the sum of two black results just below the range of 16 bits.
     for (std::size_t d = 1; d < weights.size(); ++d)
       sum += product(std::max(-32'768, pair_at(static_cast<std::ptrdiff_t>(d))), weights[d]);
     return sum;
@@ -112,12 +112,12 @@ class gaussian_blur {
     if (weights.empty() || p.count() == 0) return;
     const std::size_t reach = weights.size() - 1, bytes = p.row_bytes();
     const std::size_t blocks = (bytes + gaussian_block::size - 1) / gaussian_block::size;
-    const std::size_t kept = std::bit_ceil(2 * reach + 1);   // rows
+    const std::size_t ring_rows = std::bit_ceil(2 * reach + 1);   // rows
     samples_.resize(gaussian_block::size * blocks + 6 * reach);
-    blocks_.resize(kept * blocks);
+    blocks_.resize(ring_rows * blocks);
     rows_.resize(2 * reach + 1);
-    made_.resize(gaussian_block::size * blocks);
-    const auto results = [&](std::size_t y) { return blocks_.data() + (y & (kept - 1)) * blocks; };
+    output_.resize(gaussian_block::size * blocks);
+    const auto results = [&](std::size_t y) { return blocks_.data() + (y & (ring_rows - 1)) * blocks; };
     for (std::size_t y = 0, read = 0; y < p.height; ++y) {
       for (; read < std::min(y + reach + 1, p.height); ++read) {
         std::int8_t* const samples = samples_.data() + 3 * reach;
@@ -129,16 +129,16 @@ class gaussian_blur {
         Kernels::across({.weights = weights, .samples = samples, .blocks = blocks}, results(read));
       }
       for (std::size_t k = 0; k < rows_.size(); ++k) rows_[k] = results(mirrored(y + k, reach, p.height));
-      // Kernels write beyond a row's end, into the next row, which has been read.
+      // Kernels write beyond a row's end into the next row, which has already been read.
       const bool in_place = y + 1 < p.height && bytes >= gaussian_block::size;
       Kernels::down({.weights = weights, .rows = rows_.data() + reach, .blocks = blocks},
-                    in_place ? p.row(y) : made_.data());
-      if (!in_place) std::memcpy(p.row(y), made_.data(), bytes);
+                    in_place ? p.row(y) : output_.data());
+      if (!in_place) std::memcpy(p.row(y), output_.data(), bytes);
     }
   }
 
  private:
-  /// Returns the place of at - reach in 0..count - 1, mirrored as often as is needed.
+  /// Returns the position of at - reach in 0..count - 1, mirrored as often as necessary.
   static std::size_t mirrored(std::size_t at, std::size_t reach, std::size_t count) noexcept {
     if (count == 1) return 0;
     const auto last = static_cast<std::ptrdiff_t>(count - 1);
@@ -147,10 +147,10 @@ class gaussian_blur {
     return static_cast<std::size_t>(place);
   }
 
-  std::vector<std::int8_t> samples_;       ///< of one row, from black = -128 on, with the mirrored ones
+  std::vector<std::int8_t> samples_;       ///< of one row, minus 128, including mirrored samples
   aligned_vector<gaussian_block> blocks_;  ///< results along rows that are still needed, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
-  std::vector<std::uint8_t> made_;
+  std::vector<std::uint8_t> output_;
 };
 
 }}}  // namespace millrace::detail

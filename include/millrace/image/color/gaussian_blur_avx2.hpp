@@ -27,21 +27,21 @@ struct avx2_gaussian {
   }
 
   static void across(const gaussian_line& line, gaussian_block* out) noexcept {
-    const __m256i zero = _mm256_setzero_si256(), scale = _mm256_set1_epi8(-128);   // read as 128
-    const auto scaled = [&](__m256i a, __m256i b, __m256i* made) {
-      made[0] = _mm256_maddubs_epi16(scale, _mm256_unpacklo_epi8(a, b));
-      made[1] = _mm256_maddubs_epi16(scale, _mm256_unpackhi_epi8(a, b));
+    const __m256i zero = _mm256_setzero_si256(), scale = _mm256_set1_epi8(-128);   // interpreted as 128
+    const auto scaled = [&](__m256i a, __m256i b, __m256i* to) {
+      to[0] = _mm256_maddubs_epi16(scale, _mm256_unpacklo_epi8(a, b));
+      to[1] = _mm256_maddubs_epi16(scale, _mm256_unpackhi_epi8(a, b));
     };
     for (std::size_t i = 0; i < line.blocks; ++i) {
       const std::int8_t* const at = line.samples + gaussian_block::size * i;
-      sums made;
-      for (std::size_t k = 0; k < vectors / 2; ++k) scaled(load(at + 32 * k), zero, made.v + 2 * k);
-      sum_up(line.weights, made, [&](std::ptrdiff_t d, sums& pairs) {
-        const std::int8_t* const before = at - 3 * d, * const behind = at + 3 * d;
+      sums totals;
+      for (std::size_t k = 0; k < vectors / 2; ++k) scaled(load(at + 32 * k), zero, totals.v + 2 * k);
+      sum_up(line.weights, totals, [&](std::ptrdiff_t d, sums& pairs) {
+        const std::int8_t* const before = at - 3 * d, * const after = at + 3 * d;
         for (std::size_t k = 0; k < vectors / 2; ++k)
-          scaled(load(before + 32 * k), load(behind + 32 * k), pairs.v + 2 * k);
+          scaled(load(before + 32 * k), load(after + 32 * k), pairs.v + 2 * k);
       });
-      for (std::size_t k = 0; k < vectors; ++k) store(out[i].results.data() + 16 * k, made.v[k]);
+      for (std::size_t k = 0; k < vectors; ++k) store(out[i].results.data() + 16 * k, totals.v[k]);
     }
   }
 
@@ -49,24 +49,24 @@ struct avx2_gaussian {
     const __m256i half = _mm256_set1_epi16(64), black = _mm256_set1_epi8(-128);
     for (std::size_t i = 0; i < line.blocks; ++i) {
       const auto row = [&](std::ptrdiff_t d) { return line.rows[d][i].results.data(); };
-      sums made;
-      for (std::size_t k = 0; k < vectors; ++k) made.v[k] = load(row(0) + 16 * k);
-      sum_up(line.weights, made, [&](std::ptrdiff_t d, sums& pairs) {
+      sums totals;
+      for (std::size_t k = 0; k < vectors; ++k) totals.v[k] = load(row(0) + 16 * k);
+      sum_up(line.weights, totals, [&](std::ptrdiff_t d, sums& pairs) {
         const std::int16_t* const above = row(-d), * const below = row(d);
         for (std::size_t k = 0; k < vectors; ++k)
           pairs.v[k] = _mm256_adds_epi16(load(above + 16 * k), load(below + 16 * k));
       });
-      for (__m256i& sum : made.v) sum = _mm256_srai_epi16(_mm256_add_epi16(sum, half), 7);
+      for (__m256i& sum : totals.v) sum = _mm256_srai_epi16(_mm256_add_epi16(sum, half), 7);
       for (std::size_t k = 0; k < vectors / 2; ++k)
         store(out + gaussian_block::size * i + 32 * k,
-              _mm256_xor_si256(_mm256_packs_epi16(made.v[2 * k], made.v[2 * k + 1]), black));
+              _mm256_xor_si256(_mm256_packs_epi16(totals.v[2 * k], totals.v[2 * k + 1]), black));
     }
   }
 
  private:
   static constexpr std::size_t vectors = gaussian_block::size / 16;   // of results
 
-  /// The first of each two vectors has what belongs to bytes 0 to 7 and 16 to 23, so that packing brings all in order.
+  /// The first of each two vectors contains bytes 0 to 7 and 16 to 23, so that packing restores the order.
   struct sums {
     __m256i v[vectors];
   };
@@ -74,7 +74,7 @@ struct avx2_gaussian {
   static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
   static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 
-  /// Weights the middle, and adds the others. pairs_at(d, pairs) makes sums of two samples that are d away.
+  /// Weights the center, and adds the other samples. pairs_at(d, pairs) computes sums of two samples at distance d.
   template <class PairsAt>
   static void sum_up(const gaussian_weights& weights, sums& middle, const PairsAt& pairs_at) noexcept {
     for (__m256i& sum : middle.v) sum = _mm256_mulhrs_epi16(sum, _mm256_set1_epi16(weights[0]));

@@ -1,12 +1,12 @@
-// Turns the hue of pixels, in place, through HSV bytes as Pillow has them. The portable build.
+// Shifts the hue of pixels, in place, through Pillow's HSV bytes. The portable implementation.
 //
 //   mr::detail::portable_hues::shift(row, 50'176, 18);      // H += 18, modulo 256
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
-// Pillow computes in float and double, and truncates. In exact numbers H is 255 / 6 times the usual angle of 0 to 6,
-// and S is 255 (max - min) / max. A result of Pillow differs from the truncated exact one only if the exact one is
-// whole: then a rounding may have gone below it. The whole number alone decides that, so there is a bit for each.
-// Back from HSV no rounding of Pillow's is large enough to matter: nearest integers, without ties.
+// Pillow computes in float and double, and truncates. In exact arithmetic, H is 255 / 6 times the usual angle of 0 to
+// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact one only if the exact one is an
+// integer, because a rounding may have gone below it. This depends only on the integer, so a table has a bit for each.
+// In the reverse conversion no rounding of Pillow's has an effect: results are nearest integers, without ties.
 // Tests compare all colors, both ways, with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: pure, except for the pixels.
 #pragma once
@@ -22,14 +22,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A bit for each byte; bit k % 32 of word k / 32.
+/// A set of bytes; bit k % 32 of word k / 32.
 using byte_set = std::array<std::uint32_t, 8>;
 
 constexpr int has_byte(const byte_set& set, int byte) noexcept {
   return static_cast<int>(set[static_cast<std::size_t>(byte / 32)] >> (byte % 32) & 1);
 }
 
-/// The saturations that Pillow makes smaller by one.
+/// The saturations that Pillow reduces by one.
 inline constexpr byte_set lowered_saturations = [] {
   byte_set set{};
   for (unsigned k = 0; k < 256; ++k)
@@ -37,7 +37,7 @@ inline constexpr byte_set lowered_saturations = [] {
   return set;
 }();
 
-/// The hues that Pillow makes smaller by one. Hue k is the angle 2 k / 85, which lies in a sextant.
+/// The hues that Pillow reduces by one. Hue k is the angle 2 k / 85, which is in one of six sextants.
 inline constexpr byte_set lowered_hues = [] {
   byte_set set{};
   for (unsigned k = 0; k < 255; ++k) {
@@ -61,8 +61,8 @@ inline hsv_bytes hsv_bytes_of(const std::uint8_t* pixel) noexcept {
   int angle = r == most ? g - b : g == most ? 2 * span + b - r : 4 * span + r - g;   // 0 to 6, times the span
   if (angle < 0) angle += 6 * span;
   const int h = 85 * angle / (2 * span), s = 255 * span / most;
-  const bool whole_h = h * 2 * span == 85 * angle, whole_s = s * most == 255 * span;
-  return {whole_h ? h - has_byte(lowered_hues, h) : h, whole_s ? s - has_byte(lowered_saturations, s) : s, most};
+  const bool exact_h = h * 2 * span == 85 * angle, exact_s = s * most == 255 * span;
+  return {exact_h ? h - has_byte(lowered_hues, h) : h, exact_s ? s - has_byte(lowered_saturations, s) : s, most};
 }
 
 inline void put_hsv_bytes(const hsv_bytes& from, std::uint8_t* pixel) noexcept {
@@ -79,19 +79,19 @@ struct portable_hues {
   /// Adds `by`, 0 to 255, to each H.
   static void shift(std::uint8_t* data, std::size_t pixels, int by) noexcept {
     for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
-      hsv_bytes made = hsv_bytes_of(at);
-      made.h = (made.h + by) & 255;
-      put_hsv_bytes(made, at);
+      hsv_bytes hsv = hsv_bytes_of(at);
+      hsv.h = (hsv.h + by) & 255;
+      put_hsv_bytes(hsv, at);
     }
   }
 
   /// Replaces R, G and B by H, S and V. from_hsv() does the reverse.
   static void to_hsv(std::uint8_t* data, std::size_t pixels) noexcept {
     for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
-      const hsv_bytes made = hsv_bytes_of(at);
-      at[0] = static_cast<std::uint8_t>(made.h);
-      at[1] = static_cast<std::uint8_t>(made.s);
-      at[2] = static_cast<std::uint8_t>(made.v);
+      const hsv_bytes hsv = hsv_bytes_of(at);
+      at[0] = static_cast<std::uint8_t>(hsv.h);
+      at[1] = static_cast<std::uint8_t>(hsv.s);
+      at[2] = static_cast<std::uint8_t>(hsv.v);
     }
   }
 

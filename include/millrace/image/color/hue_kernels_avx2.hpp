@@ -2,8 +2,8 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_hues::shift(row, 50'176, 18);
 //
-// Quotients are floats. Numerators are integers below 2^24, so a quotient that is not whole never rounds to a whole
-// number, and a whole one is exact. Shapes, units, errors, threads: hue_kernels.hpp.
+// Quotients are floats. Numerators are integers below 2^24, so a quotient that is not an integer never rounds to one,
+// and an integer quotient is exact. Shapes, units, errors, threads: hue_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -19,7 +19,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// For each sextant of the hue, masks of the channels that are V (first) and of those between (second).
+/// For each sextant of the hue, masks of the channels that are V (first) and of those that are the middle value
+/// (second).
 struct hue_choices {
   alignas(16) std::uint8_t highest[3][16], middle[3][16];
   constexpr hue_choices() : highest(), middle() {
@@ -81,15 +82,15 @@ class avx2_hues {
           high(_mm256_unpackhi_epi8(bytes, _mm256_setzero_si256())) {}
   };
 
-  /// Returns the quotient, truncated. Whole quotients that are in the set are made smaller by one.
+  /// Returns the quotient, truncated. Integer quotients that are in the set are reduced by one.
   static __m256i quotient(__m256 numerator, __m256 denominator, __m256i lowered) noexcept {
     const __m256 ratio = numerator / denominator;
-    const __m256i whole = _mm256_cvttps_epi32(ratio);
-    const __m256i is_whole = _mm256_castps_si256(_mm256_cmp_ps(_mm256_cvtepi32_ps(whole), ratio, _CMP_EQ_OQ));
-    const __m256i word = _mm256_permutevar8x32_epi32(lowered, _mm256_srli_epi32(whole, 5));
-    const __m256i bit = _mm256_srlv_epi32(word, _mm256_and_si256(whole, _mm256_set1_epi32(31)));
-    const __m256i less = _mm256_and_si256(_mm256_and_si256(bit, _mm256_set1_epi32(1)), is_whole);
-    return _mm256_sub_epi32(whole, less);
+    const __m256i truncated = _mm256_cvttps_epi32(ratio);
+    const __m256i is_exact = _mm256_castps_si256(_mm256_cmp_ps(_mm256_cvtepi32_ps(truncated), ratio, _CMP_EQ_OQ));
+    const __m256i word = _mm256_permutevar8x32_epi32(lowered, _mm256_srli_epi32(truncated, 5));
+    const __m256i bit = _mm256_srlv_epi32(word, _mm256_and_si256(truncated, _mm256_set1_epi32(31)));
+    const __m256i less = _mm256_and_si256(_mm256_and_si256(bit, _mm256_set1_epi32(1)), is_exact);
+    return _mm256_sub_epi32(truncated, less);
   }
 
   /// Returns the angle, 0 to 6, times the span.
@@ -99,20 +100,20 @@ class avx2_hues {
     return _mm256_add_epi16(sum, _mm256_and_si256(_mm256_srai_epi16(sum, 15), turn));
   }
 
-  /// Returns H, S and V in the place of R, G and B.
+  /// Returns H, S and V in place of R, G and B.
   rgb_bytes hsv_of(const rgb_bytes& p) const noexcept {
     const __m256i most = _mm256_max_epu8(p.r, _mm256_max_epu8(p.g, p.b));
     const __m256i span = _mm256_sub_epi8(most, _mm256_min_epu8(p.r, _mm256_min_epu8(p.g, p.b)));
     const __m256i red = _mm256_cmpeq_epi8(p.r, most), green = _mm256_cmpeq_epi8(p.g, most);
     const auto by_highest = [&](__m256i if_red, __m256i if_green, __m256i if_blue) {
-      return avx2_rgb::chosen(avx2_rgb::chosen(if_blue, if_green, green), if_red, red);
+      return avx2_rgb::select(avx2_rgb::select(if_blue, if_green, green), if_red, red);
     };
     const words first(by_highest(p.g, p.b, p.r)), second(by_highest(p.b, p.r, p.g));
     const words base(by_highest(_mm256_setzero_si256(), _mm256_set1_epi8(2), _mm256_set1_epi8(4)));
     const words spans(span);
     const quads_of_32 angles = avx2_rgb::quads(angle(first.low, second.low, base.low, spans.low),
                                                angle(first.high, second.high, base.high, spans.high));
-    // Where the span is 0, so are the numerators. Denominators of 1 then make H and S 0.
+    // If the span is 0, so are the numerators. Denominators of 1 then yield H = S = 0.
     const __m256i one = _mm256_set1_epi8(1);
     const quads_of_32 span_quads = avx2_rgb::quads(span), positive_spans = avx2_rgb::quads(_mm256_max_epu8(span, one)),
                       highest = avx2_rgb::quads(_mm256_max_epu8(most, one));
@@ -137,21 +138,21 @@ class avx2_hues {
     const __m256i sextant = _mm256_mulhi_epu16(twice, _mm256_set1_epi16(772));   // 2 h / 85
     const __m256i rest = _mm256_sub_epi16(twice, _mm256_mullo_epi16(sextant, _mm256_set1_epi16(85)));
     const __m256i odd = _mm256_cmpgt_epi16(_mm256_and_si256(sextant, _mm256_set1_epi16(1)), _mm256_setzero_si256());
-    const __m256i share = avx2_rgb::chosen(_mm256_sub_epi16(_mm256_set1_epi16(85), rest), rest, odd);
-    const __m256i kept = _mm256_sub_epi16(_mm256_set1_epi16(21'675), _mm256_mullo_epi16(s, share));
-    const __m256i low = _mm256_mullo_epi16(v, kept), high = _mm256_mulhi_epu16(v, kept);
-    parts made;
-    made.sextant = sextant;
+    const __m256i share = avx2_rgb::select(_mm256_sub_epi16(_mm256_set1_epi16(85), rest), rest, odd);
+    const __m256i scale = _mm256_sub_epi16(_mm256_set1_epi16(21'675), _mm256_mullo_epi16(s, share));
+    const __m256i low = _mm256_mullo_epi16(v, scale), high = _mm256_mulhi_epu16(v, scale);
+    parts result;
+    result.sextant = sextant;
     const __m256 unit = _mm256_set1_ps(1.0F / 21'675.0F);
     const auto nearest = [&](__m256i products) {
       return _mm256_cvtps_epi32(_mm256_cvtepi32_ps(products) * unit);
     };
-    made.middle.q[0] = nearest(_mm256_unpacklo_epi16(low, high));
-    made.middle.q[1] = nearest(_mm256_unpackhi_epi16(low, high));
+    result.middle.q[0] = nearest(_mm256_unpacklo_epi16(low, high));
+    result.middle.q[1] = nearest(_mm256_unpackhi_epi16(low, high));
     const __m256i product = _mm256_add_epi16(
         _mm256_mullo_epi16(v, _mm256_sub_epi16(_mm256_set1_epi16(255), s)), _mm256_set1_epi16(128));
-    made.least = _mm256_srli_epi16(_mm256_add_epi16(product, _mm256_srli_epi16(product, 8)), 8);   // / 255, to nearest
-    return made;
+    result.least = _mm256_srli_epi16(_mm256_add_epi16(product, _mm256_srli_epi16(product, 8)), 8);   // / 255, rounded
+    return result;
   }
 
   rgb_bytes rgb_of(const rgb_bytes& hsv) const noexcept {
@@ -162,8 +163,8 @@ class avx2_hues {
     const __m256i middle =
         avx2_rgb::bytes({{low.middle.q[0], low.middle.q[1], high.middle.q[0], high.middle.q[1]}});
     const auto channel = [&](unsigned c) {
-      const __m256i lower = avx2_rgb::chosen(least, middle, _mm256_shuffle_epi8(middle_[c], sextant));
-      return avx2_rgb::chosen(lower, hsv.b, _mm256_shuffle_epi8(highest_[c], sextant));
+      const __m256i lower = avx2_rgb::select(least, middle, _mm256_shuffle_epi8(middle_[c], sextant));
+      return avx2_rgb::select(lower, hsv.b, _mm256_shuffle_epi8(highest_[c], sextant));
     };
     return {channel(0), channel(1), channel(2)};
   }

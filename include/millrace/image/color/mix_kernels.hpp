@@ -1,4 +1,4 @@
-// Weighted sums of images, byte by byte. The portable build.
+// Weighted sums of images, byte by byte. The portable implementation.
 //
 //   const mr::detail::mixed_bytes parts[2] = {{first, 10'000}, {second, 6'384}};   // weights sum to 16384
 //   mr::detail::portable_mixing::run(parts, count, out);

@@ -2,7 +2,7 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_mixing::run(parts, count, out);
 //
-// Two parts take one multiply-add of pairs. Errors, threads: mix_kernels.hpp.
+// Two parts need one multiply-add of pairs. Errors, threads: mix_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -20,8 +20,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct avx2_mixing {
   static void run(std::span<const mixed_bytes> parts, std::size_t count, std::uint8_t* out) noexcept {
-    const std::size_t whole = count / 32 * 32;
-    for (std::size_t i = 0; i < whole; i += 32) {
+    const std::size_t vector_bytes = count / 32 * 32;
+    for (std::size_t i = 0; i < vector_bytes; i += 32) {
       quads_of_32 sums{};
       for (std::size_t k = 0; k < parts.size(); k += 2) {
         const mixed_bytes first = parts[k], second = k + 1 < parts.size() ? parts[k + 1] : mixed_bytes{first.data, 0};
@@ -30,7 +30,7 @@ struct avx2_mixing {
       for (__m256i& sum : sums.q) sum = _mm256_srli_epi32(sum, 14);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), avx2_rgb::bytes(sums));
     }
-    for (std::size_t i = whole; i < count; ++i) {
+    for (std::size_t i = vector_bytes; i < count; ++i) {
       std::int32_t sum = 0;
       for (const mixed_bytes& part : parts) sum += part.weight * part.data[i];
       out[i] = static_cast<std::uint8_t>(sum >> 14);

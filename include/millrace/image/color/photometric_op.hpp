@@ -1,4 +1,4 @@
-// One operation of an image's photometric plan: what is done, and with which numbers.
+// One operation of an image's photometric plan: its kind and its numbers.
 //
 //   using mr::detail::photometric_op, mr::detail::photometric_kind;
 //   const photometric_op brighter{.kind = photometric_kind::brightness, .value = 1.4};
@@ -15,21 +15,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How pixels are made whose source lies between pixels.
+/// How pixels between source pixels are interpolated.
 enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
 
-/// The numbers that each kind has are those of photometric_op that are named here.
+/// The kinds of operations. The comments name the members of photometric_op that each kind uses.
 enum class photometric_kind : std::uint8_t {
   brightness,         ///< value: the factor, |factor| <= 2^20
   contrast,           ///< the same
   saturation,         ///< the same
   sharpness,          ///< the same
-  hue,                ///< value: a share of the circle, -1 to 1
+  hue,                ///< value: a fraction of the color circle, -1 to 1
   grayscale,
   invert,
-  posterize,          ///< numbers[0]: bits kept, 0 to 8
+  posterize,          ///< numbers[0]: bits retained, 0 to 8
   solarize,           ///< value: the threshold
-  solarize_add,       ///< numbers[0]: what is added, 0 to 255
+  solarize_add,       ///< numbers[0]: the amount to add, 0 to 255
   autocontrast,
   equalize,
   pillow_blur,        ///< value: the radius, 0 to 1000
@@ -39,12 +39,12 @@ enum class photometric_kind : std::uint8_t {
   shear_y,            ///< value: rows for each column; filter, fill
   translate,          ///< value, second: pixels to the right and down; filter, fill
   erase,              ///< numbers: left, top, width and height of a box; fill
-  mix,                ///< numbers: how many chains follow, in how many operations, the weight of the image itself
-  chain               ///< numbers: how many operations follow, the weight of their result
+  mix,                ///< numbers: number of chains that follow, of their operations, the weight of the image
+  chain               ///< numbers: number of operations that follow, the weight of their result
 };
 
 struct photometric_op {
-  static constexpr std::int32_t total_weight = 16'384;   ///< the sum of a mix's weights
+  static constexpr std::int32_t total_weight = 16'384;   ///< the sum of the weights of a mix
 
   photometric_kind kind{};
   warp_filter filter = warp_filter::nearest;

@@ -1,6 +1,6 @@
-// Operations on each pixel alone, in place, and what the others need to know of all pixels. The portable build.
+// Operations on single pixels, in place, and statistics of all pixels for the other operations. Portable.
 //
-//   mr::detail::portable_pixels::apply(tables, row, 50'176);      // bytes go through their channel's table
+//   mr::detail::portable_pixels::apply(tables, row, 50'176);      // maps bytes through their channel's table
 //   const std::uint64_t sum = mr::detail::portable_pixels::luma_sum(row, 50'176);
 //   mr::detail::portable_pixels::saturate(row, 50'176, 1.4F);
 //
@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The least and the highest value of a channel.
+/// The minimum and the maximum value of a channel.
 struct level_range {
   int low = 255, high = 0;
 };
@@ -43,7 +43,7 @@ struct portable_pixels {
     return sum;
   }
 
-  /// Makes the three channels L.
+  /// Sets the three channels to L.
   static void make_gray(std::uint8_t* data, std::size_t pixels) noexcept {
     for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3)
       at[0] = at[1] = at[2] = static_cast<std::uint8_t>(luma_of(at));
@@ -58,19 +58,19 @@ struct portable_pixels {
   }
 
   static std::array<level_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
-    std::array<level_range, 3> found;
+    std::array<level_range, 3> result;
     for (std::size_t i = 0; i < pixels; ++i)
       for (std::size_t c = 0; c < 3; ++c) {
         const int value = data[3 * i + c];
-        if (value < found[c].low) found[c].low = value;
-        if (value > found[c].high) found[c].high = value;
+        if (value < result[c].low) result[c].low = value;
+        if (value > result[c].high) result[c].high = value;
       }
-    return found;
+    return result;
   }
 
   /// Counts the values of each channel.
   static std::array<byte_counts, 3> count(const std::uint8_t* data, std::size_t pixels) noexcept {
-    // Neighboring pixels are counted in different tables. A counter would else wait for itself where they are equal.
+    // Neighboring pixels are counted in different tables, because equal neighbors would make a counter wait for itself.
     std::array<byte_counts, 3> even{}, odd{};
     const std::uint8_t* at = data;
     for (std::size_t i = 0; i + 2 <= pixels; i += 2, at += 6) {

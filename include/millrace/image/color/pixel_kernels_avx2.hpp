@@ -2,8 +2,8 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_pixels::saturate(row, 50'176, 1.4F);
 //
-// A table of 256 entries is 16 rows of 16 for byte shuffles, whose results are chosen among by the higher four bits.
-// With AVX-512's byte permutations it is four lookups among 64 entries.
+// A table of 256 entries is 16 rows of 16 for byte shuffles; the higher four bits select among the 16 results. With
+// AVX-512's byte permutations it is four lookups among 64 entries.
 // Shapes, units, errors, threads: pixel_kernels.hpp.
 #pragma once
 
@@ -36,13 +36,14 @@ struct avx2_pixels : portable_pixels {
   static std::uint64_t luma_sum(const std::uint8_t* data, std::size_t pixels) noexcept {
     const avx2_rgb rgb;
     __m256i sums = _mm256_setzero_si256();
-    const std::size_t whole = pixels / 32 * 32;
-    for (std::size_t i = 0; i < whole; i += 32)
+    const std::size_t vector_pixels = pixels / 32 * 32;
+    for (std::size_t i = 0; i < vector_pixels; i += 32)
       sums = _mm256_add_epi64(sums, _mm256_sad_epu8(avx2_rgb::bytes(avx2_rgb::luma(rgb.load(data + 3 * i))),
                                                     _mm256_setzero_si256()));
     alignas(32) std::uint64_t parts[4];
     _mm256_store_si256(reinterpret_cast<__m256i*>(parts), sums);
-    return parts[0] + parts[1] + parts[2] + parts[3] + portable_pixels::luma_sum(data + 3 * whole, pixels - whole);
+    return parts[0] + parts[1] + parts[2] + parts[3] +
+           portable_pixels::luma_sum(data + 3 * vector_pixels, pixels - vector_pixels);
   }
 
   static void make_gray(std::uint8_t* data, std::size_t pixels) noexcept {
@@ -64,28 +65,28 @@ struct avx2_pixels : portable_pixels {
   }
 
   static std::array<level_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
-    constexpr std::size_t period = 96;   // bytes after which a register holds the same channels again
-    const std::size_t whole = 3 * pixels / period * period;
+    constexpr std::size_t period = 96;   // bytes after which the channels in a register repeat
+    const std::size_t vector_bytes = 3 * pixels / period * period;
     __m256i low[3], high[3];
     for (std::size_t k = 0; k < 3; ++k) low[k] = _mm256_set1_epi8(-1), high[k] = _mm256_setzero_si256();
-    for (std::size_t i = 0; i < whole; i += period)
+    for (std::size_t i = 0; i < vector_bytes; i += period)
       for (std::size_t k = 0; k < 3; ++k) {
         const __m256i bytes = load(data + i + 32 * k);
         low[k] = _mm256_min_epu8(low[k], bytes);
         high[k] = _mm256_max_epu8(high[k], bytes);
       }
-    std::array<level_range, 3> found = portable_pixels::ranges(data + whole, pixels - whole / 3);
+    std::array<level_range, 3> result = portable_pixels::ranges(data + vector_bytes, pixels - vector_bytes / 3);
     alignas(32) std::uint8_t lows[period], highs[period];
     for (std::size_t k = 0; k < 3; ++k) {
       store(lows + 32 * k, low[k]);
       store(highs + 32 * k, high[k]);
     }
     for (std::size_t i = 0; i < period; ++i) {
-      level_range& r = found[i % 3];
+      level_range& r = result[i % 3];
       if (lows[i] < r.low) r.low = lows[i];
       if (highs[i] > r.high) r.high = highs[i];
     }
-    return found;
+    return result;
   }
 
  private:
@@ -95,9 +96,9 @@ struct avx2_pixels : portable_pixels {
   static void store(std::uint8_t* to, __m256i v) noexcept { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
 
   static __m256i blended_with(const quads_of_32& background, __m256i bytes, __m256 factor) noexcept {
-    quads_of_32 made = avx2_rgb::quads(bytes);
-    for (unsigned k = 0; k < 4; ++k) made.q[k] = blended_8(background.q[k], made.q[k], factor);
-    return avx2_rgb::bytes(made);
+    quads_of_32 values = avx2_rgb::quads(bytes);
+    for (unsigned k = 0; k < 4; ++k) values.q[k] = blended_8(background.q[k], values.q[k], factor);
+    return avx2_rgb::bytes(values);
   }
 
   /// A table for byte shuffles.
@@ -107,16 +108,16 @@ struct avx2_pixels : portable_pixels {
 
     __m256i of(__m256i v) const noexcept {
       const __m256i low = _mm256_and_si256(v, _mm256_set1_epi8(15));
-      // The highest bit of each byte chooses: bit 4, then 5, 6 and 7 are brought there.
+      // The highest bit of each byte selects: the shifts move bits 4, 5 and 6 there.
       const __m256i bit4 = _mm256_slli_epi16(v, 3), bit5 = _mm256_slli_epi16(v, 2), bit6 = _mm256_slli_epi16(v, 1);
       const auto of_16 = [&](int row) {
         return _mm256_shuffle_epi8(
             _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_ + 16 * row))), low);
       };
-      const auto of_32 = [&](int row) { return avx2_rgb::chosen(of_16(row), of_16(row + 1), bit4); };
-      const auto of_64 = [&](int row) { return avx2_rgb::chosen(of_32(row), of_32(row + 2), bit5); };
-      const auto of_128 = [&](int row) { return avx2_rgb::chosen(of_64(row), of_64(row + 4), bit6); };
-      return avx2_rgb::chosen(of_128(0), of_128(8), v);
+      const auto of_32 = [&](int row) { return avx2_rgb::select(of_16(row), of_16(row + 1), bit4); };
+      const auto of_64 = [&](int row) { return avx2_rgb::select(of_32(row), of_32(row + 2), bit5); };
+      const auto of_128 = [&](int row) { return avx2_rgb::select(of_64(row), of_64(row + 4), bit6); };
+      return avx2_rgb::select(of_128(0), of_128(8), v);
     }
 
    private:
@@ -124,7 +125,7 @@ struct avx2_pixels : portable_pixels {
   };
 
   /// A table for AVX-512's byte permutations in registers of 256 bits. They are assembly, because a compiler accepts
-  /// their builtins only in functions whose target has them.
+  /// their builtins only in functions with a matching target.
   class permuted {
    public:
     explicit permuted(const byte_table& table) noexcept {
@@ -133,8 +134,8 @@ struct avx2_pixels : portable_pixels {
 
     __m256i of(__m256i v) const noexcept {
       const __m256i bit6 = _mm256_slli_epi16(v, 1);
-      return avx2_rgb::chosen(avx2_rgb::chosen(of_64(v, 0), of_64(v, 2), bit6),
-                              avx2_rgb::chosen(of_64(v, 4), of_64(v, 6), bit6), v);
+      return avx2_rgb::select(avx2_rgb::select(of_64(v, 0), of_64(v, 2), bit6),
+                              avx2_rgb::select(of_64(v, 4), of_64(v, 6), bit6), v);
     }
 
    private:

@@ -3,7 +3,7 @@
 //   const mr::detail::rgb_pixels pixels{.data = row.data(), .width = 224, .height = 224};
 //   mr::detail::fill_pixels(pixels.row(1), pixels.width, {124, 116, 104});
 //
-// Units: pixels. It owns nothing. Errors: none. Threads: none.
+// Units: pixels. Non-owning. Errors: none. Threads: none.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,7 +27,7 @@ struct rgb_pixels {
   std::uint8_t* row(std::size_t y) const noexcept { return data + y * row_bytes(); }
 };
 
-/// Gives so many pixels from `to` on the color.
+/// Sets `count` pixels from `to` on to the color.
 inline void fill_pixels(std::uint8_t* to, std::size_t count, const rgb_color& color) noexcept {
   for (std::size_t i = 0; i < count; ++i, to += 3) std::memcpy(to, color.data(), 3);
 }

@@ -7,7 +7,7 @@
 //     rgb.store(p, at);
 //   });
 //
-// A register holds pixels 0 to 15 in its first half and 16 to 31 in its second half. The halves of 16-bit words are
+// The first half of a register contains pixels 0 to 15, the second half pixels 16 to 31. Halves of 16-bit words are
 // those of unpacklo and unpackhi: pixels 0-7 and 16-23, then 8-15 and 24-31. Packing restores the order.
 // Errors: none. Threads: pure.
 #pragma once
@@ -35,8 +35,8 @@ struct quads_of_32 {
   __m256i q[4];
 };
 
-/// Pixel p of channel c lies at byte 3 p + c, modulo 16 at a place of its own. The order is the inverse of that of
-/// avx2_interleaving.
+/// Pixel p of channel c is at byte 3 p + c, which is a different position modulo 16 for each pixel. The order is the
+/// inverse of that of avx2_interleaving.
 struct avx2_deinterleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
   constexpr avx2_deinterleaving() : order(), mask() {
@@ -59,14 +59,14 @@ class avx2_rgb {
 
   rgb_bytes load(const std::uint8_t* from) const noexcept {
     const __m256i a = halves(from, from + 48), b = halves(from + 16, from + 64), c = halves(from + 32, from + 80);
-    return {_mm256_shuffle_epi8(chosen(chosen(a, c, mask_[1]), b, mask_[2]), order_[0]),
-            _mm256_shuffle_epi8(chosen(chosen(a, c, mask_[2]), b, mask_[0]), order_[1]),
-            _mm256_shuffle_epi8(chosen(chosen(a, c, mask_[0]), b, mask_[1]), order_[2])};
+    return {_mm256_shuffle_epi8(select(select(a, c, mask_[1]), b, mask_[2]), order_[0]),
+            _mm256_shuffle_epi8(select(select(a, c, mask_[2]), b, mask_[0]), order_[1]),
+            _mm256_shuffle_epi8(select(select(a, c, mask_[0]), b, mask_[1]), order_[2])};
   }
 
   void store(const rgb_bytes& p, std::uint8_t* to) const noexcept { out_.put<false>(p.r, p.g, p.b, to); }
 
-  /// Calls work(at) for each 32 pixels. The last ones are copied to a place with room for 32, and back.
+  /// Calls work(at) for each 32 pixels. The last ones are copied to a buffer of 32 pixels, and back.
   template <class Work>
   static void for_each_32(std::uint8_t* data, std::size_t pixels, const Work& work) noexcept {
     std::uint8_t* at = data;
@@ -81,7 +81,7 @@ class avx2_rgb {
 
   /// Returns b where the highest bit of the mask's byte is set, else a. Inline assembly, because GCC would compare the
   /// mask with 0 first.
-  static __m256i chosen(__m256i a, __m256i b, __m256i mask) noexcept {
+  static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
     __m256i blended;
     asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
     return blended;
@@ -108,12 +108,12 @@ class avx2_rgb {
     const __m256i zero = _mm256_setzero_si256();
     const __m256i rb[2] = {_mm256_unpacklo_epi8(p.r, p.b), _mm256_unpackhi_epi8(p.r, p.b)};
     const __m256i gg[2] = {_mm256_unpacklo_epi8(p.g, p.g), _mm256_unpackhi_epi8(p.g, p.g)};
-    quads_of_32 made;
+    quads_of_32 result;
     for (unsigned k = 0; k < 2; ++k) {
-      made.q[2 * k] = luma_of_8(_mm256_unpacklo_epi8(rb[k], zero), _mm256_unpacklo_epi8(gg[k], zero));
-      made.q[2 * k + 1] = luma_of_8(_mm256_unpackhi_epi8(rb[k], zero), _mm256_unpackhi_epi8(gg[k], zero));
+      result.q[2 * k] = luma_of_8(_mm256_unpacklo_epi8(rb[k], zero), _mm256_unpacklo_epi8(gg[k], zero));
+      result.q[2 * k + 1] = luma_of_8(_mm256_unpackhi_epi8(rb[k], zero), _mm256_unpackhi_epi8(gg[k], zero));
     }
-    return made;
+    return result;
   }
 
  private:
@@ -124,7 +124,7 @@ class avx2_rgb {
                                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
   }
 
-  /// 38470 exceeds 16 bits with a sign. So G comes twice, with half of it.
+  /// 38470 exceeds the range of signed 16 bits. Therefore G is used twice, with half of the factor each.
   static __m256i luma_of_8(__m256i red_blue, __m256i green_twice) noexcept {
     const __m256i sum = _mm256_add_epi32(
         _mm256_madd_epi16(red_blue, _mm256_set1_epi32(7'471 << 16 | 19'595)),

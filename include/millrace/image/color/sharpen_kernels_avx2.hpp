@@ -24,7 +24,7 @@ struct avx2_sharpening {
     if (r.end < r.begin + at_once) return portable_sharpening::run(r);
     const __m256 factor = _mm256_set1_ps(r.factor);
     for (std::size_t i = r.begin; i < r.end; i += at_once)
-      run_16(r, i + at_once <= r.end ? i : r.end - at_once, factor);   // the last ones begin earlier, not to end later
+      run_16(r, i + at_once <= r.end ? i : r.end - at_once, factor);   // the last ones overlap their predecessors
   }
 
  private:
@@ -44,10 +44,10 @@ struct avx2_sharpening {
     // 40330 / 2^20 exceeds 1 / 26 by less than 1 / (26 * 6643), and 6643 is the highest dividend.
     const __m256i smooth =
         _mm256_srli_epi16(_mm256_mulhi_epu16(odd, _mm256_set1_epi16(static_cast<short>(40'330))), 4);
-    const __m256i made = _mm256_packs_epi32(
+    const __m256i words = _mm256_packs_epi32(
         blended_8(_mm256_unpacklo_epi16(smooth, zero), _mm256_unpacklo_epi16(own, zero), factor),
         blended_8(_mm256_unpackhi_epi16(smooth, zero), _mm256_unpackhi_epi16(own, zero), factor));
-    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(made, made), 0x08);
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0x08);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(r.out + i), _mm256_castsi256_si128(bytes));
   }
 };

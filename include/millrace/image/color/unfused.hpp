@@ -1,4 +1,4 @@
-// Keeps a product from becoming one operation with the sum that it goes into.
+// Prevents the compiler from fusing a product with the sum that uses it.
 //
 //   const double sum = mr::detail::unfused(a * b) + c;   // two roundings, with every compiler and flag
 //
@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `value`. The compiler cannot look through it.
+/// Returns `value`. The compiler cannot optimize through it.
 inline double unfused(double value) noexcept {
 #if defined __x86_64__
   asm("" : "+x"(value));

@@ -3,7 +3,7 @@
 //   const __m256d sum = mr::detail::sum_of_product(a, b, c);                     // a * b, rounded, + c, rounded
 //   const __m256i bytes = mr::detail::blended_8(backgrounds, values, factor);    // see blended() in byte_table.hpp
 //
-// Compilers also fuse intrinsics, where the target or the program's flags have fused operations.
+// Compilers also fuse intrinsics, if the target or the program's flags include fused operations.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline __m256 sum_of_product(__m256 a, __m256 b, __m256 c) noexcept {
   __m256 product = a * b;
-  asm("" : "+x"(product));   // the compiler cannot look through this
+  asm("" : "+x"(product));   // the compiler cannot optimize through this
   return product + c;
 }
 inline __m256d sum_of_product(__m256d a, __m256d b, __m256d c) noexcept {

@@ -5,8 +5,9 @@
 //   pixels.choose(100, 224);                                          // columns [100, 324)
 //   const std::uint8_t* row = pixels.convert(stored, memory);         // points into `memory` or `stored`
 //
-// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255. Samples
-// of 16 bits use their high byte, as in Pillow and libpng. Colors beyond the end of a palette are black, as in libpng.
+// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255.
+// Samples of 16 bits use their high byte, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
+// libpng.
 // Alpha is dropped and the color under it kept; or composited over a color; or kept. tRNS is used only if alpha is
 // used. Composited: c a + b (255 - a) over 255, rounded.
 // `samples` keeps the stored values: palette indices, and gray without scaling. A sample is one byte, or two bytes in

@@ -1,10 +1,10 @@
-// Where the pixels of a rotated, sheared or moved image come from: the matrix of six numbers that Pillow takes.
+// Maps the pixels of a rotated, sheared or translated image to their sources: Pillow's matrix of six numbers.
 //
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // the column of that point's source
 //
-// Points are in pixels; the middle of the first pixel is (0.5, 0.5). Rotations have the bits of Pillow's: angles in
-// degrees become radians in double, cosine and sine are rounded to 15 digits, and no operation is fused.
+// Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's: angles in
+// degrees are converted to radians in double, cosine and sine are rounded to 15 digits, and no operation is fused.
 // Errors: none. Threads: pure functions.
 #pragma once
 
@@ -42,11 +42,11 @@ inline double with_15_digits(double value) noexcept {
   const unsigned_128 rest = product & ((unsigned_128{1} << shift) - 1), half = unsigned_128{1} << (shift - 1);
   auto digits = static_cast<std::uint64_t>(product >> shift);
   if (rest > half || (rest == half && digits % 2 != 0)) ++digits;
-  const double made = static_cast<double>(digits) / 1e15;
-  return value < 0 ? -made : made;
+  const double rounded = static_cast<double>(digits) / 1e15;
+  return value < 0 ? -rounded : rounded;
 }
 
-/// Rotates by `degrees`, counter-clockwise, around the middle.
+/// Rotates by `degrees`, counter-clockwise, around the center.
 inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   double angle = std::fmod(degrees, 360.0);   // exact
   if (angle < 0) angle += 360.0;
@@ -60,11 +60,11 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   return map;
 }
 
-/// Takes each row from `factor` columns more to the right than the one above it.
+/// Shears: the source of each row is `factor` columns further right than that of the row above.
 inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
 inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 
-/// Moves the image to the right and down.
+/// Translates the image to the right and down.
 inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
 
 }}}  // namespace millrace::detail

@@ -29,10 +29,10 @@ struct avx2_axis_taps {
 
   template <bool cubic>
   static std::size_t mix(const axis_tap_row& row, std::uint32_t* doubtful) noexcept {
-    std::size_t found = 0;
+    std::size_t count = 0;
     for (std::size_t i = 0; i < row.count; i += 16) {
       const eight_mixed a = mix_8<cubic>(row, i), b = mix_8<cubic>(row, i + 8);
-      const __m128i bytes = truncated(a.made, b.made);
+      const __m128i bytes = truncated(a.value, b.value);
       const std::size_t left = row.count - i;
       if (left >= 16) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(row.to + i), bytes);
@@ -45,15 +45,15 @@ struct avx2_axis_taps {
       unsigned bits = doubtful_bits(a) | doubtful_bits(b) << 8;
       if (left < 16) bits &= (1U << left) - 1;
       for (; bits != 0; bits &= bits - 1)
-        doubtful[found++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(std::countr_zero(bits));
+        doubtful[count++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(std::countr_zero(bits));
     }
-    return found;
+    return count;
   }
 
  private:
   struct eight_mixed {
-    __m256 made, close;   // close: ones where the number is close to a whole one
-    __m256 different;     // zeros where the neighbors are equal
+    __m256 value, close;   // close: ones if the value is close to an integer
+    __m256 different;     // zeros if the neighbors are equal
   };
 
   template <bool cubic>
@@ -61,19 +61,19 @@ struct avx2_axis_taps {
     const std::size_t w = i & row.weight_mask;
     const __m256 own = _mm256_loadu_ps(row.own + i);
     const __m256 next = _mm256_loadu_ps(row.next + i) - own;
-    __m256 made = _mm256_fmadd_ps(next, _mm256_loadu_ps(row.next_weights + w), own), different = next;
+    __m256 value = _mm256_fmadd_ps(next, _mm256_loadu_ps(row.next_weights + w), own), different = next;
     if constexpr (cubic) {
       const __m256 before = _mm256_loadu_ps(row.before + i) - own;
       const __m256 last = _mm256_loadu_ps(row.last + i) - own;
-      made = _mm256_fmadd_ps(before, _mm256_loadu_ps(row.before_weights + w), made);
-      made = _mm256_fmadd_ps(last, _mm256_loadu_ps(row.last_weights + w), made);
+      value = _mm256_fmadd_ps(before, _mm256_loadu_ps(row.before_weights + w), value);
+      value = _mm256_fmadd_ps(last, _mm256_loadu_ps(row.last_weights + w), value);
       different = _mm256_or_ps(different, _mm256_or_ps(before, last));
     }
     const __m256 error = _mm256_set1_ps(row.error);
-    const __m256 rest = made - _mm256_floor_ps(made + error);
+    const __m256 rest = value - _mm256_floor_ps(value + error);
     __m256 close = _mm256_cmp_ps(rest, error, _CMP_LE_OQ);
     if constexpr (!cubic) close = unless_equal(close, different);   // two equal neighbors are frequent
-    return {made, close, different};
+    return {value, close, different};
   }
 
   static __m128i truncated(__m256 a, __m256 b) noexcept {

@@ -1,12 +1,12 @@
-// Makes images that are sheared or moved along one axis, where most pixels have sources between two others.
+// Shears or translates an image along one axis, where most sources are between two pixels.
 //
-//   mr::detail::axis_warp<mr::detail::portable_warping> w;    // kept from image to image
+//   mr::detail::axis_warp<mr::detail::portable_warping> w;    // reused for all images
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
-// On the other axis each source lies on the middle of a pixel, so Pillow's rule leaves one row or column of neighbors.
-// Along a row that is sheared in x, the distances from the middles are all the same. Down a column that is sheared in
-// y, too. They differ by less than 2^-31, since Pillow's places are sums that are rounded. So they are computed once.
-// Results that this might change are made again, by the kernels for any map.
+// On the other axis each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors.
+// All pixels of a row sheared in x have the same distance from the centers, and so do those of a column sheared in y.
+// They differ by less than 2^-31, because Pillow's positions are rounded sums. Therefore they are computed once.
+// Results that this difference might change are recomputed by the kernels for any map.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 
@@ -30,8 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Kernels>
 class axis_warp {
  public:
-  /// Makes the pixels. Returns false, and leaves them, if the map is not along one axis or if distances are too close
-  /// to a whole number. From the last pixel of `from` on, 10 bytes can be read.
+  /// Computes the pixels. Returns false, and does not change them, if the map is not along one axis or if distances are
+  /// too close to an integer. 10 bytes must be readable from the last pixel of `from` on.
   bool run(const warp_source& from, const rgb_pixels& p, const affine_map& map, warp_filter filter,
            const rgb_color& fill) {
     if (map.xx != 1 || map.yy != 1 || p.width > highest_count || p.height > highest_count) return false;
@@ -44,23 +44,23 @@ class axis_warp {
   using taps = typename Kernels::along_axis;
   static constexpr std::size_t highest_count = 1U << 20, slack = 16;
 
-  /// A distance in pixels: the whole ones, and what is left.
+  /// A distance in pixels: its integer part, and its fraction.
   struct split_distance {
     explicit split_distance(double distance) noexcept
-        : whole(std::abs(distance) < highest_count ? static_cast<std::ptrdiff_t>(std::floor(distance)) : 0),
-          rest(distance - static_cast<double>(whole)) {}
+        : pixels(std::abs(distance) < highest_count ? static_cast<std::ptrdiff_t>(std::floor(distance)) : 0),
+          rest(distance - static_cast<double>(pixels)) {}
 
-    /// Returns whether all rounded sums have the same whole part.
+    /// Returns whether all rounded sums have the same integer part.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
-    /// Returns whether float holds all numbers that are made with it. Weights of a linear mix have as many bits as the
-    /// rest. Those of a cubic one have three times as many. Bytes and sums add 9.
+    /// Returns whether float represents all numbers computed from it exactly. Weights of a linear interpolation have as
+    /// many bits as the fraction, those of a cubic one three times as many. Bytes and sums add 9.
     bool is_short(bool cubic) const noexcept {
       const double scaled = rest * (cubic ? 16 : 32'768);
       return scaled == std::floor(scaled);
     }
 
-    std::ptrdiff_t whole;
+    std::ptrdiff_t pixels;
     double rest;
   };
 
@@ -72,9 +72,11 @@ class axis_warp {
     }
   }
 
-  void make_exactly(const warp_line& line) const noexcept { cubic_ ? Kernels::bicubic(line) : Kernels::bilinear(line); }
+  void compute_exactly(const warp_line& line) const noexcept {
+    cubic_ ? Kernels::bicubic(line) : Kernels::bilinear(line);
+  }
 
-  /// Makes the pixels of the line from the numbers of `row`.
+  /// Computes the pixels of the line from the numbers of `row`.
   void mix(warp_line line, axis_tap_row row) noexcept {
     const std::size_t skipped = row.weight_mask < axis_tap_row::fewest_weights ? 0 : 3 * line.begin;
     row.before_weights = weights_[0].data() + skipped;
@@ -86,11 +88,11 @@ class axis_warp {
     std::uint32_t* const doubtful = doubtful_.data();
     const auto kernel = cubic_ ? taps::template mix<true> : taps::template mix<false>;
     const std::size_t count = kernel(row, doubtful), first = line.begin;
-    for (std::size_t i = 0; i < count;) {   // neighbors together
+    for (std::size_t i = 0; i < count;) {   // adjacent pixels together
       line.begin = first + doubtful[i] / 3;
       line.end = line.begin + 1;
       for (; i < count && first + doubtful[i] / 3 <= line.end; ++i) line.end = first + doubtful[i] / 3 + 1;
-      make_exactly(line);
+      compute_exactly(line);
     }
   }
 
@@ -109,24 +111,24 @@ class axis_warp {
   }
 
   void run_along_rows(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill) {
-    constexpr std::ptrdiff_t border = 2;   // pixels beyond the ends of a row
+    constexpr std::ptrdiff_t margin = 2;   // pixels beyond the ends of a row
     for (auto& weights : weights_) weights.resize(std::max(weights.size(), axis_tap_row::fewest_weights));
-    const std::size_t numbers = 3 * (p.width + 2 * border) + slack;
+    const std::size_t numbers = 3 * (p.width + 2 * margin) + slack;
     if (numbers_.size() < numbers) numbers_.resize(numbers);
     double last_rest = -1;
     for_each_line(from, p, map, fill, [&](const warp_line& line, std::ptrdiff_t y) {
       const split_distance distance(map.x(0.5, line.middle) - 0.5);
-      if (!distance.is_steady()) return make_exactly(line);
+      if (!distance.is_steady()) return compute_exactly(line);
       if (distance.rest != last_rest) set_weights(0, axis_tap_row::fewest_weights, last_rest = distance.rest);
-      const auto number = [&](std::ptrdiff_t column) { return numbers_.data() + 3 * (column + border); };
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(line.begin) + distance.whole;
-      const std::ptrdiff_t end = static_cast<std::ptrdiff_t>(line.end) + distance.whole;
+      const auto number = [&](std::ptrdiff_t column) { return numbers_.data() + 3 * (column + margin); };
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(line.begin) + distance.pixels;
+      const std::ptrdiff_t end = static_cast<std::ptrdiff_t>(line.end) + distance.pixels;
       const std::ptrdiff_t from_column = std::max<std::ptrdiff_t>(first - 1, 0);
       const std::ptrdiff_t to_column = std::min(end + 2, from.width);
       taps::widen(from.at(from_column, y), static_cast<std::size_t>(3 * (to_column - from_column)),
                   number(from_column));
-      for (std::ptrdiff_t k = 0; k < 3 * border; ++k) {
-        number(-border)[k] = from.at(0, y)[k % 3];
+      for (std::ptrdiff_t k = 0; k < 3 * margin; ++k) {
+        number(-margin)[k] = from.at(0, y)[k % 3];
         number(from.width)[k] = from.at(from.width - 1, y)[k % 3];
       }
       mix(line, {.before = number(first - 1), .own = number(first), .next = number(first + 1),
@@ -135,13 +137,13 @@ class axis_warp {
     });
   }
 
-  /// Neighboring columns that come from rows of the same distance.
+  /// Adjacent columns whose sources are the same number of rows away.
   struct run_of_columns {
     std::size_t begin, count;
     std::ptrdiff_t down;
   };
 
-  /// Finds the runs and their weights. Returns false if a distance is too close to a whole number.
+  /// Computes the runs and their weights. Returns false if a distance is too close to an integer.
   bool find_runs(const rgb_pixels& p, const affine_map& map) {
     all_short_ = true;
     for (auto& weights : weights_) weights.resize(std::max(weights.size(), p.row_bytes() + slack));
@@ -151,24 +153,25 @@ class axis_warp {
       if (!distance.is_steady()) return false;
       all_short_ = all_short_ && distance.is_short(cubic_);
       set_weights(3 * x, 3 * x + 3, distance.rest);
-      if (!runs_.empty() && runs_.back().down == distance.whole) ++runs_.back().count;
-      else runs_.push_back({.begin = x, .count = 1, .down = distance.whole});
+      if (!runs_.empty() && runs_.back().down == distance.pixels) ++runs_.back().count;
+      else runs_.push_back({.begin = x, .count = 1, .down = distance.pixels});
     }
     return true;
   }
 
-  /// Rows of numbers are made as if whole pixels were moved. Then the neighbors of a byte lie above and below it.
+  /// Numbers are stored as if the columns were shifted by integers. The neighbors of a byte are then above and below
+  /// it.
   bool run_down_columns(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill) {
     if (!find_runs(p, map)) return false;
     const auto stride = static_cast<std::ptrdiff_t>(p.row_bytes() + slack);
     if (std::ssize(numbers_) < 4 * stride) numbers_.resize(static_cast<std::size_t>(4 * stride));
     const auto numbers_of = [&](std::ptrdiff_t y) { return numbers_.data() + (y & 3) * stride; };
-    std::ptrdiff_t known = -1;   // rows before this one have their numbers, or are not needed
+    std::ptrdiff_t next_row = -1;   // rows before this one are converted, or not needed
     for_each_line(from, p, map, fill, [&](const warp_line& line, std::ptrdiff_t y) {
-      for (known = std::max(known, y - 1); known <= y + 2; ++known)
+      for (next_row = std::max(next_row, y - 1); next_row <= y + 2; ++next_row)
         for (const run_of_columns& run : runs_)
-          taps::widen(from.at(static_cast<std::ptrdiff_t>(run.begin), known + run.down), 3 * run.count,
-                      numbers_of(known) + 3 * run.begin);
+          taps::widen(from.at(static_cast<std::ptrdiff_t>(run.begin), next_row + run.down), 3 * run.count,
+                      numbers_of(next_row) + 3 * run.begin);
       const auto number = [&](std::ptrdiff_t row) { return numbers_of(row) + 3 * line.begin; };
       mix(line, {.before = number(y - 1), .own = number(y), .next = number(y + 1), .last = number(y + 2),
                  .error = all_short_ ? -1 : axis_tap_error});

@@ -1,12 +1,12 @@
-// Moves the pixels of an image by an affine map, in place, as Pillow's transform() does.
+// Transforms the pixels of an image by an affine map, in place, as Pillow's transform() does.
 //
-//   mr::detail::warp<mr::detail::portable_warping> w;    // kept from image to image
+//   mr::detail::warp<mr::detail::portable_warping> w;    // reused for all images
 //   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
 //
-// The source of each pixel is that of its middle. Pixels whose source lies outside get the fill color.
-// nearest: the pixel that holds the source. It is found in fixed point with 16 fraction bits. A map without rotation
-// and shear is followed in double, by adding.
-// bilinear, bicubic: warp_kernels.hpp; those of a map that moves along one axis only are made by axis_warp.hpp.
+// The source of a pixel is that of its center. Pixels whose source is outside get the fill color.
+// nearest: the pixel that contains the source, computed in fixed point with 16 fraction bits. A map without rotation
+// and shear is evaluated in double, incrementally.
+// bilinear, bicubic: warp_kernels.hpp; for maps along one axis only, axis_warp.hpp.
 // Errors: throws std::bad_alloc. Threads: one at a time for each object.
 #pragma once
 
@@ -33,13 +33,13 @@ class warp {
   void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + 7);   // ten bytes from the last pixel on
+    source_.resize(p.bytes() + 7);   // ten bytes are readable from the last pixel on
     from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
-    // Where whole pixels are moved, all filters give the pixels themselves.
-    if (scales && moves_by_whole(map.xx, map.x0) && moves_by_whole(map.yy, map.y0)) run_scaled(p, map);
+    // If pixels move by integers, all filters return the pixels unchanged.
+    if (scales && moves_by_pixels(map.xx, map.x0) && moves_by_pixels(map.yy, map.y0)) run_scaled(p, map);
     else if (filter != warp_filter::nearest) run_between(p, map, filter);
     else if (scales) run_scaled(p, map);
     else if (fits(map, p)) run_fixed(p, map);
@@ -49,7 +49,7 @@ class warp {
  private:
   static double real(std::size_t n) noexcept { return static_cast<double>(n); }
 
-  static bool moves_by_whole(double scale, double distance) noexcept {
+  static bool moves_by_pixels(double scale, double distance) noexcept {
     return scale == 1 && distance == std::trunc(distance);
   }
 
@@ -60,12 +60,12 @@ class warp {
       kernel({.source = from_, .map = map, .middle = real(y) + 0.5, .end = p.width, .to = p.row(y), .fill = fill_});
   }
 
-  /// Neighboring columns of the result that come from neighboring columns.
+  /// Adjacent columns of the result whose sources are adjacent columns.
   struct run_of_columns {
     std::size_t begin, from, count;
   };
 
-  /// Each row of the result comes from one row, by one list of columns.
+  /// The source of each row of the result is one row, with the same list of columns for all rows.
   void run_scaled(const rgb_pixels& p, const affine_map& map) {
     const auto next_place = [](double& at, double step, std::size_t limit) {
       const std::ptrdiff_t place = at >= 0 && at < real(limit) ? static_cast<std::ptrdiff_t>(at) : -1;
@@ -78,9 +78,9 @@ class warp {
       const std::ptrdiff_t place = next_place(column, map.xx, p.width);
       if (place < 0) continue;
       const auto from = static_cast<std::size_t>(place);
-      const bool goes_on = !runs_.empty() && runs_.back().begin + runs_.back().count == x &&
+      const bool extends = !runs_.empty() && runs_.back().begin + runs_.back().count == x &&
                            runs_.back().from + runs_.back().count == from;
-      if (goes_on) ++runs_.back().count;
+      if (extends) ++runs_.back().count;
       else runs_.push_back({.begin = x, .from = from, .count = 1});
     }
     for (std::size_t y = 0; y < p.height; ++y) {
@@ -111,7 +111,7 @@ class warp {
     std::int64_t begin, end;
   };
 
-  /// Returns the numbers i in the interval for which at + i * step lies in [0, limit).
+  /// Returns the numbers i in the interval for which at + i * step is in [0, limit).
   static interval inside(interval all, std::int64_t at, std::int64_t step, std::int64_t limit) noexcept {
     const auto rounded_up = [](std::int64_t a, std::int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; };
     if (step == 0) return at >= 0 && at < limit ? all : interval{all.begin, all.begin};
@@ -126,11 +126,11 @@ class warp {
     std::int64_t x = fixed(map.x0 + map.xx * 0.5 + map.xy * 0.5), y = fixed(map.y0 + map.yx * 0.5 + map.yy * 0.5);
     const auto width = static_cast<std::int64_t>(p.width), height = static_cast<std::int64_t>(p.height);
     for (std::size_t row = 0; row < p.height; ++row, x += xy, y += yy) {
-      const interval known = inside(inside({0, width}, x, xx, width << 16), y, yx, height << 16);
+      const interval covered = inside(inside({0, width}, x, xx, width << 16), y, yx, height << 16);
       std::uint8_t* const to = p.row(row);
-      fill_pixels(to, static_cast<std::size_t>(known.begin), fill_);
-      if (known.end > known.begin) copy_line(to, known, {x, xx, y, yx});
-      fill_pixels(to + 3 * known.end, static_cast<std::size_t>(width - known.end), fill_);
+      fill_pixels(to, static_cast<std::size_t>(covered.begin), fill_);
+      if (covered.end > covered.begin) copy_line(to, covered, {x, xx, y, yx});
+      fill_pixels(to + 3 * covered.end, static_cast<std::size_t>(width - covered.end), fill_);
     }
   }
 
@@ -138,16 +138,16 @@ class warp {
     std::int64_t x, x_step, y, y_step;   // of the row's first pixel, with 16 fraction bits
   };
 
-  /// Copies four bytes for each pixel but the last one, whose next pixel may not be there.
-  void copy_line(std::uint8_t* row, interval known, const fixed_line& line) const noexcept {
-    std::int64_t x = line.x + known.begin * line.x_step, y = line.y + known.begin * line.y_step;
+  /// Copies four bytes per pixel, except for the last one, which may be the last of the image.
+  void copy_line(std::uint8_t* row, interval covered, const fixed_line& line) const noexcept {
+    std::int64_t x = line.x + covered.begin * line.x_step, y = line.y + covered.begin * line.y_step;
     const auto pixel = [&] { return from_.data + ((y >> 16) * from_.width + (x >> 16)) * 3; };
-    std::uint8_t* to = row + 3 * known.begin;
+    std::uint8_t* to = row + 3 * covered.begin;
     if (line.x_step == 1 << 16 && line.y_step == 0) {
-      std::memcpy(to, pixel(), static_cast<std::size_t>(known.end - known.begin) * 3);
+      std::memcpy(to, pixel(), static_cast<std::size_t>(covered.end - covered.begin) * 3);
       return;
     }
-    for (std::uint8_t* const last = row + 3 * (known.end - 1); to != last; to += 3) {
+    for (std::uint8_t* const last = row + 3 * (covered.end - 1); to != last; to += 3) {
       std::memcpy(to, pixel(), 4);
       x += line.x_step;
       y += line.y_step;
@@ -155,15 +155,15 @@ class warp {
     std::memcpy(to, pixel(), 3);
   }
 
-  /// Follows coordinates that fixed point does not hold.
+  /// Evaluates maps whose coordinates exceed the range of fixed point.
   void run_wide(const rgb_pixels& p, const affine_map& map) const noexcept {
     double first_x = map.x0 + map.xy * 0.5 + map.xx * 0.5, first_y = map.y0 + map.yy * 0.5 + map.yx * 0.5;
     for (std::size_t row = 0; row < p.height; ++row, first_x += map.xy, first_y += map.yy) {
       double x = first_x, y = first_y;
       for (std::size_t column = 0; column < p.width; ++column, x += map.xx, y += map.yx) {
-        const bool known = x >= 0 && x < real(p.width) && y >= 0 && y < real(p.height);
+        const bool is_inside = x >= 0 && x < real(p.width) && y >= 0 && y < real(p.height);
         const std::uint8_t* const pixel =
-            known ? from_.at(static_cast<std::ptrdiff_t>(x), static_cast<std::ptrdiff_t>(y)) : fill_.data();
+            is_inside ? from_.at(static_cast<std::ptrdiff_t>(x), static_cast<std::ptrdiff_t>(y)) : fill_.data();
         std::memcpy(p.row(row) + 3 * column, pixel, 3);
       }
     }

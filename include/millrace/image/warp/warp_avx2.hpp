@@ -3,8 +3,8 @@
 //   mr::detail::warp<mr::detail::avx2_warping> w;
 //   if (mr::detail::cpu_has_avx2()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});
 //
-// The numbers are computed in float first. They are truncated, so only those close to a whole number may come out
-// otherwise in double. Pixels with such a number are computed again, in double, unless all neighbors have that number.
+// The numbers are first computed in float. They are truncated, so only numbers close to an integer may be different in
+// double. Pixels with such a number are recomputed in double, unless all neighbors have that number.
 // Errors, threads: warp.hpp.
 #pragma once
 
@@ -34,17 +34,17 @@ struct avx2_warping {
   /// Returns the numbers of the first eight bytes.
   static __m256 floats_of(__m128i bytes) noexcept { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
 
-  /// Returns, in each half, four of the numbers of `low` and then `high`, from the one of number `first` on.
+  /// Returns, in each half, four of the numbers of `low` and then `high`, beginning at number `first`.
   template <int first>
   static __m256 from_lane(__m256 high, __m256 low) noexcept {
     return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
   }
 
-  /// Mixes 2 x 2 pixels: in double, exactly as Pillow does, and in float.
+  /// Interpolates 2 x 2 pixels: in double, exactly as Pillow does, and in float.
   struct linear_mix {
-    static constexpr int margin = 0, neighbors = 2;   // neighbors on each axis, of which `margin` come before the own
-    static constexpr bool equals_stay = true;         // a mix in float of equal numbers is that number
-    static constexpr float error = 0x1p-14F;          // each of the two steps in float is off by less than 2^-15
+    static constexpr int margin = 0, neighbors = 2;   // neighbors on each axis; `margin` of them are before the pixel
+    static constexpr bool equals_stay = true;         // interpolating equal numbers in float returns that number
+    static constexpr float error = 0x1p-14F;          // the error of each of the two steps in float is below 2^-15
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
       return sum_of_product(v[1] - v[0], d, v[0]);
@@ -55,7 +55,7 @@ struct avx2_warping {
      public:
       in_float(__m128 dx, __m128 dy) noexcept : dx_(dx), dy_(dy) {}
 
-      /// Returns points 2 * pair and 2 * pair + 1. `first` and `second` are their places.
+      /// Returns points 2 * pair and 2 * pair + 1. `first` and `second` are their pixels.
       __m256 mixed(int pair, const std::uint8_t* first, const std::uint8_t* second,
                    std::ptrdiff_t row_bytes) const noexcept {
         const __m256 dy = of_pair(dy_, pair);
@@ -83,12 +83,12 @@ struct avx2_warping {
     };
   };
 
-  /// Mixes 4 x 4 pixels.
+  /// Interpolates 4 x 4 pixels.
   struct cubic_mix {
     static constexpr int margin = 1, neighbors = 4;
     static constexpr bool equals_stay = false;
-    /// Weights on an axis are off by 2^-20 in sum, which makes sums of columns off by 2^-11.7, and those of sums by
-    /// 2^-10: they multiply that by 1.5 at most.
+    /// The total error of an axis' weights is 2^-20, that of sums of columns 2^-11.7, and that of sums of these 2^-10:
+    /// the weights multiply it by 1.5 at most.
     static constexpr float error = 0x1p-9F;
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
@@ -119,7 +119,7 @@ struct avx2_warping {
                    std::ptrdiff_t row_bytes) const noexcept {
         const __m256 p = of_point_[2 * pair], q = of_point_[2 * pair + 1];
         const __m256 x = _mm256_permute2f128_ps(p, q, 0x20), y = _mm256_permute2f128_ps(p, q, 0x31);
-        // Three times four of the twelve numbers of four neighbors, of both points.
+        // Four of the twelve numbers of four neighbors, three times, for both points.
         __m256 a = _mm256_setzero_ps(), b = a, c = a;
         add_row(first - row_bytes - 3, second - row_bytes - 3, _mm256_permute_ps(y, 0x00), a, b, c);
         add_row(first - 3, second - 3, _mm256_permute_ps(y, 0x55), a, b, c);
@@ -146,7 +146,7 @@ struct avx2_warping {
     };
   };
 
-  /// Returns the pixel in double: three numbers and one of no meaning. pixel_at(i, k) is i columns and k rows away.
+  /// Returns the pixel in double: three numbers and an unused one. pixel_at(i, k) is i columns and k rows away.
   template <class Mix, class PixelAt>
   static __m128i in_double(const PixelAt& pixel_at, double dx, double dy) noexcept {
     __m256d rows[Mix::neighbors];
@@ -158,8 +158,8 @@ struct avx2_warping {
     return _mm256_cvttpd_epi32(Mix::mixed(rows, _mm256_set1_pd(dy)));
   }
 
-  /// Returns which of the pixels' three numbers are close to a whole number, as bits.
-  static int close_to_whole(__m256 v, float error) noexcept {
+  /// Returns which of the pixels' three numbers are close to an integer, as bits.
+  static int close_to_integer(__m256 v, float error) noexcept {
     const __m256 rest = v - _mm256_floor_ps(v + _mm256_set1_ps(error));
     return _mm256_movemask_ps(_mm256_cmp_ps(rest, _mm256_set1_ps(error), _CMP_LE_OQ)) & 0x77;
   }
@@ -179,7 +179,7 @@ struct avx2_warping {
            ((different & 0xff0000) != 0 ? 4 : 0);
   }
 
-  /// Pixels whose neighbors all lie inside are made four at a time.
+  /// Computes pixels four at a time if all their neighbors are inside.
   template <class Mix>
   static void run(const warp_line& line) noexcept {
     const warp_source source = line.source;
@@ -212,13 +212,13 @@ struct avx2_warping {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), twelve);
     const int last_four = _mm_extract_epi32(twelve, 2);
     std::memcpy(to + 8, &last_four, 4);
-    const int close = close_to_whole(first_two, Mix::error) | close_to_whole(last_two, Mix::error) << 8;
-    if (close != 0) [[unlikely]] make_again<Mix>(source, points, close, to);
+    const int close = close_to_integer(first_two, Mix::error) | close_to_integer(last_two, Mix::error) << 8;
+    if (close != 0) [[unlikely]] recompute<Mix>(source, points, close, to);
   }
 
-  /// Makes the pixels again that have numbers close to whole ones.
+  /// Recomputes the pixels that have numbers close to integers.
   template <class Mix>
-  [[gnu::noinline]] static void make_again(warp_source source, four_warp_points points, int close,
+  [[gnu::noinline]] static void recompute(warp_source source, four_warp_points points, int close,
                                            std::uint8_t* to) noexcept {
     const std::ptrdiff_t row_bytes = 3 * source.width;
     alignas(32) double dx[4], dy[4];
@@ -229,7 +229,7 @@ struct avx2_warping {
     for (int n = 0; close != 0; ++n, close >>= 4, to += 3) {
       if ((close & 7) == 0) continue;
       const std::uint8_t* const own = source.data + offset[n];
-      if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {   // the neighbors are all equal
+      if ((close & differing_channels<Mix>(own, row_bytes)) == 0) {   // all neighbors are equal
         if constexpr (!Mix::equals_stay)
           for (int c = 0; c < 3; ++c) to[c] = (close >> c & 1) != 0 ? own[c] : to[c];
         continue;
@@ -251,7 +251,7 @@ struct avx2_warping {
     return _mm_cvtsi32_si128(four);
   }
 
-  /// Returns the three channels and a number of no meaning.
+  /// Returns the three channels and an unused number.
   static __m256d channels(const std::uint8_t* pixel) noexcept {
     return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(word(pixel)));
   }

@@ -1,10 +1,10 @@
-// Makes pixels of a moved image whose sources lie between pixels, one by one, as Pillow's transform() does.
+// Computes pixels of a transformed image by interpolation, one by one, as Pillow's transform() does.
 //
 //   const mr::detail::warp_line line{.source = from, .map = map, .middle = 20.5, .end = 224, .to = row, .fill = fill};
 //   mr::detail::portable_warping::bilinear(line);
 //
-// All is in double, and truncated. Beyond the border, pixels are those at the border. Pillow's bicubic kernel has
-// a = -1 here, unlike in its resize().
+// Computations are in double, and truncated. Pixels at the image's boundary are repeated beyond it. Pillow's bicubic
+// kernel has a = -1 here, unlike in its resize().
 // Errors: none. Threads: pure, except for the pixels.
 #pragma once
 
@@ -21,12 +21,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An image to read from. Ten bytes can be read from each pixel on.
+/// An image to read from. Ten bytes are readable from each pixel on.
 struct warp_source {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t width = 0, height = 0;
 
-  /// Returns the pixel there, or the nearest one at the border.
+  /// Returns the pixel at this position, or the nearest one at the boundary.
   const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const noexcept {
     const auto inside = [](std::ptrdiff_t place, std::ptrdiff_t count) {
       return std::clamp<std::ptrdiff_t>(place, 0, count - 1);
@@ -35,23 +35,23 @@ struct warp_source {
   }
 };
 
-/// A point of an image, as a pixel and the distance from its middle.
+/// A point of an image, as a pixel and the distance from its center.
 struct warp_point {
   std::ptrdiff_t x = 0, y = 0;
   double dx = 0, dy = 0;
 };
 
-/// Pixels of a row to make.
+/// Pixels of a row to compute.
 struct warp_line {
   const warp_source& source;
   const affine_map& map;
-  double middle = 0.5;              ///< of the row
+  double middle = 0.5;              ///< center of the row
   std::size_t begin = 0, end = 0;   ///< the columns
   std::uint8_t* to = nullptr;       ///< the row's first pixel
   const rgb_color& fill;
 };
 
-/// Returns the first column of the line from which on reached(column) holds, and else its end. It is close to `guess`.
+/// Returns the first column from which on reached(column) is true, or the end of the line. It is close to `guess`.
 template <class Reached>
 std::size_t first_column(const warp_line& line, double guess, const Reached& reached) noexcept {
   if (line.begin == line.end || reached(line.begin)) return line.begin;
@@ -63,8 +63,8 @@ std::size_t first_column(const warp_line& line, double guess, const Reached& rea
   return column;
 }
 
-/// Keeps the columns whose sources lie inside on one axis. `step` is from column to column. Rounding does not change
-/// that sources follow one another.
+/// Restricts the line to columns whose sources are inside on one axis. `step` is the distance between the sources of
+/// two adjacent columns. Rounding does not change the order of the sources.
 template <class Place>
 void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
   const auto end = static_cast<double>(limit);
@@ -76,7 +76,7 @@ void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place
   line.end = std::max(line.begin, last);
 }
 
-/// Keeps the columns whose sources lie inside.
+/// Restricts the line to columns whose sources are inside.
 inline void keep_inside(warp_line& line) noexcept {
   const auto middle = [](std::size_t column) { return static_cast<double>(column) + 0.5; };
   keep_inside(line, line.map.xx, line.source.width,
@@ -85,7 +85,7 @@ inline void keep_inside(warp_line& line) noexcept {
               [&](std::size_t column) { return line.map.y(middle(column), line.middle); });
 }
 
-/// Calls pixel(point, to) for each pixel from `begin` on whose source lies inside, and fills the others. It is always
+/// Calls pixel(point, to) for each pixel from `begin` on whose source is inside, and fills the others. It is always
 /// inlined, into functions for any target.
 template <class Pixel>
 [[gnu::always_inline]] inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
@@ -132,8 +132,8 @@ struct portable_warping {
           for (std::ptrdiff_t i = 0; i < 4; ++i) values[i] = line.source.at(p.x + i - 1, p.y + k - 1)[c];
           rows[k] = cubic(values, p.dx);
         }
-        const double made = cubic(rows, p.dy);
-        to[c] = static_cast<std::uint8_t>(made <= 0 ? 0 : made >= 255 ? 255 : made);
+        const double value = cubic(rows, p.dy);
+        to[c] = static_cast<std::uint8_t>(value <= 0 ? 0 : value >= 255 ? 255 : value);
       }
     });
   }

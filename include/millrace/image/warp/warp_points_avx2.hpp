@@ -1,11 +1,11 @@
-// Finds where the pixels of a row come from with AVX2: four at a time, in the doubles of warp_kernels.hpp.
+// Computes the sources of a row's pixels with AVX2: four at a time, in the doubles of warp_kernels.hpp.
 //
-//   mr::detail::warp_points_avx2<1> points(line);   // with one neighbor before each point on each axis, and two behind
+//   mr::detail::warp_points_avx2<1> points(line);   // with one neighbor before each point on each axis, and two after
 //   mr::detail::four_warp_points four;
 //   for (; column + 4 <= line.end; column += 4)
 //     if (points.next(four)) use(four);
 //
-// It has copies of all numbers of the row. Compilers would read others again after each byte that is written.
+// It copies all numbers of the row, because compilers would reload them after each byte that is written.
 // Errors: none. Threads: one at a time for each object.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Four points, and the offsets in bytes of their pixels.
+/// Four points, and the byte offsets of their pixels.
 struct four_warp_points {
   __m256d dx, dy;
   __m128i offset;
@@ -37,7 +37,7 @@ class warp_points_avx2 {
         width_(_mm_set1_epi32(static_cast<int>(line.source.width))),
         middles_(_mm256_set1_pd(static_cast<double>(line.begin)) + _mm256_setr_pd(0.5, 1.5, 2.5, 3.5)) {}
 
-  /// Finds the next four points. Returns whether the neighbors of all four lie inside.
+  /// Computes the next four points. Returns whether the neighbors of all four are inside.
   bool next(four_warp_points& points) noexcept {
     const __m256d x = x_.places(middles_), y = y_.places(middles_);
     middles_ = middles_ + _mm256_set1_pd(4);
@@ -60,14 +60,14 @@ class warp_points_avx2 {
         : by_column_(_mm256_set1_pd(by_column)), row_part_(_mm256_set1_pd(row_part)), origin_(_mm256_set1_pd(origin)),
           after_(_mm_set1_epi32(static_cast<int>(std::max<std::ptrdiff_t>(count - 1 - 2 * margin, 0)))) {}
 
-    /// Returns where the sources of four points lie, less 0.5.
+    /// Returns the positions of the sources of four points, minus 0.5.
     __m256d places(__m256d middles) const noexcept {
       const __m256d sum = sum_of_product(middles, by_column_, row_part_) + origin_;
       return sum - _mm256_set1_pd(0.5);
     }
 
-    /// Returns ones where a neighbor lies outside. Numbers are compared as unsigned ones. Those beyond 2^31 have become
-    /// -2^31, and are outside.
+    /// Returns ones where a neighbor is outside. Numbers are compared as unsigned. Those beyond 2^31 have become -2^31,
+    /// and are outside.
     __m128i outside(__m128i place) const noexcept {
       const __m128i distance = _mm_sub_epi32(place, _mm_set1_epi32(margin));
       return _mm_cmpeq_epi32(_mm_max_epu32(distance, after_), distance);
@@ -75,7 +75,7 @@ class warp_points_avx2 {
 
    private:
     __m256d by_column_, row_part_, origin_;
-    __m128i after_;   // the first place outside, less the margin
+    __m128i after_;   // the first position outside, minus the margin
   };
 
   axis x_, y_;

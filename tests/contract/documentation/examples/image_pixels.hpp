@@ -325,7 +325,7 @@ EXAMPLE
 #endif
 
 // ---- axis_taps.hpp
-void make_again(std::uint32_t) {}
+void recompute(std::uint32_t) {}
 void example(const std::uint8_t* bytes, float* numbers, const mr::detail::axis_tap_row& row, std::uint32_t* doubtful) {
 EXAMPLE
 }
