@@ -74,6 +74,7 @@ def main(program, folder):
     source = pathlib.Path(program).read_text()
     os.chdir(folder)
     source = source.replace("s3://photos", f"{os.getcwd()}/photos").replace("/scratch/", f"{os.getcwd()}/scratch/")
+    os.environ["NUMBA_NUM_THREADS"] = "8"   # FFCV refuses more workers than this
     write = {"tf.data": write_lines, "from ffcv": write_beton, "from streaming": write_mds}
     next((write[word] for word in write if word in source), write_shards)()
     names = {"__name__": "program"}
