@@ -7,7 +7,7 @@
 //
 // The device has its own memory. One copy thread works through a queue in order, like the copy engine of a GPU. An
 // event is reached when the queue gets to it. Work on the user's streams is done when the call returns, so release
-// events are reached at once. A copy takes at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
+// events are reached at once. A copy lasts at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
 #pragma once
 
 #include <millrace/base/machine.hpp>

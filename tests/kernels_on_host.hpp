@@ -6,6 +6,6 @@
 #include <millrace/device/kernel.cuh>
 
 inline std::vector<std::shared_ptr<void>>& millrace::detail::bodies_in_graphs() {
-  static std::vector<std::shared_ptr<void>> kept;
-  return kept;
+  static std::vector<std::shared_ptr<void>> bodies;
+  return bodies;
 }

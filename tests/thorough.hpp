@@ -1,5 +1,5 @@
-// How closely the long walks look. All of them look at everything; where MILLRACE_BRIEF is set, as in the legs of the
-// sanitizers, whose every step takes ten times as long and which look for other mistakes, at every n-th step.
+// The density of the long tests. They check everything; with MILLRACE_BRIEF, as in the legs of the sanitizers, which
+// are ten times slower and search for other mistakes, they check every n-th step.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ inline std::size_t stride(std::size_t when_brief) {
   return brief ? when_brief : 1;
 }
 
-/// All of them, or every n-th, of which the first is one.
+/// All of them, or every n-th, starting with the first.
 template <class T>
 std::vector<T> some(std::size_t when_brief, std::initializer_list<T> all) {
-  std::vector<T> chosen;
-  for (std::size_t i = 0; i < all.size(); i += stride(when_brief)) chosen.push_back(all.begin()[i]);
-  return chosen;
+  std::vector<T> result;
+  for (std::size_t i = 0; i < all.size(); i += stride(when_brief)) result.push_back(all.begin()[i]);
+  return result;
 }

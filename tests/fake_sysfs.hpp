@@ -1,6 +1,6 @@
 // A folder that looks like /sys of a machine with the NUMA nodes and PCI devices that a test wants.
 //
-//   made_up_sysfs sys;
+//   fake_sysfs sys;
 //   sys.add_node(0, "0-3");                      // a node with memory, and its cores
 //   sys.add_device("0000:a1:00.0", "0");         // a PCI device, and its node as sysfs writes it
 //   numa_node_of_pci_device("0000:a1:00.0", sys.root());
@@ -12,15 +12,15 @@
 #include <fstream>
 #include <string>
 
-class made_up_sysfs {
+class fake_sysfs {
  public:
-  made_up_sysfs() {
+  fake_sysfs() {
     std::string name = (std::filesystem::temp_directory_path() / "millrace-sysfs-XXXXXX").string();
     root_ = mkdtemp(name.data()) ? name : "";
   }
-  made_up_sysfs(const made_up_sysfs&) = delete;
-  made_up_sysfs& operator=(const made_up_sysfs&) = delete;
-  ~made_up_sysfs() {
+  fake_sysfs(const fake_sysfs&) = delete;
+  fake_sysfs& operator=(const fake_sysfs&) = delete;
+  ~fake_sysfs() {
     std::error_code ignored;
     if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
   }
