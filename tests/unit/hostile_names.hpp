@@ -1,4 +1,4 @@
-// Names that a data set may have, and that must do nothing where they are printed or written.
+// Names that a data set may have, and that must have no effect where they are printed or written.
 #pragma once
 
 #include <millrace/base/text.hpp>
@@ -42,7 +42,7 @@ inline const std::vector<hostile_name>& names() {
   return all;
 }
 
-/// What is wrong with a text that a terminal gets; nullptr: nothing.
+/// The defect of a text that a terminal gets; nullptr: none.
 inline const char* obeyed_by_a_terminal(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);

@@ -28,7 +28,7 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 TEST_CASE("CRC-32 of known texts") {
   CHECK(mr::detail::crc32(bytes_of("123456789")) == 0xcbf43926U);   // the check value of the catalogs
-  CHECK(mr::detail::crc32(bytes_of("IEND")) == 0xae426082U);        // the last chunk of every PNG
+  CHECK(mr::detail::crc32(bytes_of("IEND")) == 0xae426082U);        // the final chunk of every PNG
   CHECK(mr::detail::crc32({}) == 0);
 }
 

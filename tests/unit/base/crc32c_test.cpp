@@ -12,7 +12,7 @@ namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// Bit by bit, straight from the definition.
+/// Bit by bit, by definition.
 std::uint32_t slow_crc32c(std::span<const std::byte> data) {
   std::uint32_t state = ~0U;
   for (const std::byte b : data) {
@@ -24,7 +24,7 @@ std::uint32_t slow_crc32c(std::span<const std::byte> data) {
 
 }  // namespace
 
-TEST_CASE("crc32c gives the published check values") {
+TEST_CASE("crc32c returns the published check values") {
   CHECK(mr::crc32c({}) == 0);
   CHECK(mr::crc32c(bytes_of("123456789")) == 0xe3069283U);
   // RFC 3720, section B.4
@@ -53,7 +53,7 @@ TEST_CASE("tables and instruction agree with the definition for every length, st
     }
 }
 
-TEST_CASE("long runs, which go by three lanes, agree with the definition") {
+TEST_CASE("long runs, which use three lanes, agree with the definition") {
   mr::rng random({.seed = 6});
   std::vector<std::byte> data(100'000);
   for (auto& b : data) b = std::byte(random.below(256));

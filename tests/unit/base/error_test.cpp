@@ -8,7 +8,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("an error says what happened, where, and what to do") {
+TEST_CASE("an error contains the problem, the place and the remedy") {
   const mr::data_error e("the header is damaged", "Fetch the shard again",
                          {.stage = "tar", .shard = "a.tar", .key = "k\n1", .offset_bytes = 512, .position = 7});
   CHECK(std::string(e.what()) ==
@@ -16,7 +16,7 @@ TEST_CASE("an error says what happened, where, and what to do") {
         "Fetch the shard again");
 }
 
-TEST_CASE("a located exception keeps its type and what it knew already") {
+TEST_CASE("a located exception keeps its type and its own fields") {
   std::exception_ptr located;
   try {
     throw mr::data_error("bad label", "", {.key = "inner"});
@@ -32,7 +32,7 @@ TEST_CASE("a located exception keeps its type and what it knew already") {
   }
 }
 
-TEST_CASE("a foreign exception becomes a stage_error that still holds it") {
+TEST_CASE("a foreign exception becomes a stage_error that contains it") {
   std::exception_ptr located;
   try {
     throw std::out_of_range("index 9");
@@ -47,7 +47,7 @@ TEST_CASE("a foreign exception becomes a stage_error that still holds it") {
   }
 }
 
-TEST_CASE("memory that ran out is a failure of the machine, with its location") {
+TEST_CASE("exhausted memory is a failure of the machine, with its location") {
   std::exception_ptr located;
   try {
     throw std::bad_alloc();

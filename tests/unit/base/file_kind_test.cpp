@@ -138,7 +138,7 @@ TEST_CASE("every other kind is recognized by its mark, and by no shorter one") {
       {file_kind::ogg, "OggS\0\2"s},
       {file_kind::iso_media, "\0\0\0\x18" "ftypmp42"s},
       {file_kind::pdf, "%PDF-1.7\n"s},
-      {file_kind::zip, "PK\5\6" + std::string(18, '\0')},   // without a member
+      {file_kind::zip, "PK\5\6" + std::string(18, '\0')},   // without members
       {file_kind::pickle, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19" "."s},
   };
   for (const auto& entry : kinds) {
@@ -154,7 +154,7 @@ TEST_CASE("texts are recognized, whatever their language, if they are long enoug
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   CHECK(kind_of(pointer) == file_kind::git_lfs_pointer);
   CHECK(kind_of("\n <!DOCTYPE html><html><head><title>404</title>") == file_kind::html);
-  CHECK(kind_of("<html>Log in</html>") == file_kind::html);   // a mark needs no further text
+  CHECK(kind_of("<html>Log in</html>") == file_kind::html);   // a mark is sufficient
   CHECK(kind_of("<HTML>") == file_kind::html);
   CHECK(kind_of("<?xml?><Error/>") == file_kind::xml);
   CHECK(kind_of(std::string("<html\0\1", 7)) != file_kind::html);
@@ -166,7 +166,7 @@ TEST_CASE("texts are recognized, whatever their language, if they are long enoug
   CHECK(kind_of("hello world, this is text..\nand more of it\n") == file_kind::text);
   CHECK(kind_of("\xef\xbb\xbf\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82, \xd0\xbc\xd0\xb8\xd1\x80! "
                 "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82\n") == file_kind::text);
-  // A character may be cut at the end of the front, not at the end of the file.
+  // A character may be cut at the end of the prefix, but not at the end of the file.
   const std::string cut = "a text with an accent at its end: caf\xc3";
   CHECK(kind_of(cut, 100) == file_kind::text);
   CHECK(kind_of(cut) == file_kind::unknown);
@@ -174,7 +174,7 @@ TEST_CASE("texts are recognized, whatever their language, if they are long enoug
   CHECK(kind_of("") == file_kind::unknown);
 }
 
-TEST_CASE("raw numbers are not taken for another kind of file") {
+TEST_CASE("raw numbers are not mistaken for another kind of file") {
   std::mt19937_64 random(7);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   std::size_t recognized = 0;
@@ -185,7 +185,7 @@ TEST_CASE("raw numbers are not taken for another kind of file") {
     std::vector<float> reals(64);
     for (auto& t : tokens) t = static_cast<std::uint16_t>(below(65'536));
     for (auto& t : frequent) t = static_cast<std::uint16_t>(below(1 + below(50'257)));
-    const std::uint64_t middle = below(30'000);   // neighbors hardly differ: a wall in a depth map
+    const std::uint64_t middle = below(30'000);   // neighbors are nearly equal: a wall in a depth map
     for (auto& t : depth) t = static_cast<std::uint16_t>(middle + below(40));
     for (auto& t : wide) t = static_cast<std::uint32_t>(below(128'256));
     for (auto& t : small) t = static_cast<std::int32_t>(below(40)) - 1;
@@ -199,7 +199,7 @@ TEST_CASE("raw numbers are not taken for another kind of file") {
   CHECK(recognized == 0);
 }
 
-TEST_CASE("tokens that begin with a short mark are not taken for a file of that kind") {
+TEST_CASE("tokens that begin with a short mark are not mistaken for a file of that kind") {
   std::mt19937_64 random(8);
   const std::uint32_t marks[] = {0x00088b1f, 0xfd2fb528, 0x184d2204, 0x184c2102, 0x04034b50, 0x184d2a50,
                                  0x31524150, 0xffffffff, 0x5d710280, 0x00950480, 0x39685a42, 0xe0ffd8ff};
@@ -212,6 +212,6 @@ TEST_CASE("tokens that begin with a short mark are not taken for a file of that 
       recognized += kind_of(tokens) != file_kind::unknown;
     }
     CAPTURE(mark);
-    CHECK(recognized <= 250);   // four bytes of a mark, with a plausible header by chance
+    CHECK(recognized <= 250);   // four bytes of a mark, with a plausible header at random
   }
 }

@@ -42,7 +42,7 @@ TEST_CASE("the affinity mask bounds the cores") {
 }
 #endif
 
-TEST_CASE("the memory is more than nothing and at most what the machine has") {
+TEST_CASE("the memory is more than nothing and at most that of the machine") {
   CHECK(mr::detail::usable_memory_bytes() > (std::size_t{16} << 20));
 }
 
@@ -56,13 +56,13 @@ TEST_CASE("processes of one machine divide its cores and its memory") {
   CHECK(cores(all, 7) == 9);
   CHECK(cores(all, 100) == 1);
   CHECK(mr::detail::divided(all, 8).memory_bytes == 100);
-  // The launcher has bound each process to cores of its own.
+  // The launcher has bound each process to its own cores.
   auto bound = all;
   bound.own_cores = 8;
   CHECK(cores(bound, 8) == 8);
   bound.parent_cores = 8;   // a script between the launcher and the process
   CHECK(cores(bound, 8) == 8);
-  CHECK(cores(bound, 16) == 1);   // 16 of 8 cores each are not on this machine: these are common
+  CHECK(cores(bound, 16) == 1);   // 16 of 8 cores each exceed this machine: the cores are shared
   bound.parent_starts_all = true;   // torchrun in a job of 8 cores
   CHECK(cores(bound, 4) == 2);
   bound.parent_cores = 64;   // torchrun binds them
@@ -70,7 +70,7 @@ TEST_CASE("processes of one machine divide its cores and its memory") {
   bound.parent_cores = 0;
   bound.parent_starts_all = false;
   CHECK(cores(bound, 4) == 8);
-  // The quota of a container is that of all, unless each has its own.
+  // The quota of a container is shared by all processes, unless each has its own.
   auto container = all;
   container.quota_cores = 16;
   CHECK(cores(container, 4) == 4);
@@ -85,7 +85,7 @@ TEST_CASE("processes of one machine divide its cores and its memory") {
   CHECK(mr::detail::divided(limited, 8).memory_bytes == 800);
 }
 
-TEST_CASE("a process alone has all that is usable") {
+TEST_CASE("a single process has all usable resources") {
   CHECK(mr::detail::share_of_machine(1).cores == mr::usable_cores());
   CHECK(mr::detail::share_of_machine(0).memory_bytes == mr::detail::usable_memory_bytes());
   const auto view = mr::detail::machine_view::now(false);

@@ -7,7 +7,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("a notice function calls what it was made of, and its copies do, too") {
+TEST_CASE("a notice function calls its callable, and its copies do, too") {
   std::string texts;
   mr::notice_function first = [&](const mr::notice& n) { texts += n.text; };
   const mr::notice_function second = first;
@@ -18,11 +18,11 @@ TEST_CASE("a notice function calls what it was made of, and its copies do, too")
   CHECK(second.informs());
 }
 
-TEST_CASE("an empty function is no notice function") {
+TEST_CASE("an empty function is not a notice function") {
   CHECK_FALSE(mr::notice_function());
   CHECK_FALSE(mr::notice_function(nullptr));
   CHECK_FALSE(mr::notice_function(std::function<void(const mr::notice&)>()));
-  CHECK(mr::notice_function().informs());   // all notices are printed then
+  CHECK(mr::notice_function().informs());   // then all notices are printed
   CHECK(mr::notice_function([](const mr::notice&) {}));
 }
 

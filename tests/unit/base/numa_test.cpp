@@ -1,5 +1,5 @@
-// NUMA nodes as sysfs tells them, in trees made here, and threads that are kept to cores.
-#include "../../made_up_sysfs.hpp"
+// NUMA nodes that sysfs reports, in folders that the tests create, and threads that are bound to cores.
+#include "../../fake_sysfs.hpp"
 
 #include <millrace/base/numa.hpp>
 
@@ -19,15 +19,15 @@ TEST_CASE("numbers are read from the kernel's lists") {
   CHECK(numbers("8,0-1") == cores{0, 1, 8});
   CHECK(numbers("\n").empty());
   CHECK(numbers("").empty());
-  CHECK(numbers("-1\n").empty());   // what numa_node has where nobody knows
+  CHECK(numbers("-1\n").empty());   // the content of numa_node if the node is unknown
   CHECK(numbers("0-").empty());
   CHECK(numbers("0;1").empty());
   CHECK(numbers("all").empty());
   CHECK(numbers("4000-99999999999999999999").size() == 96);   // 4,000 to 4,095
 }
 
-TEST_CASE("a device's node is found by its address, in either case, where there are several nodes") {
-  made_up_sysfs sys;
+TEST_CASE("a device's node is found by its address, in either case, if there are several nodes") {
+  fake_sysfs sys;
   sys.add_node(0, "0-3");
   sys.add_node(1, "4-7");
   sys.add_device("0000:a1:00.0", "1");
@@ -47,23 +47,23 @@ TEST_CASE("a device's node is found by its address, in either case, where there 
 }
 
 TEST_CASE("on a machine with one node, or without sysfs, no device has a node") {
-  made_up_sysfs sys;
+  fake_sysfs sys;
   sys.add_node(0, "0-3");
   sys.add_device("0000:01:00.0", "0");
   CHECK(!mr::detail::numa_node_of_pci_device("0000:01:00.0", sys.root()));
   CHECK(!mr::detail::numa_node_of_pci_device("0000:01:00.0", sys.root() + "/nowhere"));
 }
 
-TEST_CASE("a long list of cores is read whole") {
-  made_up_sysfs sys;
+TEST_CASE("a long list of cores is read completely") {
+  fake_sysfs sys;
   std::string list = "0";
-  for (int core = 2; core < 512; core += 2) list += "," + std::to_string(core);   // as where threads alternate
+  for (int core = 2; core < 512; core += 2) list += "," + std::to_string(core);   // as with hardware threads
   sys.add_node(0, list);
   CHECK(mr::detail::cores_of_numa_node(0, sys.root()).size() == 256);
 }
 
 #if defined(__linux__)
-TEST_CASE("a thread is kept to cores until the end of the scope, threads that it makes for good") {
+TEST_CASE("a thread is bound to cores until the end of the scope, the threads that it starts permanently") {
   const cores all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
   REQUIRE(!all.empty());
   const cores last{all.back()};

@@ -20,8 +20,8 @@ struct item {
 
 }  // namespace
 
-TEST_CASE("items come in the order of their keys, and equal keys keep theirs") {
-  // Bytes that all keys share lie below, between and above those that differ.
+TEST_CASE("items are sorted by their keys, and the order of equal keys is stable") {
+  // Bytes that all keys share are below, between and above those that differ.
   for (const std::uint64_t differing : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{0xff}, std::uint64_t{0x1fff},
                                         std::uint64_t{0xf00001fff}, std::uint64_t{0xff} << 56, ~std::uint64_t{0}})
     for (const std::size_t count : {0, 1, 2, 3, 16, 255, 257, 4096}) {

@@ -12,7 +12,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("the numbers of a key are fixed for ever") {
+TEST_CASE("the numbers of a key are frozen") {
   mr::rng d({.seed = 1, .epoch = 2, .sample = 3, .stage = 4});
   // From an independent implementation of the published formula (Python integers).
   CHECK(d.bits() == 0xe4d31cad5d82a3c6);
@@ -35,9 +35,9 @@ TEST_CASE("every part of the key matters") {
 
 TEST_CASE("bounded integers are even and reach both ends") {
   mr::rng d({.seed = 5});
-  std::array<int, 6> seen{};
-  for (int i = 0; i < 60'000; ++i) ++seen[static_cast<std::size_t>(d.between(10, 15) - 10)];
-  for (const int n : seen) CHECK((n > 9'600 && n < 10'400));
+  std::array<int, 6> counts{};
+  for (int i = 0; i < 60'000; ++i) ++counts[static_cast<std::size_t>(d.between(10, 15) - 10)];
+  for (const int n : counts) CHECK((n > 9'600 && n < 10'400));
   CHECK(d.below(1) == 0);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("uniform stays inside its bounds and has the right mean") {
   CHECK(heads == doctest::Approx(25'000).epsilon(0.03));
 }
 
-TEST_CASE("normal numbers are these, with every compiler and flag, also at compile time") {
+TEST_CASE("normal numbers are the same with every compiler and flag, also at compile time") {
   static constexpr mr::rng::key key{.seed = 7, .epoch = 1, .sample = 2, .stage = 3};
   constexpr double first = [] {
     mr::rng d(key);

@@ -31,7 +31,7 @@ std::size_t slow_prefix(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("all pairs of bytes, with what may follow them, at every distance from the end") {
+TEST_CASE("all pairs of bytes, with any next byte, at every distance from the end") {
   std::size_t differ = 0;
   for (unsigned first = 0; first < 256; ++first)
     for (unsigned second = 0; second < 256; ++second)
@@ -65,7 +65,7 @@ TEST_CASE("one bad byte anywhere in texts of many lengths, ASCII or not") {
     }
 }
 
-TEST_CASE("what is no UTF-8 becomes U+FFFD byte by byte, and the rest stays") {
+TEST_CASE("invalid UTF-8 becomes U+FFFD byte by byte, and the rest stays") {
   const std::string bad = "\xef\xbf\xbd";
   const auto clean = [](std::string text) {
     millrace::detail::clean_utf8(text);

@@ -1,4 +1,4 @@
-// How batches change hands: fixed slots, several streams, and a device that refuses.
+// The transfer of batches: fixed slots, several streams, and a device that refuses.
 #include "../../copying_device.hpp"
 #include "../run/quiet_sessions.hpp"
 
@@ -27,7 +27,7 @@ auto flow(int count, mr::to_device_options where) {
          mr::to_device(std::move(where));
 }
 
-/// Copies at once, counts what is asked of it, and refuses the nth call of one kind.
+/// Copies at once, counts its calls, and refuses the nth call of one kind.
 class counting_device final : public mr::host_backend {
  public:
   enum call { copy, record_copy_call, copy_wait, record_call, stream_wait, wait_call, calls };
@@ -58,7 +58,7 @@ class counting_device final : public mr::host_backend {
   std::array<std::atomic<int>, calls> counts_{};
 };
 
-/// Takes its time over marks: what others do before a mark is made shows.
+/// Delays marks, so that work which other threads do before a mark exists becomes visible.
 class slow_device final : public mr::host_backend {
  public:
   std::string name() const override { return "slow"; }
@@ -79,18 +79,18 @@ class slow_device final : public mr::host_backend {
     releasing_ = false;
   }
   void stream_waits_for(mr::stream_view, mr::device_event&) override {
-    if (copying_) taken_early_ = true;
+    if (copying_) delivered_early_ = true;
   }
   void wait(mr::device_event&) override {}
 
   bool reused_early() const { return reused_early_; }
-  bool taken_early() const { return taken_early_; }
+  bool delivered_early() const { return delivered_early_; }
 
  private:
-  std::atomic<bool> releasing_{false}, copying_{false}, reused_early_{false}, taken_early_{false};
+  std::atomic<bool> releasing_{false}, copying_{false}, reused_early_{false}, delivered_early_{false};
 };
 
-/// Its copies take until they are waited for.
+/// Its copies end when they are waited for.
 class late_device final : public mr::host_backend {
  public:
   explicit late_device(std::atomic<bool>& freed_early) : freed_early_(freed_early) {}
@@ -123,7 +123,7 @@ class late_device final : public mr::host_backend {
 
 }  // namespace
 
-TEST_CASE("with fixed slots batch n lies in slot n % slots, at one address, on every device and number of threads") {
+TEST_CASE("with fixed slots batch n is in slot n % slots, at one address, on every device and number of threads") {
   for (const bool copying : {false, true})
     for (const int threads : {0, 1, 3}) {
       mr::session run{flow(400, {.device = copying ? copying_device() : mr::host_device(), .fixed_slots = true}),
@@ -141,7 +141,7 @@ TEST_CASE("with fixed slots batch n lies in slot n % slots, at one address, on e
     }
 }
 
-TEST_CASE("with fixed slots a batch whose slot is still leased is refused by name, and made once it is back") {
+TEST_CASE("with fixed slots a batch whose slot is still leased is refused by name, and delivered after its release") {
   for (const bool copying : {false, true}) {
     mr::session run{flow(400, {.device = copying ? copying_device() : mr::host_device(), .fixed_slots = true}),
                     quiet(2)};
@@ -172,24 +172,24 @@ TEST_CASE("each stream of a batch waits for its copy, and the slot's next copy w
   CHECK(device->counted(counting_device::copy_wait) == 3 * 3);
 }
 
-TEST_CASE("a batch is used on so many streams, and on no more") {
+TEST_CASE("a batch is used on N streams, and on no more") {
   mr::session run{flow(16, {.device = mr::host_device()}), quiet(1)};
   auto b = run.next();
   for (std::size_t i = 1; i < mr::detail::batch_output::max_streams; ++i) b.also_used_on({});
   CHECK_THROWS_WITH_AS(b.also_used_on({}), doctest::Contains("more than 8 streams"), mr::setup_error);
 }
 
-TEST_CASE("a batch is handed out when its copy has been marked, and its slot used again when its release has") {
+TEST_CASE("a batch is delivered when its copy has been marked, and its slot is reused when its release has") {
   const auto device = std::make_shared<slow_device>();
   {
     mr::session run{flow(24, {.device = mr::device(device), .slots = 1}), quiet(2)};
     for (auto& b : run) CHECK(b.get<&row::number>().host()[0] == static_cast<std::int64_t>(4 * b.step()));
   }
-  CHECK_FALSE(device->taken_early());
+  CHECK_FALSE(device->delivered_early());
   CHECK_FALSE(device->reused_early());
 }
 
-TEST_CASE("a session that is left waits for its copies before their memory goes") {
+TEST_CASE("a destroyed session waits for its copies before their memory is freed") {
   std::atomic<bool> freed_early{false};
   for (std::uint64_t last = 0; last < 20; ++last) {
     mr::session run{flow(4'000, {.device = mr::device(std::make_shared<late_device>(freed_early))}), quiet(2)};
@@ -199,7 +199,7 @@ TEST_CASE("a session that is left waits for its copies before their memory goes"
   CHECK_FALSE(freed_early);
 }
 
-TEST_CASE("what a device refuses is the error of a batch, with its stage, and the session ends there") {
+TEST_CASE("a call that a device refuses is the error of a batch, with its stage, and the session ends there") {
   using refused = counting_device::call;
   for (const refused which : {counting_device::copy, counting_device::record_copy_call, counting_device::copy_wait,
                               counting_device::record_call, counting_device::stream_wait, counting_device::wait_call})

@@ -1,7 +1,7 @@
 // Sessions on the fake CUDA runtime: no wait, no late allocation, nothing leaked, in many orders of the device's work;
-// and refusals at any call. What can be said of a real GPU too stands in tests/cuda.
+// and refusals at any call. Tests that a real GPU can pass as well are in tests/cuda.
 #include "../../cuda/fake/fake_cuda.hpp"
-#include "../../said_on_stderr.hpp"
+#include "../../captured_stderr.hpp"
 #include "../run/quiet_sessions.hpp"
 
 #include <millrace/device/best_device.hpp>
@@ -23,24 +23,24 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t rows = 4, width = 3'000;   // three pages a batch, the last one not whole
+constexpr std::size_t rows = 4, width = 3'000;   // three pages a batch, the last one incomplete
 
 struct example {
   std::array<std::uint8_t, width> pixels;
 };
 
-example made(int n) {
+example example_of(int n) {
   example e{};
   e.pixels.fill(static_cast<std::uint8_t>(n % 251));
   return e;
 }
 
 auto flow(int samples, mr::to_device_options where) {
-  return mr::from(numbers(samples)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}) |
+  return mr::from(numbers(samples)) | mr::map(example_of) | mr::batch<&example::pixels>({.size = rows}) |
          mr::prefetch({.batches = 2}) | mr::to_device(std::move(where));
 }
 
-/// What a training step does to a batch: reads it all, later, in the user's stream.
+/// A training step's use of a batch: reads all of it, later, in the user's stream.
 struct reading {
   const std::uint8_t* pixels;
   std::uint64_t batch;
@@ -65,7 +65,7 @@ void launch_step(cudaStream_t stream, const mr::tensor_view<std::uint8_t, 2>& pi
   REQUIRE(launched == cudaSuccess);
 }
 
-/// Seeds to try: as many as MILLRACE_SEEDS says, from MILLRACE_FIRST_SEED on.
+/// The number of seeds is MILLRACE_SEEDS, starting with MILLRACE_FIRST_SEED.
 std::vector<std::uint64_t> seeds() {
   const auto number = [](const char* name, std::uint64_t otherwise) {
     const char* const text = std::getenv(name);
@@ -89,7 +89,7 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
     const std::size_t slots = 1 + random.below(4);
     const int batches = 12 + static_cast<int>(random.below(12));
     const bool fixed = random.chance(0.3);
-    // Where the loop is left, with copies under way, or the end.
+    // The batch at which the loop ends early, with pending copies, or the end.
     const int last = random.chance(0.3) ? static_cast<int>(random.below(static_cast<std::uint64_t>(batches))) : batches;
     std::atomic<int> wrong{0};
     cudaStream_t step = nullptr;
@@ -101,22 +101,22 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
       mr::session run{flow(batches * static_cast<int>(rows),
                            {.device = mr::cuda_device(0), .stream = step, .slots = slots, .fixed_slots = fixed}),
                       quiet(threads)};
-      std::vector<mr::batch_of<&example::pixels>> kept;
+      std::vector<mr::batch_of<&example::pixels>> leases;
       const std::uint64_t allocations = fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
                                         fake_cuda::calls("cudaEventCreateWithFlags") +
                                         fake_cuda::calls("cudaStreamCreateWithFlags");
       int delivered = 0;
       while (delivered < last) {
-        // Without workers the copies, and the waiting for them, are the trainer's own.
+        // Without workers the trainer itself copies and waits for copies.
         std::optional<fake_cuda::no_waiting_here> guard;
         if (threads > 0) guard.emplace();
         auto b = run.next();
         if (!b) break;
         REQUIRE(b.step() == static_cast<std::uint64_t>(delivered++));
         launch_step(step, b.get<&example::pixels>(), b.step(), wrong);
-        if (!fixed && random.chance(0.3)) kept.push_back(std::move(b));
+        if (!fixed && random.chance(0.3)) leases.push_back(std::move(b));
         else b.release();
-        if (kept.size() >= slots) kept.clear();
+        if (leases.size() >= slots) leases.clear();
       }
       REQUIRE(delivered == last);
       CHECK(fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
@@ -131,7 +131,7 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
   }
 }
 
-TEST_CASE("in a program whose empty stream is the thread's own, a batch may still be released on another thread") {
+TEST_CASE("in a program with per-thread default streams, a batch may still be released on another thread") {
   using fake_cuda::order;
   for (const order when : {order::late, order::early, order::shuffled}) {
     fake_cuda::reset({.when = when, .null_per_thread = true});
@@ -148,7 +148,7 @@ TEST_CASE("in a program whose empty stream is the thread's own, a batch may stil
   }
 }
 
-TEST_CASE("pinned memory that cannot be had is pageable instead, one warning says so, and the device's name") {
+TEST_CASE("without pinned memory, pageable memory is used, and one warning and the device's name report it") {
   fake_cuda::reset({.pinned_bytes = 20'000});
   std::atomic<int> wrong{0};
   mr::session run{flow(80, {.device = mr::cuda_device(0)}), quiet(2)};
@@ -164,7 +164,7 @@ TEST_CASE("pinned memory that cannot be had is pageable instead, one warning say
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("device memory that cannot be had is an error at the start, and nothing is left behind") {
+TEST_CASE("device memory that cannot be allocated is an error at the start, and nothing leaks") {
   fake_cuda::reset({.device_bytes = 20'000});
   const auto start = [] { mr::session run{flow(80, {.device = mr::cuda_device(0), .slots = 3}), quiet(2)}; };
   CHECK_THROWS_WITH_AS(start(), doctest::Contains("cudaMalloc failed: cudaErrorMemoryAllocation"), mr::io_error);
@@ -172,7 +172,7 @@ TEST_CASE("device memory that cannot be had is an error at the start, and nothin
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("each call that is refused, from first to last, gives an error that names it; nothing leaks or hangs") {
+TEST_CASE("each refused call, from first to last, is an error that names it; nothing leaks or hangs") {
   const std::vector<std::string> functions = {
       "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
       "cudaStreamCreateWithFlags", "cudaStreamWaitEvent", "cudaStreamIsCapturing", "cudaEventCreateWithFlags",
@@ -186,7 +186,7 @@ TEST_CASE("each call that is refused, from first to last, gives an error that na
         fake_cuda::reset({.seed = nth});
         fake_cuda::fail(function, nth, cudaErrorIllegalState);
         std::string message;
-        std::uint64_t calls_before_last = 0;   // as the last batch was handed out
+        std::uint64_t calls_before_last = 0;   // when the last batch was delivered
         try {
           mr::session run{flow(40, {.device = mr::cuda_device(0), .slots = 2}), quiet(threads)};
           for (auto& b : run) {
@@ -199,9 +199,9 @@ TEST_CASE("each call that is refused, from first to last, gives an error that na
         REQUIRE(fake_cuda::live() == fake_cuda::handles{});
         REQUIRE(cudaGetLastError() == cudaSuccess);
         if (message.empty()) {
-          // Not reached, or only when there was nothing left to hand out: nobody is there to be told.
+          // Not reached, or only after the last batch: no caller is left to report it to.
           if (nth > fake_cuda::calls(function)) break;
-          if (threads == 0) REQUIRE(calls_before_last < nth);   // a stager may be told while the last one is taken
+          if (threads == 0) REQUIRE(calls_before_last < nth);   // a stager may see it while the last batch is delivered
           continue;
         }
         ++failed;
@@ -213,7 +213,7 @@ TEST_CASE("each call that is refused, from first to last, gives an error that na
     }
 }
 
-TEST_CASE("a device that breaks down in the middle is the error of a batch, and the session can be taken down") {
+TEST_CASE("a device that breaks down in the middle is the error of a batch, and the session can be destroyed") {
   for (const int batch : {0, 3, 9}) {
     fake_cuda::reset({.background_threads = 1});
     std::uint64_t delivered = 0;
@@ -233,7 +233,7 @@ TEST_CASE("a device that breaks down in the middle is the error of a batch, and 
   }
 }
 
-TEST_CASE("a session that outlives the runtime is taken down in silence") {
+TEST_CASE("a session that outlives the runtime is destroyed silently") {
   fake_cuda::reset();
   std::optional<decltype(mr::session(flow(0, {.device = mr::host_device()})))> run;
   run.emplace(flow(400, {.device = mr::cuda_device(0)}), quiet(2));
@@ -257,22 +257,22 @@ TEST_CASE("without a GPU, with an old driver or with none the best device is the
   }
 }
 
-TEST_CASE("a GPU that cannot be used is not passed over in silence; where there is no driver nothing is said") {
+TEST_CASE("a GPU that cannot be used is reported; without a driver there is no message") {
   for (const cudaError_t why : {cudaErrorInitializationError, cudaErrorUnknown, cudaErrorInsufficientDriver}) {
     fake_cuda::reset();
     fake_cuda::fail("cudaGetDeviceCount", 1, why);
-    const std::string text = said_on_stderr([] { CHECK(mr::best_device().name() == "host"); });
+    const std::string text = captured_stderr([] { CHECK(mr::best_device().name() == "host"); });
     CHECK(text.find("no GPU is used: " + std::string(cudaGetErrorName(why))) != std::string::npos);
   }
   for (const fake_cuda::options& w : {fake_cuda::options{.devices = 0}, fake_cuda::options{.driver_version = 0}}) {
     fake_cuda::reset(w);
-    CHECK(said_on_stderr([] { CHECK(mr::best_device().name() == "host"); }) == "");
+    CHECK(captured_stderr([] { CHECK(mr::best_device().name() == "host"); }) == "");
   }
 }
 
-TEST_CASE("a flow without to_device stays on the host, GPU or not, and makes no CUDA call") {
+TEST_CASE("a flow without to_device stays on the host, with or without a GPU, and calls no CUDA function") {
   fake_cuda::reset();
-  mr::session run{mr::from(numbers(40)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}), quiet(1)};
+  mr::session run{mr::from(numbers(40)) | mr::map(example_of) | mr::batch<&example::pixels>({.size = rows}), quiet(1)};
   CHECK(run.next().get<&example::pixels>().host()[0] == 0);
   CHECK(fake_cuda::calls("cudaGetDeviceCount") == 0);
 }

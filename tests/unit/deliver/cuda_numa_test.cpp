@@ -1,8 +1,7 @@
-// Where the pinned slots of a session lie on a machine with several NUMA nodes, and the cores that its threads keep to.
-// The machine is made up. Node 0 is there on any machine, so that the kernel agrees; a node that is not there makes it
-// refuse.
+// Location of the pinned slots of a session on a machine with several NUMA nodes, and cores that its threads are bound
+// to. The machine is simulated. Every machine has node 0, so that the kernel accepts it; it refuses a missing node.
 #include "../../cuda/fake/fake_cuda.hpp"
-#include "../../made_up_sysfs.hpp"
+#include "../../fake_sysfs.hpp"
 #include "../run/quiet_sessions.hpp"
 
 #include <millrace/base/numa.hpp>
@@ -30,7 +29,7 @@ struct example {
   std::array<std::uint8_t, width> pixels;
 };
 
-example made(int n) {
+example example_of(int n) {
   example e{};
   e.pixels.fill(static_cast<std::uint8_t>(n % 251));
   return e;
@@ -44,7 +43,7 @@ std::string address_of_first_device() {
   return lower;
 }
 
-mr::device device_of(const made_up_sysfs& sys) {
+mr::device device_of(const fake_sysfs& sys) {
   return mr::device(std::make_shared<mr::detail::cuda_backend>(0, sys.root()));
 }
 
@@ -54,7 +53,7 @@ struct result {
 };
 
 result run_on(const mr::device& where, mr::session_options options = quiet(2)) {
-  mr::session run{mr::from(numbers(80)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}) |
+  mr::session run{mr::from(numbers(80)) | mr::map(example_of) | mr::batch<&example::pixels>({.size = rows}) |
                       mr::to_device({.device = where}),
                   std::move(options)};
   result r{.description = run.description()};
@@ -67,7 +66,7 @@ result run_on(const mr::device& where, mr::session_options options = quiet(2)) {
   return r;
 }
 
-void expect_whole(const result& r) {
+void expect_complete(const result& r) {
   CHECK(r.batches == 20);
   CHECK(r.wrong == 0);
   CHECK(fake_cuda::live() == fake_cuda::handles{});
@@ -81,12 +80,12 @@ bool says(const result& r, const char* words) { return r.description.find(words)
 
 TEST_CASE("with several nodes the slots are pages near the GPU, pinned afterwards, and the start line says so") {
   fake_cuda::reset();
-  made_up_sysfs sys;
+  fake_sysfs sys;
   sys.add_node(0, "0");
   sys.add_node(1, "1");
   sys.add_device(address_of_first_device(), "0");
   if (mr::detail::node_memory(1, 0).error() != 0) {
-    MESSAGE("there are no memory policies here");
+    MESSAGE("this kernel has no memory policies");
     return;
   }
   const result r = run_on(device_of(sys));
@@ -94,13 +93,13 @@ TEST_CASE("with several nodes the slots are pages near the GPU, pinned afterward
   CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
   CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
   CHECK(fake_cuda::calls("cudaHostRegister") == fake_cuda::calls("cudaHostUnregister"));
-  expect_whole(r);
+  expect_complete(r);
 }
 
-TEST_CASE("with one node, or where nobody knows the GPU's, nothing changes") {
+TEST_CASE("with one node, or with an unknown node of the GPU, nothing changes") {
   for (const bool several : {false, true}) {
     fake_cuda::reset();
-    made_up_sysfs sys;
+    fake_sysfs sys;
     sys.add_node(0, "0");
     if (several) sys.add_node(1, "1");
     sys.add_device(address_of_first_device(), several ? "-1" : "0");
@@ -108,29 +107,29 @@ TEST_CASE("with one node, or where nobody knows the GPU's, nothing changes") {
     CHECK(!says(r, "NUMA"));
     CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
     CHECK(fake_cuda::calls("cudaHostRegister") == 0);
-    expect_whole(r);
+    expect_complete(r);
   }
 }
 
-TEST_CASE("a runtime that does not tell the GPU's address, too") {
+TEST_CASE("a runtime that does not report the GPU's address, too") {
   fake_cuda::reset();
-  made_up_sysfs sys;
+  fake_sysfs sys;
   sys.add_node(0, "0");
   sys.add_node(1, "1");
   sys.add_device(address_of_first_device(), "0");
   result r;
   {
     const mr::device where = device_of(sys);
-    fake_cuda::fail("cudaDeviceGetPCIBusId", 1, cudaErrorNotSupported);   // of the session's own
+    fake_cuda::fail("cudaDeviceGetPCIBusId", 1, cudaErrorNotSupported);   // of the session
     r = run_on(where);
   }
   CHECK(!says(r, "NUMA"));
-  expect_whole(r);
+  expect_complete(r);
 }
 
-TEST_CASE("a node that the kernel refuses is told in the start line, and the slots are pinned all the same") {
+TEST_CASE("a node that the kernel refuses is reported in the start line, and the slots are still pinned") {
   fake_cuda::reset();
-  made_up_sysfs sys;
+  fake_sysfs sys;
   sys.add_node(0, "0");
   sys.add_node(900, "1");
   sys.add_device(address_of_first_device(), "900");
@@ -138,17 +137,17 @@ TEST_CASE("a node that the kernel refuses is told in the start line, and the slo
   CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots not bound to NUMA node 900 (mbind: "));
   CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
   CHECK(fake_cuda::calls("cudaHostRegister") == 0);
-  expect_whole(r);
+  expect_complete(r);
 }
 
-TEST_CASE("pages that cannot be pinned are told too; if nothing can be pinned, the slots are pageable as ever") {
-  made_up_sysfs sys;
+TEST_CASE("pages that cannot be pinned are reported too; if nothing can be pinned, the slots are pageable") {
+  fake_sysfs sys;
   sys.add_node(0, "0");
   sys.add_node(1, "1");
   fake_cuda::reset();
   sys.add_device(address_of_first_device(), "0");
   if (mr::detail::node_memory(1, 0).error() != 0) {
-    MESSAGE("there are no memory policies here");
+    MESSAGE("this kernel has no memory policies");
     return;
   }
   for (const std::uint64_t nth : {1U, 2U}) {
@@ -156,26 +155,26 @@ TEST_CASE("pages that cannot be pinned are told too; if nothing can be pinned, t
     fake_cuda::fail("cudaHostRegister", nth, cudaErrorNotSupported);
     const result r = run_on(device_of(sys));
     CHECK(says(r, "not bound to NUMA node 0 (cudaHostRegister: cudaErrorNotSupported)"));
-    CHECK(fake_cuda::calls("cudaHostRegister") == nth);   // once refused, it is not asked for again
+    CHECK(fake_cuda::calls("cudaHostRegister") == nth);   // after a refusal it is not requested again
     CHECK(fake_cuda::calls("cudaHostAlloc") >= 1);
-    expect_whole(r);
+    expect_complete(r);
   }
   fake_cuda::reset({.pinned_bytes = 20'000});
   const result r = run_on(device_of(sys));
   CHECK(says(r, "with pageable host slots"));
-  expect_whole(r);
+  expect_complete(r);
 }
 
 #if defined(__linux__)
-TEST_CASE("threads keep to the cores near the device if they are told to, and leave them when the session is over") {
+TEST_CASE("threads stay on the cores near the device on request, and leave them when the session is over") {
   const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
   if (all.size() < 2) {
     MESSAGE("there is one core here");
     return;
   }
   fake_cuda::reset();
-  made_up_sysfs sys;
-  sys.add_node(0, std::to_string(all.back()) + ",4000");   // and one that this process may not use
+  fake_sysfs sys;
+  sys.add_node(0, std::to_string(all.back()) + ",4000");   // including one that this process may not use
   sys.add_node(1, std::to_string(all.front()));
   sys.add_device(address_of_first_device(), "0");
 
@@ -187,7 +186,7 @@ TEST_CASE("threads keep to the cores near the device if they are told to, and le
       const std::lock_guard lock(mutex);
       where.insert(mr::detail::allowed_cores(all));
     };
-    struct noting_source {
+    struct recording_source {
       using item = int;
       struct reader {
         std::function<void()> note;
@@ -203,11 +202,11 @@ TEST_CASE("threads keep to the cores near the device if they are told to, and le
     };
     const auto prepare = [&](int n) {
       note(of_workers);
-      return made(n);
+      return example_of(n);
     };
     mr::session_options options = quiet(2);
     options.threads_near_device = near;
-    mr::session run{mr::from(noting_source{[&] { note(of_readers); }}) | mr::map(prepare) |
+    mr::session run{mr::from(recording_source{[&] { note(of_readers); }}) | mr::map(prepare) |
                         mr::batch<&example::pixels>({.size = rows}) | mr::to_device({.device = device_of(sys)}),
                     options};
     int batches = 0;
@@ -217,9 +216,9 @@ TEST_CASE("threads keep to the cores near the device if they are told to, and le
     CHECK(of_workers == std::set<cores>{expected});
     CHECK(of_readers == std::set<cores>{expected});
     CHECK((run.description().find(", on the 1 cores near the device;") != std::string::npos) == near);
-    CHECK(mr::detail::allowed_cores(all) == all);   // the trainer's own
+    CHECK(mr::detail::allowed_cores(all) == all);   // of the trainer
   }
-  // oneTBB's threads are still there, and are the user's.
+  // oneTBB's threads still exist, and belong to the user.
   std::atomic<int> elsewhere{0};
   tbb::parallel_for(0, 1'000, [&](int) { elsewhere += mr::detail::allowed_cores(all) != all; });
   CHECK(elsewhere == 0);
@@ -228,7 +227,7 @@ TEST_CASE("threads keep to the cores near the device if they are told to, and le
 TEST_CASE("the automatic number of workers counts the cores near the device") {
   const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
   fake_cuda::reset();
-  made_up_sysfs sys;
+  fake_sysfs sys;
   sys.add_node(0, std::to_string(all.front()));
   sys.add_node(1, "4000");
   sys.add_device(address_of_first_device(), "0");
@@ -237,6 +236,6 @@ TEST_CASE("the automatic number of workers counts the cores near the device") {
   options.threads_near_device = true;
   const result r = run_on(device_of(sys), options);
   CHECK(says(r, ", 1 workers, "));
-  expect_whole(r);
+  expect_complete(r);
 }
 #endif

@@ -1,4 +1,5 @@
-// Mixed rows on the fake CUDA runtime: what a kernel makes of deferred rows has the bits of rows mixed on the host.
+// Mixed rows on the fake CUDA runtime: the bits of deferred rows after the kernel equal those of rows mixed on the
+// host.
 #include "../../kernels_on_host.hpp"
 #include "../run/quiet_sessions.hpp"
 
@@ -60,8 +61,8 @@ bytes_of_run run_on(const mr::device& where, bool deferred) {
         const mr::tensor_view<float, 2> to{.data = dense_memory, .shape = {b.size(), 10},
                                            .memory = mr::memory_kind::device};
         mr::dense_labels(b.mixed_labels(), to, {.smoothing = 0.1}, b.stream());
-        const auto made = b.to_host(to);
-        dense.assign(made.span().begin(), made.span().end());
+        const auto rows = b.to_host(to);
+        dense.assign(rows.span().begin(), rows.span().end());
       } else {
         mr::dense_labels(b.mixed_labels(), {.data = dense.data(), .shape = {b.size(), 10}}, {.smoothing = 0.1});
       }

@@ -32,7 +32,7 @@ bool same(const std::vector<T>& a, const std::vector<T>& b) {
 
 }  // namespace
 
-TEST_CASE("all bytes with all others give the formula's bytes, by every path") {
+TEST_CASE("all bytes with all others produce the formula's bytes, by every path") {
   std::vector<std::uint8_t> a(65'536), b(65'536);
   for (std::size_t i = 0; i < a.size(); ++i) {
     a[i] = static_cast<std::uint8_t>(i / 256);
@@ -53,7 +53,7 @@ TEST_CASE("all bytes with all others give the formula's bytes, by every path") {
   }
 }
 
-TEST_CASE("numbers of all magnitudes give the bits of the formula, by every path") {
+TEST_CASE("numbers of all magnitudes produce the bits of the formula, by every path") {
   const auto check = []<class T>(std::type_identity<T>) {
     mr::rng random({.seed = 4});
     for (int round = 0; round < 40; ++round) {
@@ -81,7 +81,7 @@ TEST_CASE("numbers of all magnitudes give the bits of the formula, by every path
   check(std::type_identity<mr::bf16>{});
 }
 
-TEST_CASE_TEMPLATE("two rows of any size are mixed as pixel by pixel, and nothing beside them", T, std::uint8_t, float,
+TEST_CASE_TEMPLATE("two rows of any size are mixed as pixel by pixel, and nothing outside them", T, std::uint8_t, float,
                    mr::f16, mr::bf16) {
   mr::rng random({.seed = 6});
   for (int round = 0; round < 600; ++round) {
@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("two rows of any size are mixed as pixel by pixel, and nothin
     const std::size_t count = height * width * channels;
     const mr::detail::row_grid grid{.planes = planar ? channels : 1, .height = height, .width = width,
                                     .channels = planar ? 1 : channels};
-    slow_mixes::drawn d{.mixes = true};
+    slow_mixes::pair_mix d{.mixes = true};
     mr::row_mix how;
     if (random.chance(0.5)) {
       how.weight = static_cast<std::uint32_t>(2 * random.below(32'769));

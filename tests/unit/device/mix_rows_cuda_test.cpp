@@ -25,27 +25,27 @@ struct mix_stream {
   void wait() const { REQUIRE(cudaStreamSynchronize(handle) == cudaSuccess); }
 };
 
-/// Mixes a batch by the kernel, `shift` elements past an aligned address, with guards around it. The memory ends where
-/// the guard ends, as AddressSanitizer sees.
+/// Mixes a batch by the kernel, `shift` elements past an aligned address, with guards around it. The memory ends with
+/// the guard, so that AddressSanitizer detects accesses beyond it.
 template <class T>
 void check_kernel(const batch<T>& b, std::size_t shift, const mix_stream& stream) {
   constexpr std::size_t guard = 64 / sizeof(T);
-  std::vector<T> made(guard + shift + b.rows.size() + guard);
-  std::memset(static_cast<void*>(made.data()), 0x5a, made.size() * sizeof(T));
-  auto expected = made;
-  std::copy(b.rows.begin(), b.rows.end(), made.begin() + static_cast<long>(guard + shift));
+  std::vector<T> buffer(guard + shift + b.rows.size() + guard);
+  std::memset(static_cast<void*>(buffer.data()), 0x5a, buffer.size() * sizeof(T));
+  auto expected = buffer;
+  std::copy(b.rows.begin(), b.rows.end(), buffer.begin() + static_cast<long>(guard + shift));
   std::copy(b.expected.begin(), b.expected.end(), expected.begin() + static_cast<long>(guard + shift));
-  const mr::tensor_view<T, 4> rows{.data = made.data() + guard + shift, .shape = b.shape(), .memory = on_device};
+  const mr::tensor_view<T, 4> rows{.data = buffer.data() + guard + shift, .shape = b.shape(), .memory = on_device};
   const mr::tensor_view<const mr::row_mix, 1> mixes{.data = b.mixes.data(), .shape = {b.mixes.size()},
                                                     .memory = on_device};
   mr::mix_rows(rows, mixes, stream.handle, b.layout());
   stream.wait();
-  REQUIRE(std::memcmp(made.data(), expected.data(), made.size() * sizeof(T)) == 0);
+  REQUIRE(std::memcmp(buffer.data(), expected.data(), buffer.size() * sizeof(T)) == 0);
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches nothing else", T, std::uint8_t, float,
+TEST_CASE_TEMPLATE("the kernel writes the bits of the host's loop and touches nothing else", T, std::uint8_t, float,
                    mr::f16, mr::bf16) {
   const mix_stream stream;
   mr::rng random({.seed = 21});
@@ -76,17 +76,17 @@ TEST_CASE("dense labels of the kernel have the bits of the host's") {
     }
 }
 
-TEST_CASE("a label that is no class gets no weight on a device") {
+TEST_CASE("a label that is not a class gets no weight on a device") {
   const mix_stream stream;
   mr::rng random({.seed = 23});
   labels l(2, 4, random);
   l.a = {-1, 2};
   l.b = {1, 9};
   l.lambda = {0.25F, 0.75F};
-  std::vector<float> made(8, -1);
-  mr::dense_labels(l.views(on_device), {.data = made.data(), .shape = {2, 4}, .memory = on_device}, {}, stream.handle);
+  std::vector<float> dense(8, -1);
+  mr::dense_labels(l.views(on_device), {.data = dense.data(), .shape = {2, 4}, .memory = on_device}, {}, stream.handle);
   stream.wait();
-  CHECK(made == std::vector<float>{0, 0.75F, 0, 0, 0, 0, 0.75F, 0});
+  CHECK(dense == std::vector<float>{0, 0.75F, 0, 0, 0, 0, 0.75F, 0});
 }
 
 TEST_CASE("memory of the host and shapes that differ are refused") {

@@ -21,7 +21,7 @@ TEST_CASE_TEMPLATE("the rows of a batch are mixed in place as a slow loop does i
   }
 }
 
-TEST_CASE("without a layout bytes are NHWC and numbers NCHW, and rows of two dimensions are pictures too") {
+TEST_CASE("without a layout bytes are NHWC and numbers NCHW, and rows of two dimensions are images too") {
   mr::rng random({.seed = 12});
   batch<std::uint8_t> bytes(8, {4, 6, 3}, false, random);
   mr::mix_rows(mr::tensor_view<std::uint8_t, 4>{.data = bytes.rows.data(), .shape = bytes.shape()},
@@ -54,7 +54,7 @@ TEST_CASE("dense labels are those of timm's mixup_target") {
   }
 }
 
-TEST_CASE("what does not fit together is refused") {
+TEST_CASE("arguments that do not fit together are refused") {
   mr::rng random({.seed = 14});
   batch<float> b(4, {2, 2, 3}, true, random);
   const mr::tensor_view<float, 4> rows{.data = b.rows.data(), .shape = b.shape()};

@@ -1,4 +1,4 @@
-// Batches for the tests of mix_rows on the host and on a device: rows, how they are mixed, and what a slow loop makes.
+// Batches for the tests of mix_rows on the host and on a device: rows, their mixes, and the results of a slow loop.
 #pragma once
 
 #include "../image/slow_mixes.hpp"
@@ -17,7 +17,7 @@ T random_element(millrace::rng& random) {
   else return millrace::detail::to_element<T>(static_cast<float>(random.uniform(-3, 3)));
 }
 
-/// A batch, [rows, height, width, channels] or planar, of which some rows are pairs and some are copies of others.
+/// A batch, [rows, height, width, channels] or planar, in which some rows are pairs and some are copies of others.
 template <class T>
 struct batch {
   std::size_t height, width, channels;
@@ -34,12 +34,12 @@ struct batch {
     for (std::size_t i = 0; i + 1 < count; i += 2) {
       const std::size_t a = i / 4 * 4 + i % 4 / 2, b = a + 2;   // 0 and 2, 1 and 3
       if (b >= count) continue;
-      const auto drawn = slow_mixes::draw({.mixup_alpha = 0.8, .cutmix_alpha = 1, .probability = 0.8}, random,
+      const auto mix = slow_mixes::draw({.mixup_alpha = 0.8, .cutmix_alpha = 1, .probability = 0.8}, random,
                                           static_cast<long>(height), static_cast<long>(width));
-      if (!drawn.mixes) continue;
-      mixes[a] = how(drawn, b);
-      mixes[b] = how(drawn, a);
-      slow_mixes::mix(drawn, slow[a], slow[b], static_cast<long>(height), static_cast<long>(width), planar);
+      if (!mix.mixes) continue;
+      mixes[a] = how(mix, b);
+      mixes[b] = how(mix, a);
+      slow_mixes::mix(mix, slow[a], slow[b], static_cast<long>(height), static_cast<long>(width), planar);
     }
     for (std::size_t i = 0; i < count; ++i) {   // a row without a partner may be a copy of another
       if (mixes[i].partner >= 0 || mixes[i].next_copy >= 0 || !random.chance(0.7)) continue;
@@ -63,7 +63,7 @@ struct batch {
   }
 
  private:
-  static millrace::row_mix how(const slow_mixes::drawn& d, std::size_t partner) {
+  static millrace::row_mix how(const slow_mixes::pair_mix& d, std::size_t partner) {
     const auto side = [](long at) { return static_cast<std::uint16_t>(at); };
     return {.partner = static_cast<std::int32_t>(partner), .weight = static_cast<std::uint32_t>(d.weight),
             .left = side(d.left), .top = side(d.top), .right = side(d.right), .bottom = side(d.bottom)};

@@ -1,4 +1,4 @@
-// Memory that prefers a NUMA node: what the kernel has been told about its pages before they are touched.
+// Memory that prefers a NUMA node: the policy that the kernel receives for its pages before they are touched.
 #include <millrace/device/node_memory.hpp>
 #include <millrace/device/slot_memory.hpp>
 
@@ -22,7 +22,7 @@ struct policy {
   unsigned long nodes = 0;
 };
 
-/// Of the page at `memory`; mode -1: this kernel, or the sandbox, has no policies.
+/// The policy of the page at `memory`; mode -1: this kernel, or the sandbox, has no policies.
 policy policy_of(const void* memory) {
   policy p;
   unsigned long nodes[16] = {};
@@ -54,7 +54,7 @@ TEST_CASE("all pages of the memory prefer the node") {
   const mr::detail::node_memory memory(bytes, 0);
   const char* const first = static_cast<const char*>(memory.get());
   if (policy_of(first).mode < 0) {
-    MESSAGE("there are no memory policies here");
+    MESSAGE("this kernel has no memory policies");
     return;
   }
   CHECK(memory.error() == 0);
@@ -66,7 +66,7 @@ TEST_CASE("all pages of the memory prefer the node") {
 }
 #endif
 
-TEST_CASE("a node that is not there is told, and the memory is good") {
+TEST_CASE("a missing node is reported, and the memory is usable") {
   for (const unsigned node : {1'000U, 1'000'000U}) {
     const mr::detail::node_memory memory(10'000, node);
     CHECK(memory.error() != 0);
@@ -74,7 +74,7 @@ TEST_CASE("a node that is not there is told, and the memory is good") {
   }
 }
 
-TEST_CASE("memory near a node moves, and is given back once") {
+TEST_CASE("memory near a node can be moved, and is freed once") {
   const auto mapped_kb = [] {
     std::ifstream status("/proc/self/statm");
     std::size_t pages = 0;
@@ -87,13 +87,13 @@ TEST_CASE("memory near a node moves, and is given back once") {
     mr::detail::node_memory first(bytes, 0);
     void* const address = first.get();
     mr::detail::node_memory second(std::move(first));
-    CHECK(!first.get());   // NOLINT: what moving leaves
+    CHECK(!first.get());   // NOLINT: the moved-from state
     CHECK(second.get() == address);
     mr::detail::node_memory third(4'096, 0);
     third = std::move(second);
     CHECK(third.get() == address);
     CHECK(mapped_kb() >= before + bytes / 1'024);
-    CHECK(mapped_kb() < before + bytes / 1'024 + 4'096);   // nothing of the room for the alignment is kept
+    CHECK(mapped_kb() < before + bytes / 1'024 + 4'096);   // the space for the alignment is released
   }
   CHECK(mapped_kb() < before + 4'096);
 }

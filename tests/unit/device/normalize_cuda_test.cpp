@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t guard_bytes = 64;
 constexpr int untouched = 0x5a;
 
-/// A stream of the test's own; what is queued in it has run after wait().
+/// A stream that belongs to the test; its queued work has run after wait().
 struct own_stream {
   cudaStream_t handle = nullptr;
 
@@ -32,7 +32,7 @@ template <class T>
 struct example {
   static constexpr std::size_t guard = guard_bytes / sizeof(T);
   std::vector<std::uint8_t> in;
-  std::vector<T> made, expected;
+  std::vector<T> output, expected;
   mr::tensor_view<const std::uint8_t, 4> pixels;
   mr::tensor_view<T, 4> numbers;
   mr::normalize_options options;
@@ -47,9 +47,9 @@ struct example {
     const std::size_t count = f.shape[0] * f.shape[1] * f.shape[2] * f.shape[3];
     in.resize(f.in_shift + count);
     for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
-    made.resize(guard + f.out_shift + count + guard);
-    std::memset(static_cast<void*>(made.data()), untouched, made.size() * sizeof(T));
-    expected = made;
+    output.resize(guard + f.out_shift + count + guard);
+    std::memset(static_cast<void*>(output.data()), untouched, output.size() * sizeof(T));
+    expected = output;
     pixels = {.data = in.data() + f.in_shift, .shape = f.shape};
     numbers = {.data = expected.data() + guard + f.out_shift,
                .shape = f.planar ? std::array{f.shape[0], f.shape[3], f.shape[1], f.shape[2]} : f.shape};
@@ -59,16 +59,16 @@ struct example {
       options.std[c] = d.uniform(0.1, 0.4);
     }
     mr::detail::table_normalizer::run(mr::detail::plan_normalize(pixels, numbers, options));
-    numbers.data = made.data() + guard + f.out_shift;
+    numbers.data = output.data() + guard + f.out_shift;
     pixels.memory = numbers.memory = mr::memory_kind::device;
   }
 
-  bool agrees() const { return std::memcmp(made.data(), expected.data(), made.size() * sizeof(T)) == 0; }
+  bool agrees() const { return std::memcmp(output.data(), expected.data(), output.size() * sizeof(T)) == 0; }
 };
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches nothing else", T, float, mr::f16,
+TEST_CASE_TEMPLATE("the kernel writes the bits of the host's loop and touches nothing else", T, float, mr::f16,
                    mr::bf16) {
   const own_stream stream;
   mr::rng d({.seed = 5});
@@ -76,7 +76,7 @@ TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches not
     for (const bool planar : {false, true})
       for (std::size_t width = 0; width < 34; ++width)
         for (const std::size_t shift : {0, 1, 3, 8}) {
-          const std::size_t in_shift = width % 2 == 0 ? shift : 0;   // aligned alike, and each without the other
+          const std::size_t in_shift = width % 2 == 0 ? shift : 0;   // both aligned, and either one
           const std::size_t out_shift = width % 3 == 0 ? 0 : shift;
           example<T> e({.shape = {3, width % 5 + 1, width, channels}, .planar = planar,
                         .in_shift = in_shift, .out_shift = out_shift}, d);
@@ -90,11 +90,11 @@ TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches not
         }
 }
 
-TEST_CASE_TEMPLATE("so it does over many blocks", T, float, mr::f16, mr::bf16) {
+TEST_CASE_TEMPLATE("the same over many blocks", T, float, mr::f16, mr::bf16) {
   const own_stream stream;
   mr::rng d({.seed = 6});
   for (const bool planar : {false, true})
-    for (const std::size_t height : {64, 61}) {   // planes that are aligned, and not
+    for (const std::size_t height : {64, 61}) {   // aligned planes and unaligned ones
       example<T> e({.shape = {5, height, 61, 3}, .planar = planar, .in_shift = 0, .out_shift = 0}, d);
       mr::normalize(e.pixels, e.numbers, e.options, stream.handle);
       stream.wait();
@@ -102,7 +102,7 @@ TEST_CASE_TEMPLATE("so it does over many blocks", T, float, mr::f16, mr::bf16) {
     }
 }
 
-TEST_CASE("the kernel reads nothing beside the pixels") {   // seen by AddressSanitizer: the block ends where they end
+TEST_CASE("the kernel reads nothing outside the pixels") {   // checked by AddressSanitizer: the block ends there
   const own_stream stream;
   mr::rng d({.seed = 7});
   for (const bool planar : {false, true})
@@ -142,7 +142,7 @@ TEST_CASE("parts of a block are added up in the order of the GPU's threads") {
   for (auto& v : values) v = d.uniform(-1, 1) * std::pow(10.0, static_cast<double>(d.between(-12, 12)));
   const mr::detail::block_team<threads> team(0, 1);
   const double got = team.reduce([&](unsigned t) { return sum{values[t]}; }).value;
-  // What __shfl_down_sync does to 32 lanes, all at once, and then the first thread to the warps.
+  // The effect of __shfl_down_sync on 32 lanes, all at once, and then of the first thread on the warps.
   double expected = 0;
   for (unsigned w = 0; w < threads / 32; ++w) {
     std::array<double, 32> lanes{};

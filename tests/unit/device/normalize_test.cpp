@@ -34,7 +34,7 @@ struct example {
   mr::tensor_view<T, 4> numbers;
   mr::normalize_options options;
 
-  /// Misaligned by `shift` elements; a guard of 64 elements behind.
+  /// Misaligned by `shift` elements, and followed by a guard of 64 elements.
   example(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
     const std::size_t count = shape[0] * shape[1] * shape[2] * shape[3];
     in.resize(count + shift);
@@ -54,7 +54,7 @@ struct example {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every path gives the same bits, for all sizes, channels and alignments", T, float, mr::f16,
+TEST_CASE_TEMPLATE("every path produces the same bits, for all sizes, channels and alignments", T, float, mr::f16,
                    mr::bf16) {
   mr::rng d({.seed = 1});
   for (std::size_t channels = 1; channels <= 4; ++channels)
@@ -96,7 +96,7 @@ TEST_CASE_TEMPLATE("results are within a unit in the last place of real numbers"
             const double in = e.in[((b * 16 + y) * 24 + x) * 3 + c];
             const double expected = (in / 255 - e.options.mean[c]) / e.options.std[c];
             const double got = real(e.out[planar ? ((b * 3 + c) * 16 + y) * 24 + x : ((b * 16 + y) * 24 + x) * 3 + c]);
-            // In f32 the rounded factors show too: half a unit each of product and bias, which may cancel.
+            // In f32 the rounded factors matter too: half a unit each of product and bias, which may cancel.
             const double largest = std::max(in / 255, e.options.mean[c]) / e.options.std[c];
             const double allowed = std::is_same_v<T, float> ? 1.5 * unit_at<T>(largest) : unit_at<T>(expected);
             REQUIRE(std::abs(got - expected) <= allowed);
@@ -104,7 +104,7 @@ TEST_CASE_TEMPLATE("results are within a unit in the last place of real numbers"
   }
 }
 
-TEST_CASE("rounding to f16 and bf16 is to nearest even over the whole range") {
+TEST_CASE("rounding to f16 and bf16 is to nearest even over the complete range") {
   mr::rng d({.seed = 4});
   for (int i = 0; i < 200'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(d.bits());
@@ -124,7 +124,7 @@ TEST_CASE("rounding to f16 and bf16 is to nearest even over the whole range") {
   }
 }
 
-TEST_CASE("an example worked out by hand") {
+TEST_CASE("an example calculated manually") {
   std::array<std::uint8_t, 6> in{0, 100, 200, 255, 1, 128};
   std::array<float, 6> out{};
   const mr::tensor_view<const std::uint8_t, 4> pixels{.data = in.data(), .shape = {1, 1, 2, 3}};
@@ -134,7 +134,7 @@ TEST_CASE("an example worked out by hand") {
   for (std::size_t i = 0; i < 6; ++i) CHECK(out[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
 
-TEST_CASE("calls that do not fit are refused") {
+TEST_CASE("invalid calls are refused") {
   std::vector<std::uint8_t> in(100);
   std::vector<float> out(100);
   const auto pixels = [&](std::array<std::size_t, 4> shape) {

@@ -1,4 +1,4 @@
-// Memory for slots: where it begins, and that huge pages are asked for where there are any.
+// Memory for slots: its alignment, and the request for huge pages if the system has them.
 #include <millrace/device/slot_memory.hpp>
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::uintptr_t begin_of(const std::unique_ptr<void, freed>& slot) {
   return reinterpret_cast<std::uintptr_t>(slot.get());
 }
 
-/// What the kernel knows of the memory at `address`: two letters for each flag.
+/// The kernel's flags of the memory at `address`: two letters for each flag.
 std::string flags_at(std::uintptr_t address) {
   std::ifstream smaps("/proc/self/smaps");
   std::string line;
@@ -51,8 +51,8 @@ TEST_CASE("slots of every size begin at a page, and can be written to their end"
   }
 }
 
-TEST_CASE("huge pages are asked for where a slot is made of whole ones") {
-  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) return;   // a system without
+TEST_CASE("huge pages are requested if a slot consists of complete ones") {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) return;   // without huge pages
   const auto large = slot_of(3 * mr::detail::huge_page_bytes + 4321);
   const std::string flags = flags_at(begin_of(large));
   REQUIRE(!flags.empty());

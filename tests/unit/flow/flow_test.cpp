@@ -50,7 +50,7 @@ TEST_CASE("a flow is a value: it can be kept, copied, continued in two ways and 
   for (std::size_t i = 0; i < 12; ++i) CHECK(twice[i] == 2 * first[i]);
 }
 
-TEST_CASE("what is a source, a stage and a flow is told apart") {
+TEST_CASE("sources, stages and flows are distinguished") {
   struct no_source {
     std::size_t shards() const { return 1; }
   };
