@@ -1,4 +1,4 @@
-// A field of JSON documents: out of lines, out of a record's field; what is wrong is named with file and line.
+// Fields of JSON documents, from lines and from a field of a record. Errors name the file and the line.
 #include "../run/quiet_sessions.hpp"
 #include "../../temporary_folder.hpp"
 
@@ -52,7 +52,7 @@ TEST_CASE("a field by its name and by a pointer") {
   CHECK(find("/a~1b", R"({"a/b": "y"})") == "y");
 }
 
-TEST_CASE("of a record its field json") {
+TEST_CASE("the field json of a record") {
   mr::block_pool pool;
   mr::record_builder build(pool);
   build.begin("train-0.tar", "dir/0001", 1536);
@@ -68,7 +68,7 @@ TEST_CASE("of a record its field json") {
   static_assert(std::is_same_v<texts::item, std::string>);
 }
 
-TEST_CASE("what is no document, has no such field, or another type in it") {
+TEST_CASE("an invalid document, a missing field and a field of another type are errors") {
   CHECK(refusal("text", R"({"text": "a")").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", R"({"text": "a"} x)").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", "").starts_with("the field 'json' is not valid JSON: "));
@@ -146,7 +146,7 @@ TEST_CASE("NaN and infinities as json.dumps() writes them") {
     CHECK_MESSAGE(refusal("a", wrong).find("is not valid JSON") != std::string::npos, wrong);
 }
 
-TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an error that says where") {
+TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an error with its place") {
   CHECK(value_of<std::vector<float>>("[1, 2.5]") == std::vector{1.0F, 2.5F});
   const auto matrix = value_of<mr::tensor<std::int16_t, 2>>("[[1, 2, 3], [4, 5, 6]]", {.shape = {0, 3}});
   CHECK(matrix.shape() == std::array<std::size_t, 2>{2, 3});
@@ -157,7 +157,7 @@ TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an e
   using boxes = mr::ragged<float, 2>;
   const mr::json_field<boxes>::options of_four{.row_shape = {4}, .rows = {.max_length = 9}};
   CHECK(value_of<boxes>("[[1, 2, 3, 4], [5, 6, 7, 8]]", of_four).elements()[5] == 6);
-  CHECK(value_of<boxes>("[]", of_four).shape() == std::array<std::size_t, 2>{9, 4});   // as every other sample's
+  CHECK(value_of<boxes>("[]", of_four).shape() == std::array<std::size_t, 2>{9, 4});   // like all other samples
   CHECK(value_of<boxes>("[]", of_four).length() == 0);
 
   CHECK(got_instead<mr::tensor<float, 2>>("[[1, 2], [3]]") == "got 1 element at [1], expected 2");

@@ -14,7 +14,7 @@ namespace mr = millrace;
 
 namespace {
 
-/// Lets oneTBB start as many threads as the arenas have slots, however few cores there are.
+/// Lets oneTBB start as many threads as the arenas have slots, even on few cores.
 struct enough_threads {
   tbb::global_control limit{tbb::global_control::max_allowed_parallelism, 8};
 };
@@ -47,7 +47,7 @@ TEST_CASE("workers run in the arena, where callables may use oneTBB themselves")
     elsewhere += std::this_thread::get_id() != trainer && tbb::this_task_arena::max_concurrency() != 3;
     std::atomic<int> sum{0};
     tbb::parallel_for(0, 20, [&](int i) { sum += i; });
-    return drawn_row{sum == 190 ? n : -1, random.uniform()};
+    return random_row{sum == 190 ? n : -1, random.uniform()};
   };
   CHECK(run_of(staged_flow(f), on(mr::tbb_executor(arena))) == run_of(staged_flow(), quiet(1)));
   CHECK(elsewhere == 0);

@@ -18,11 +18,11 @@ namespace mr = millrace;
 
 namespace {
 
-std::vector<std::byte> taken(std::uint8_t* made, std::size_t size) {
+std::vector<std::byte> file_of(std::uint8_t* webp, std::size_t size) {
   REQUIRE(size > 0);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(made);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(webp);
   std::vector<std::byte> file(bytes, bytes + size);
-  WebPFree(made);
+  WebPFree(webp);
   return file;
 }
 
@@ -30,24 +30,24 @@ std::vector<std::byte> taken(std::uint8_t* made, std::size_t size) {
 std::vector<std::byte> encoded(const mr::image& pixels, bool lossless, bool alpha, float quality) {
   const auto [height, width, channels] = pixels.shape();
   const auto w = static_cast<int>(width), h = static_cast<int>(height);
-  std::uint8_t* made = nullptr;
+  std::uint8_t* webp = nullptr;
   if (!alpha) {
-    const std::size_t size = lossless ? WebPEncodeLosslessRGB(pixels.data(), w, h, 3 * w, &made)
-                                      : WebPEncodeRGB(pixels.data(), w, h, 3 * w, quality, &made);
-    return taken(made, size);
+    const std::size_t size = lossless ? WebPEncodeLosslessRGB(pixels.data(), w, h, 3 * w, &webp)
+                                      : WebPEncodeRGB(pixels.data(), w, h, 3 * w, quality, &webp);
+    return file_of(webp, size);
   }
   std::vector<std::uint8_t> rgba(4 * width * height);
   for (std::size_t i = 0; i < width * height; ++i) {
     std::memcpy(&rgba[4 * i], pixels.data() + 3 * i, 3);
     rgba[4 * i + 3] = static_cast<std::uint8_t>(17 * i);
   }
-  const std::size_t size = lossless ? WebPEncodeLosslessRGBA(rgba.data(), w, h, 4 * w, &made)
-                                    : WebPEncodeRGBA(rgba.data(), w, h, 4 * w, quality, &made);
-  return taken(made, size);
+  const std::size_t size = lossless ? WebPEncodeLosslessRGBA(rgba.data(), w, h, 4 * w, &webp)
+                                    : WebPEncodeRGBA(rgba.data(), w, h, 4 * w, quality, &webp);
+  return file_of(webp, size);
 }
 
-/// A PPM of what libwebp decodes without a crop.
-std::vector<std::byte> decoded_whole(const std::vector<std::byte>& file) {
+/// A PPM of the pixels that libwebp decodes without a crop.
+std::vector<std::byte> decoded_completely(const std::vector<std::byte>& file) {
   int width = 0, height = 0;
   std::uint8_t* const pixels =
       WebPDecodeRGB(reinterpret_cast<const std::uint8_t*>(file.data()), file.size(), &width, &height);
@@ -55,10 +55,10 @@ std::vector<std::byte> decoded_whole(const std::vector<std::byte>& file) {
   const std::string header = "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
   const auto text = std::as_bytes(std::span(header)), values = std::as_bytes(
       std::span(pixels, 3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height)));
-  std::vector<std::byte> made(text.begin(), text.end());
-  made.insert(made.end(), values.begin(), values.end());
+  std::vector<std::byte> ppm(text.begin(), text.end());
+  ppm.insert(ppm.end(), values.begin(), values.end());
   WebPFree(pixels);
-  return made;
+  return ppm;
 }
 
 void append_chunk(std::vector<std::byte>& file, std::string_view name, std::span<const std::byte> payload) {
@@ -69,7 +69,7 @@ void append_chunk(std::vector<std::byte>& file, std::string_view name, std::span
   if (payload.size() % 2 != 0) file.push_back({});
 }
 
-/// The same picture in a file with an extended header, and with EXIF data behind it.
+/// The same image in a file with an extended header, followed by EXIF data.
 std::vector<std::byte> extended(const std::vector<std::byte>& simple, unsigned flags, std::size_t width,
                                 std::size_t height, std::span<const std::byte> exif) {
   std::vector<std::byte> file(simple.begin(), simple.begin() + 12), head(10);
@@ -87,13 +87,13 @@ std::vector<std::byte> extended(const std::vector<std::byte>& simple, unsigned f
 }
 
 std::vector<std::byte> exif_of(int orientation, bool marked) {
-  std::vector<std::byte> made;
-  const auto add = [&made](std::initializer_list<int> values) {
-    for (const int v : values) made.push_back(static_cast<std::byte>(v));
+  std::vector<std::byte> file;
+  const auto add = [&file](std::initializer_list<int> values) {
+    for (const int v : values) file.push_back(static_cast<std::byte>(v));
   };
   if (marked) add({'E', 'x', 'i', 'f', 0, 0});
   add({'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0});
-  return made;
+  return file;
 }
 
 std::string problem_of(const std::vector<std::byte>& file) {
@@ -108,25 +108,25 @@ std::string problem_of(const std::vector<std::byte>& file) {
 
 }  // namespace
 
-TEST_CASE("any plan of a WebP has the bits of the same plan of the whole picture") {
+TEST_CASE("any plan of a WebP has the bits of the same plan of the complete image") {
   mr::rng d({.seed = 3});
   mr::scratch s;
   for (int round = 0; round < 150; ++round) {
     const mr::image photo = slow::photo(d.below(90) + 1, d.below(90) + 1, 3, d.bits());
     const bool lossless = d.chance(0.4), alpha = d.chance(0.4);
     const auto file = encoded(photo, lossless, alpha, static_cast<float>(d.below(101)));
-    const auto whole = decoded_whole(file);
+    const auto ppm = decoded_completely(file);
     const mr::rng plan({.seed = 5, .sample = d.bits()});
     const mr::image got = slow::planned(mr::webp(slow::view(file)), plan).pixels(s);
-    const mr::image expected = slow::planned(mr::pnm(slow::view(whole)), plan).pixels(s);
+    const mr::image expected = slow::planned(mr::pnm(slow::view(ppm)), plan).pixels(s);
     REQUIRE(got.shape() == expected.shape());
     REQUIRE(std::memcmp(got.data(), expected.data(), got.size()) == 0);
     const mr::picture p = mr::any_picture(slow::view(file), {.also = &mr::webp_pictures});
-    CHECK(std::memcmp(p.pixels(s).data(), mr::pnm(slow::view(whole)).pixels(s).data(), photo.size()) == 0);
+    CHECK(std::memcmp(p.pixels(s).data(), mr::pnm(slow::view(ppm)).pixels(s).data(), photo.size()) == 0);
   }
 }
 
-TEST_CASE("a WebP is decoded at its full size where a JPEG would not be") {
+TEST_CASE("a WebP is decoded at its full size even where a JPEG would not be") {
   const auto file = encoded(slow::photo(80, 120, 3, 4), true, false, 0);
   const mr::any_picture_options fast{.jpeg = {.quality = mr::picture_quality::fast}, .also = &mr::webp_pictures};
   const mr::image got = mr::any_picture(slow::view(file), fast).resize(9, 11).pixels();
@@ -134,15 +134,15 @@ TEST_CASE("a WebP is decoded at its full size where a JPEG would not be") {
   CHECK(std::equal(got.span().begin(), got.span().end(), expected.span().begin(), expected.span().end()));
 }
 
-TEST_CASE("the EXIF orientation of a WebP is applied if asked for") {
+TEST_CASE("the EXIF orientation of a WebP is applied on request") {
   const mr::image photo = slow::photo(12, 20, 3, 1);
   const auto simple = encoded(photo, true, false, 0);
   for (int orientation = 1; orientation <= 8; ++orientation)
     for (const bool marked : {false, true}) {
       const auto file = extended(simple, 8, 20, 12, exif_of(orientation, marked));
       CHECK(mr::webp(slow::view(file)).width() == 20);
-      const mr::picture seen = mr::webp(slow::view(file), {.apply_orientation = true});
-      CHECK(seen.header().orientation == orientation);
+      const mr::picture oriented = mr::webp(slow::view(file), {.apply_orientation = true});
+      CHECK(oriented.header().orientation == orientation);
       mr::image expected = photo;
       const auto upside = [](const mr::image& from) { return slow::transpose(slow::flip(slow::transpose(from))); };
       if (orientation == 2) expected = slow::flip(photo);
@@ -152,13 +152,13 @@ TEST_CASE("the EXIF orientation of a WebP is applied if asked for") {
       if (orientation == 6) expected = slow::flip(slow::transpose(photo));
       if (orientation == 7) expected = slow::flip(upside(slow::transpose(photo)));
       if (orientation == 8) expected = upside(slow::transpose(photo));
-      const mr::image got = seen.pixels();
+      const mr::image got = oriented.pixels();
       REQUIRE(got.shape() == expected.shape());
       CHECK(std::memcmp(got.data(), expected.data(), got.size()) == 0);
     }
 }
 
-TEST_CASE("a WebP that is cut, damaged, animated or none at all is an error that says so") {
+TEST_CASE("a WebP that is cut, damaged or animated, and other files, are errors that name the defect") {
   const mr::image photo = slow::photo(30, 40, 3, 2);
   for (const bool lossless : {false, true}) {
     const auto file = encoded(photo, lossless, false, 80);
@@ -185,23 +185,23 @@ TEST_CASE("a WebP that is cut, damaged, animated or none at all is an error that
   }
 }
 
-TEST_CASE("the alpha of a WebP is kept or composited, if that is asked for") {
+TEST_CASE("the alpha of a WebP is kept or composited on request") {
   mr::rng d({.seed = 8});
   mr::scratch s;
   for (int round = 0; round < 20; ++round) {
     const mr::image photo = slow::photo(d.below(40) + 1, d.below(40) + 1, 3, d.bits());
     const auto file = encoded(photo, round % 2 == 0, true, 80);
     int width = 0, height = 0;
-    std::uint8_t* const whole =
+    std::uint8_t* const expected =
         WebPDecodeRGBA(reinterpret_cast<const std::uint8_t*>(file.data()), file.size(), &width, &height);
-    REQUIRE(whole);
-    const mr::image kept = mr::rgba_picture(mr::webp(slow::view(file))).pixels(s);
+    REQUIRE(expected);
+    const mr::image actual = mr::rgba_picture(mr::webp(slow::view(file))).pixels(s);
     const mr::rgb_color background{200, 10, 90};
     const mr::picture over = mr::webp(slow::view(file), {.background = background});
     const mr::image composited = over.pixels(s), opaque = mr::rgba_picture(over).pixels(s);
     for (std::size_t i = 0; i < photo.span().size() / 3; ++i) {
-      const std::uint8_t* const p = whole + 4 * i;
-      REQUIRE(std::memcmp(&kept.span()[4 * i], p, 4) == 0);
+      const std::uint8_t* const p = expected + 4 * i;
+      REQUIRE(std::memcmp(&actual.span()[4 * i], p, 4) == 0);
       for (std::size_t c = 0; c < 3; ++c) {
         const unsigned v = p[c] * p[3] + background[c] * (255U - p[3]);
         REQUIRE(composited.span()[3 * i + c] == (2 * v + 255) / 510);
@@ -209,7 +209,7 @@ TEST_CASE("the alpha of a WebP is kept or composited, if that is asked for") {
       }
       REQUIRE(opaque.span()[4 * i + 3] == 255);
     }
-    WebPFree(whole);
+    WebPFree(expected);
   }
 }
 

@@ -19,7 +19,7 @@ std::optional<provided_keys> find(fake_world& world, const std::string& profile 
   return credential_sources(around, {.profile = profile, .region = region}).find();
 }
 
-/// The error of looking for keys; none of them holds what is secret here.
+/// The error of the search for keys, which must contain no secret.
 std::string failure(fake_world& world, const std::string& profile = "") {
   try {
     find(world, profile);
@@ -52,10 +52,10 @@ TEST_CASE("keys of the environment") {
   world.variables["AWS_ACCESS_KEY_ID"] = "AKID-E";
   CHECK(has(failure(world), "the environment has a key id without its secret access key"));
   world.variables["AWS_SECRET_ACCESS_KEY"] = "SECRET-E";
-  auto found = find(world);
-  REQUIRE(found);
-  CHECK(found->keys == signing_keys{.access_key_id = "AKID-E", .secret_access_key = "SECRET-E"});
-  CHECK(found->origin == "the environment");
+  auto keys = find(world);
+  REQUIRE(keys);
+  CHECK(keys->keys == signing_keys{.access_key_id = "AKID-E", .secret_access_key = "SECRET-E"});
+  CHECK(keys->origin == "the environment");
   world.variables["AWS_SESSION_TOKEN"] = "TOKEN-E";
   CHECK(find(world)->keys.session_token == "TOKEN-E");
   world.variables.erase("AWS_ACCESS_KEY_ID");
@@ -67,11 +67,11 @@ TEST_CASE("keys of profile files") {
   fake_world world;
   world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
   CHECK(!find(world));
-  world.files["/made-up/.aws/credentials"] =
+  world.files["/fake/.aws/credentials"] =
       "[default]\naws_access_key_id = AKID-D\naws_secret_access_key = SECRET-D\n"
       "[train]\naws_access_key_id = AKID-T\naws_secret_access_key = SECRET-T\naws_session_token = TOKEN-T\n"
       "[half]\naws_access_key_id = AKID-H\n";
-  world.files["/made-up/.aws/config"] =
+  world.files["/fake/.aws/config"] =
       "[default]\nregion = eu-west-1\n[profile train]\nregion = eu-west-2\n"
       "[profile inside]\naws_access_key_id = AKID-I\naws_secret_access_key = SECRET-I\n"
       "[profile sso]\nsso_session = mine\n[profile elsewhere]\nregion = eu-west-3\n";
@@ -81,7 +81,7 @@ TEST_CASE("keys of profile files") {
   CHECK(find(world, "inside")->keys.secret_access_key == "SECRET-I");
   CHECK(has(failure(world, "half"), "a key id without its secret access key"));
   CHECK(has(failure(world, "none"), "the profile \"none\" is unknown"));
-  CHECK(has(failure(world, "none"), "/made-up/.aws/credentials or /made-up/.aws/config"));
+  CHECK(has(failure(world, "none"), "/fake/.aws/credentials or /fake/.aws/config"));
   CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys, but sso_session"));
   CHECK(has(failure(world, "sso"), "aws configure export-credentials"));
   CHECK(!find(world, "elsewhere"));
@@ -89,7 +89,7 @@ TEST_CASE("keys of profile files") {
   CHECK(credential_sources(around, {.profile = "train"}).profile_value("region") == "eu-west-2");
   CHECK(credential_sources(around, {}).profile_value("region") == "eu-west-1");
 
-  SUBCASE("the environment comes before the profile that it names, and behind one that the program names") {
+  SUBCASE("the environment precedes its profile, but follows a profile that the program names") {
     world.variables["AWS_PROFILE"] = "train";
     CHECK(find(world)->keys.access_key_id == "AKID-T");
     world.variables["AWS_ACCESS_KEY_ID"] = "AKID-E";
@@ -97,7 +97,7 @@ TEST_CASE("keys of profile files") {
     CHECK(find(world)->keys.access_key_id == "AKID-E");
     CHECK(find(world, "inside")->keys.access_key_id == "AKID-I");
   }
-  SUBCASE("the files may be elsewhere") {
+  SUBCASE("the files may be in other places") {
     world.variables["AWS_SHARED_CREDENTIALS_FILE"] = "/etc/keys";
     world.variables["AWS_CONFIG_FILE"] = "/etc/config";
     CHECK(!find(world));
@@ -106,9 +106,9 @@ TEST_CASE("keys of profile files") {
     world.files["/etc/config"] = "nonsense SECRET\n";
     CHECK(has(failure(world), "line 1 of /etc/config is neither [SECTION] nor NAME = VALUE"));
   }
-  SUBCASE("a default profile without keys does not stand in the way of what comes behind it") {
-    world.files["/made-up/.aws/credentials"] = "";
-    world.files["/made-up/.aws/config"] = "[default]\nsso_session = mine\n";
+  SUBCASE("a default profile without keys does not prevent the search of later sources") {
+    world.files["/fake/.aws/credentials"] = "";
+    world.files["/fake/.aws/config"] = "[default]\nsso_session = mine\n";
     world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/role";
     world.answers["GET " + agent + "/role"] = {.status = 200, .body = keys_json};
     CHECK(find(world)->keys == json_keys);
@@ -132,16 +132,16 @@ TEST_CASE("keys of a web identity") {
       "</AssumeRoleWithWebIdentityResponse>";
   auto& answer = world.answers["POST https://sts.amazonaws.com/"];
   answer = {.status = 200, .body = good};
-  const auto found = find(world);
-  REQUIRE(found);
-  CHECK(found->keys == signing_keys{.access_key_id = "AKID-W", .secret_access_key = "SECRET-W/&",
+  const auto keys = find(world);
+  REQUIRE(keys);
+  CHECK(keys->keys == signing_keys{.access_key_id = "AKID-W", .secret_access_key = "SECRET-W/&",
                                     .session_token = "TOKEN-S", .expires_seconds = 1'700'003'600});
   CHECK(world.sent.back().body ==
         "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Ftrain"
         "&RoleSessionName=millrace-1700000000&WebIdentityToken=TOKEN-W%3D%3D");
   CHECK(mr::detail::header_value(world.sent.back().headers, "content-type") == "application/x-www-form-urlencoded");
 
-  SUBCASE("STS is asked in the region") {
+  SUBCASE("STS is called in the region") {
     world.answers["POST https://sts.cn-north-1.amazonaws.com.cn/"] = {.status = 200, .body = good};
     CHECK(find(world, "", "cn-north-1"));
     world.answers["POST https://sts.eu-west-1.amazonaws.com/"] = {.status = 200, .body = good};
@@ -152,7 +152,7 @@ TEST_CASE("keys of a web identity") {
     CHECK(find(world, "", "eu-west-1"));
     CHECK(has(world.sent.back().body, "&RoleSessionName=mine&"));
   }
-  SUBCASE("what STS refuses is told with its code, not with its words") {
+  SUBCASE("an error of STS is reported with its code, without its message") {
     answer = {.status = 400, .body = "<ErrorResponse><Error><Code>ExpiredTokenException</Code>"
                                      "<Message>TOKEN-W== is expired</Message></Error></ErrorResponse>"};
     CHECK(has(failure(world), "the web identity returned no keys: STS answered status 400, ExpiredTokenException"));
@@ -163,9 +163,9 @@ TEST_CASE("keys of a web identity") {
     world.answers.clear();
     CHECK(has(failure(world), "nobody answers"));
   }
-  SUBCASE("a profile may name them") {
+  SUBCASE("a profile may refer to them") {
     world.variables.erase("AWS_ROLE_ARN");
-    world.files["/made-up/.aws/config"] =
+    world.files["/fake/.aws/config"] =
         "[profile web]\nrole_arn = arn:role\nweb_identity_token_file = /var/token\nrole_session_name = me\n";
     CHECK(find(world, "web")->keys.access_key_id == "AKID-W");
     CHECK(find(world, "web")->origin == "the profile \"web\"");
@@ -176,10 +176,10 @@ TEST_CASE("keys of a web identity") {
 TEST_CASE("keys of a role that a profile assumes") {
   fake_world world;
   world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
-  world.files["/made-up/.aws/credentials"] =
+  world.files["/fake/.aws/credentials"] =
       "[base]\naws_access_key_id = AKID-B\naws_secret_access_key = SECRET-B\naws_session_token = TOKEN-B\n"
       "[self]\naws_access_key_id = AKID-S\naws_secret_access_key = SECRET-S\n";
-  world.files["/made-up/.aws/config"] =
+  world.files["/fake/.aws/config"] =
       "[profile train]\nrole_arn = arn:aws:iam::1:role/a\nsource_profile = base\nexternal_id = x y\n"
       "[profile self]\nrole_arn = arn:s\nsource_profile = self\nrole_session_name = me\n"
       "[profile chain]\nrole_arn = arn:c\nsource_profile = train\n"
@@ -189,7 +189,7 @@ TEST_CASE("keys of a role that a profile assumes") {
       "[profile wrong]\nrole_arn = arn:m\ncredential_source = Sun\n"
       "[profile device]\nrole_arn = arn:m\nsource_profile = base\nmfa_serial = 1\n"
       "[profile lost]\nrole_arn = arn:m\nsource_profile = nobody\n"
-      "[profile behind]\nrole_arn = arn:m\nsource_profile = sso\n[profile sso]\nsso_session = mine\n";
+      "[profile indirect]\nrole_arn = arn:m\nsource_profile = sso\n[profile sso]\nsso_session = mine\n";
   int calls = 0;
   auto around = world.around();
   around.fetch = [&, send = around.fetch](const mr::detail::small_request& request) {
@@ -232,7 +232,7 @@ TEST_CASE("keys of a role that a profile assumes") {
   CHECK(has(failure(world, "device"), "mfa_serial"));
   CHECK(has(failure(world, "lost"),
             "assumes a role, but its source keys are missing: expected keys from the profile \"nobody\""));
-  CHECK(has(failure(world, "behind"), "the profile \"sso\" has no keys, but sso_session"));
+  CHECK(has(failure(world, "indirect"), "the profile \"sso\" has no keys, but sso_session"));
   world.answers["POST https://sts.amazonaws.com/"] = {
       .status = 403,
       .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>TOKEN-</Message></Error></ErrorResponse>"};
@@ -295,7 +295,7 @@ TEST_CASE("a container's agent is this machine, or speaks TLS") {
 TEST_CASE("keys of an instance") {
   fake_world world;
   CHECK(!find(world));
-  REQUIRE(world.sent.size() == 1);   // one try of a second
+  REQUIRE(world.sent.size() == 1);   // one attempt of 1 s
   CHECK(world.sent[0].seconds == 1);
   CHECK(world.sent[0].attempts == 1);
   give_instance(world);
@@ -308,26 +308,26 @@ TEST_CASE("keys of an instance") {
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/"] = {.status = 404};
     CHECK(!find(world));
   }
-  SUBCASE("what is not Amazon's has no keys") {
+  SUBCASE("a server that is not Amazon's has no keys") {
     world.answers["PUT " + metadata + "api/token"] = {.status = 404};
     CHECK(!find(world));
     world.answers["PUT " + metadata + "api/token"] = {.status = 200, .body = "<html>\n<body>"};
     CHECK(!find(world));
   }
-  SUBCASE("metadata that fail behind the token are an error") {
+  SUBCASE("metadata that fail after the token are an error") {
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/"] = {.status = 500};
     CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
     give_instance(world);
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/my-role"] = {.status = 500};
     CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
   }
-  SUBCASE("nobody is asked where that is switched off") {
+  SUBCASE("no instance is asked if that is disabled") {
     const std::size_t before = world.sent.size();
     world.variables["AWS_EC2_METADATA_DISABLED"] = "TRUE";
     CHECK(!find(world));
     CHECK(world.sent.size() == before);
   }
-  SUBCASE("the service may be elsewhere") {
+  SUBCASE("the service may have another address") {
     world.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://[fd00:ec2::254]/";
     CHECK(!find(world));
     CHECK(world.sent.back().url == "http://[fd00:ec2::254]/latest/api/token");

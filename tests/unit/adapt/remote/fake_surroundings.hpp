@@ -1,11 +1,11 @@
-// A world of which a test decides everything: variables, files, answers, the time.
+// A world that a test controls completely: variables, files, answers, the time.
 //
 //   fake_world world;
 //   world.variables["AWS_REGION"] = "eu-west-1";
 //   world.answers["GET http://169.254.170.2/role"] = {.status = 200, .body = "{}"};
 //   mr::detail::s3_access access({}, world.around());
 //
-// A request that has no answer is one that nobody answers: an io_error.
+// A request without an answer fails with an io_error.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -18,7 +18,7 @@
 #include <vector>
 
 struct fake_world {
-  std::map<std::string, std::string> variables{{"HOME", "/made-up"}}, files{};
+  std::map<std::string, std::string> variables{{"HOME", "/fake"}}, files{};
   std::map<std::string, millrace::detail::small_answer> answers{};
   std::vector<millrace::detail::small_request> sent{};
   std::vector<double> slept{};
@@ -26,18 +26,18 @@ struct fake_world {
 
   millrace::detail::surroundings around() {
     return {.variable = [this](const char* name) {
-              const auto found = variables.find(name);
-              return found == variables.end() ? std::string() : found->second;
+              const auto variable = variables.find(name);
+              return variable == variables.end() ? std::string() : variable->second;
             },
             .read_file = [this](const std::string& path) -> std::optional<std::string> {
-              const auto found = files.find(path);
-              return found == files.end() ? std::nullopt : std::optional(found->second);
+              const auto file = files.find(path);
+              return file == files.end() ? std::nullopt : std::optional(file->second);
             },
             .fetch = [this](const millrace::detail::small_request& request) {
               sent.push_back(request);
-              const auto found = answers.find(request.method + " " + request.url);
-              if (found == answers.end()) throw millrace::io_error("nobody answers", "Try again");
-              return found->second;
+              const auto answer = answers.find(request.method + " " + request.url);
+              if (answer == answers.end()) throw millrace::io_error("nobody answers", "Try again");
+              return answer->second;
             },
             .now_seconds = [this] { return now; },
             .sleep = [this](double seconds) {
@@ -46,7 +46,7 @@ struct fake_world {
             }};
   }
 
-  /// Addresses a request, and waits while keys are being looked for.
+  /// Addresses a request, and waits while keys are being requested.
   millrace::detail::addressed_request address(millrace::detail::object_access& access,
                                               const millrace::detail::object_url& name) {
     for (;;) {

@@ -1,4 +1,4 @@
-// How many bytes are fetched ahead: more where that makes the reader faster, and no more where it does not.
+// The number of bytes that are fetched ahead: it grows only while that speeds up the reader.
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
 
 #include <doctest/doctest.h>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// A reader that reads in pieces of a MiB, and waits before each.
+/// A reader that reads 1 MiB at a time, and waits before each read.
 struct waiting_reader {
   fetch_window window{8 * mib};
-  mr::detail::network_time now{1'000'000'000, 900'000'000};   // before the first byte comes
+  mr::detail::network_time now{1'000'000'000, 900'000'000};   // before the first byte arrives
 
-  /// `rate` is bytes a ns; `idle` is the share of the time in which the network's thread has nothing to do.
+  /// `rate` is in bytes per ns; `idle` is the share of the time in which the network's thread has nothing to do.
   void read_a_mib(double rate, double idle) {
     window.adapt(128 * mib);
     window.record_consumed(mib, now);
@@ -30,7 +30,7 @@ struct waiting_reader {
   }
 };
 
-/// `rate` is by the window.
+/// `rate` is a function of the window.
 std::size_t window_after(std::size_t bytes, const std::function<double(std::size_t)>& rate,
                          std::size_t file_bytes = ~std::size_t{0}) {
   waiting_reader reader;
@@ -54,8 +54,8 @@ TEST_CASE("a window grows as long as the reader gets faster") {
   CHECK(window_after(256 * mib, far) == 128 * mib);
 }
 
-TEST_CASE("a doubling that does not help is taken back") {
-  // A link that gives 340 MB/s together, whatever is in flight beyond 32 MiB. It takes one doubling more to know.
+TEST_CASE("a doubling that does not help is undone") {
+  // A link of 340 MB/s for any window above 32 MiB. One more doubling is necessary to find out.
   const auto narrow = [](std::size_t window) { return std::min(far(window), 0.34); };
   CHECK(window_after(100 * mib, narrow) == 64 * mib);
   CHECK(window_after(256 * mib, narrow) == 32 * mib);
@@ -64,7 +64,7 @@ TEST_CASE("a doubling that does not help is taken back") {
   CHECK(window_after(64 * mib, near) == 8 * mib);
 }
 
-TEST_CASE("a doubling that was taken back is tried again later") {
+TEST_CASE("a doubling that was undone is tried again later") {
   const auto near = [](std::size_t) { return 0.3; };
   CHECK(window_after(8 * mib * 66, near) == 8 * mib);
   CHECK(window_after(8 * mib * 68, near) == 16 * mib);
@@ -88,7 +88,7 @@ TEST_CASE("a busy network's thread gets the smallest window with which the reade
   waiting_reader of_one_that_slows_down = reader;
   for (int i = 0; i < 1'000; ++i) reader.read_a_mib(1.3, 0);
   CHECK(reader.window.bytes() == 8 * mib);
-  // At 64 MiB half as fast: seen after 64 MiB, taken back, and not tried again for long.
+  // At 64 MiB the rate halves: this is detected after 64 MiB, undone, and not tried again for long.
   int smaller = 0;
   for (int i = 0; i < 2'000; ++i) {
     of_one_that_slows_down.read_a_mib(far(of_one_that_slows_down.window.bytes()), 0);
@@ -99,17 +99,17 @@ TEST_CASE("a busy network's thread gets the smallest window with which the reade
   CHECK(smaller < 100);
 }
 
-TEST_CASE("a pause of the machine does not make the next window look fast") {
+TEST_CASE("a pause of the machine does not mistakenly speed up the next window") {
   waiting_reader reader;
   for (int i = 0; i < 100; ++i) reader.read_a_mib(0.4, 0);
   reader.pass(100e6, 1);
   for (int i = 0; i < 9 && reader.window.bytes() == 8 * mib; ++i) reader.read_a_mib(0.4, 0.2);
-  CHECK(reader.window.bytes() == 16 * mib);   // so it is on trial
+  CHECK(reader.window.bytes() == 16 * mib);   // the doubling is on trial
   for (int i = 0; i < 17; ++i) reader.read_a_mib(0.4, 0.2);
   CHECK(reader.window.bytes() == 8 * mib);
 }
 
-TEST_CASE("the window of the next file goes on where the last one ended") {
+TEST_CASE("the window of the next file starts with the last size of the previous one") {
   CHECK(window_after(400 * mib, far, 5 * mib) == 128 * mib);
   const auto near = [](std::size_t) { return 0.3; };
   CHECK(window_after(400 * mib, near, 5 * mib) == 8 * mib);

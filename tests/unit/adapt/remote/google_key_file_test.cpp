@@ -52,15 +52,15 @@ TEST_CASE("a user's key file is exchanged for a token") {
   fake_world world;
   const auto around = world.around();
   CHECK(!google_key_file(around).token());
-  const std::string usual = "/made-up/.config/gcloud/application_default_credentials.json";
+  const std::string usual = "/fake/.config/gcloud/application_default_credentials.json";
   world.files[usual] = R"({"account": "", "client_id": "id.apps", "client_secret": "SECRET&1", "quota": {"type": "x"},
                            "refresh_token": "1//SECRET", "type": "authorized_user"})";
   world.answers["POST " + token_url] = token;
-  const auto found = google_key_file(around).token();
-  REQUIRE(found);
-  CHECK(found->keys.session_token == "the-token");
-  CHECK(found->keys.expires_seconds == world.now + 3'599);
-  CHECK(found->origin == "the key file " + usual);
+  const auto token = google_key_file(around).token();
+  REQUIRE(token);
+  CHECK(token->keys.session_token == "the-token");
+  CHECK(token->keys.expires_seconds == world.now + 3'599);
+  CHECK(token->origin == "the key file " + usual);
   CHECK(world.sent.back().body == "grant_type=refresh_token&client_id=id.apps&client_secret=SECRET%261"
                                   "&refresh_token=1%2F%2FSECRET");
   mr::detail::gs_access access({}, around);

@@ -35,10 +35,10 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 }  // namespace
 
-TEST_CASE("Google's storage takes a bearer token of the user's") {
+TEST_CASE("Google's storage accepts a bearer token of the user") {
   fake_world world;
-  int asked = 0;
-  gs_access access({.bearer_token = [&] { return "token-" + std::to_string(++asked); }}, world.around());
+  int requests = 0;
+  gs_access access({.bearer_token = [&] { return "token-" + std::to_string(++requests); }}, world.around());
   const auto sent = access.address("GET", name, "list-type=2");
   CHECK(sent.url == "https://storage.googleapis.com/photos/a%20b.tar?list-type=2");
   CHECK(sent.headers == mr::detail::header_list{{"Authorization", "Bearer token-1"}});
@@ -54,7 +54,7 @@ TEST_CASE("Google's storage takes a bearer token of the user's") {
   CHECK(has(failure(world, {.bearer_token = [] { return std::string(); }}), "an invalid bearer token"));
 }
 
-TEST_CASE("Google's storage takes Amazon's signatures with an HMAC key") {
+TEST_CASE("Google's storage accepts Amazon's signatures with an HMAC key") {
   fake_world world;
   gs_access access({.hmac_key = [] {
                      return mr::s3_credentials{.access_key_id = "GOOG1E", .secret_access_key = "hush"};
@@ -71,7 +71,7 @@ TEST_CASE("Google's storage takes Amazon's signatures with an HMAC key") {
   CHECK(world.sent.empty());
 }
 
-TEST_CASE("an instance of Google's gives a token, and a new one before it expires") {
+TEST_CASE("a Google instance issues a token, and a new one before it expires") {
   fake_world world;
   CHECK(has(failure(world), "keys for gs:// names are missing"));
   REQUIRE(world.sent.size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("an instance of Google's gives a token, and a new one before it expire
     answer.body = wrong;
     CHECK(has(failure(world), "the instance's metadata returned no token"));
   }
-  answer.headers.clear();   // another cloud's
+  answer.headers.clear();   // of another cloud
   CHECK(has(failure(world), "keys for gs:// names are missing"));
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("an emulator and public buckets get no keys") {
   CHECK(world.sent.empty());
 }
 
-TEST_CASE("tokens of Google's that expire during a run, and key files that are half-written, are looked for again") {
+TEST_CASE("Google tokens that expire during a run, and half-written key files, are requested again") {
   fake_world world;
   std::string token = "one";
   gs_access access({.bearer_token = [&] {
@@ -123,7 +123,7 @@ TEST_CASE("tokens of Google's that expire during a run, and key files that are h
   token = "";
   using kind = mr::detail::remedy::kind;
   CHECK(access.heal(name, first, {.status = 401}).what == kind::later);
-  world.now += 70;   // longer than a token of the user's is taken for good
+  world.now += 70;   // longer than a user's token counts as valid
   CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
   token = "two";
   world.now += 16;

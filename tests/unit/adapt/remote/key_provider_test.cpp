@@ -14,10 +14,10 @@ using mr::detail::remedy;
 
 namespace {
 
-/// Finds key after key, each with the same life; or fails.
+/// Provides key after key, each with the same lifetime; or fails.
 struct many_keys {
   std::int64_t now = 1'000, life = 3'600;
-  int found = 0, asked = 0;
+  int generation = 0, requests = 0;
   bool fails = false, same = false;
 
   std::vector<std::string> lines;
@@ -25,11 +25,11 @@ struct many_keys {
   key_provider provider() {
     return key_provider(
         [this] {
-          ++asked;
+          ++requests;
           if (fails) throw mr::io_error("nobody answers", "Try again");
-          if (!same || found == 0) ++found;
-          // The same keys, asked for again, may have a later end.
-          return provided_keys{.keys = {.access_key_id = std::to_string(found), .expires_seconds = now + life},
+          if (!same || generation == 0) ++generation;
+          // The same keys, requested again, may have a later expiry.
+          return provided_keys{.keys = {.access_key_id = std::to_string(generation), .expires_seconds = now + life},
                             .origin = "test"};
         },
         {.now_seconds = [this] { return now; },
@@ -39,16 +39,16 @@ struct many_keys {
 
 }  // namespace
 
-TEST_CASE("keys are looked for once, and again five minutes before they expire") {
+TEST_CASE("keys are requested once, and again five minutes before they expire") {
   many_keys all;
   key_provider keys = all.provider();
-  CHECK(all.asked == 0);
+  CHECK(all.requests == 0);
   CHECK(keys.get().keys.access_key_id == "1");
   all.now += 3'299;
   CHECK(keys.get().keys.access_key_id == "1");
   all.now += 1;
   CHECK(keys.get().keys.access_key_id == "2");
-  CHECK(all.asked == 2);
+  CHECK(all.requests == 2);
 }
 
 TEST_CASE("keys that never expire are kept") {
@@ -60,17 +60,17 @@ TEST_CASE("keys that never expire are kept") {
   CHECK(keys.get().keys.access_key_id == "1");
 }
 
-TEST_CASE("a renewal that fails is tried again each minute, until the keys have expired") {
+TEST_CASE("a failed renewal is retried each minute, until the keys have expired") {
   many_keys all;
   key_provider keys = all.provider();
   keys.get();
   all.fails = true;
   all.now += 3'301;
   for (int i = 0; i < 10; ++i) CHECK(keys.get().keys.access_key_id == "1");
-  CHECK(all.asked == 2);
+  CHECK(all.requests == 2);
   all.now += 60;
   CHECK(keys.get().keys.access_key_id == "1");
-  CHECK(all.asked == 3);
+  CHECK(all.requests == 3);
   all.now += 239;
   CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
   all.fails = false;
@@ -78,38 +78,38 @@ TEST_CASE("a renewal that fails is tried again each minute, until the keys have 
   CHECK(keys.get().keys.access_key_id == "2");
 }
 
-TEST_CASE("a first look-up that fails is repeated after 1, 2 and 4 s, and its error says so") {
+TEST_CASE("a failed first request is repeated after 1, 2 and 4 s, and its error reports that") {
   many_keys all;
   all.fails = true;
   key_provider keys = all.provider();
   const std::int64_t begin = all.now;
   std::vector<std::int64_t> looks;
   for (; all.now < begin + key_provider::unproven_seconds; ++all.now) {
-    const int before = all.asked;
+    const int before = all.requests;
     for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
-    if (all.asked != before) looks.push_back(all.now - begin);
+    if (all.requests != before) looks.push_back(all.now - begin);
   }
   CHECK(looks == std::vector<std::int64_t>{0, 1, 3});
   try {
     keys.get();
-    FAIL("taken");
+    FAIL("accepted");
   } catch (const mr::io_error& e) {
     CHECK(e.message() == "nobody answers; searched for the keys 4 times in 7 s");
   }
 }
 
-TEST_CASE("keys that are there a little later are taken") {
+TEST_CASE("keys that appear a little later are used") {
   many_keys all;
   all.fails = true;
   key_provider keys = all.provider();
   CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
   all.fails = false;
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);   // not before its time
+  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);   // not too early
   all.now += 1;
   CHECK(keys.get().keys.access_key_id == "1");
 }
 
-TEST_CASE("without any place that has keys the error comes at once, but not after keys were good") {
+TEST_CASE("without any source of keys the error is immediate, but not after valid keys") {
   bool none = true;
   std::int64_t now = 1'000;
   key_provider keys(
@@ -126,7 +126,7 @@ TEST_CASE("without any place that has keys the error comes at once, but not afte
   CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
 }
 
-TEST_CASE("keys that have expired are those of a look-up that failed") {
+TEST_CASE("expired keys lead to the error of a failed request") {
   std::int64_t now = 1'000, expires = 900;
   key_provider keys(
       [&] { return provided_keys{.keys = {.access_key_id = "1", .expires_seconds = expires}, .origin = "test"}; },
@@ -137,12 +137,12 @@ TEST_CASE("keys that have expired are those of a look-up that failed") {
   CHECK(keys.get().keys.access_key_id == "1");
 }
 
-TEST_CASE("keys that live shorter than the margin are not looked for at every request") {
+TEST_CASE("keys with a lifetime below the margin are not requested for every transfer") {
   many_keys all;
   all.life = 120;
   key_provider keys = all.provider();
   for (int i = 0; i < 10; ++i) keys.get();
-  CHECK(all.asked == 1);
+  CHECK(all.requests == 1);
   all.now += 61;
   CHECK(keys.get().keys.access_key_id == "2");
 }
@@ -153,12 +153,12 @@ TEST_CASE("refused keys are replaced by others, whichever request was refused fi
   const auto first = keys.get().keys;
   CHECK(keys.refused(first).what == remedy::kind::at_once);
   CHECK(keys.get().keys.access_key_id == "2");
-  CHECK(all.asked == 2);
-  CHECK(keys.refused(first).what == remedy::kind::at_once);   // another request was sent with the old ones
-  CHECK(all.asked == 2);
+  CHECK(all.requests == 2);
+  CHECK(keys.refused(first).what == remedy::kind::at_once);   // another request used the old ones
+  CHECK(all.requests == 2);
 }
 
-TEST_CASE("keys that were accepted once are looked for as long as requests are sent again") {
+TEST_CASE("keys that were accepted once are requested again as long as transfers are retried") {
   many_keys all;
   all.same = true;
   key_provider keys = all.provider();
@@ -167,8 +167,8 @@ TEST_CASE("keys that were accepted once are looked for as long as requests are s
   const std::int64_t begin = all.now;
   std::vector<std::int64_t> looks;
   for (; all.now < begin + 180; ++all.now) {
-    if (all.now == begin + 20) all.fails = true;   // the file is half-written now
-    const int before = all.asked;
+    if (all.now == begin + 20) all.fails = true;   // the file is only half-written
+    const int before = all.requests;
     for (int i = 0; i < 10; ++i) {
       CHECK(keys.get().keys.access_key_id == "1");   // the server may accept them again
       const remedy next = keys.refused(first);
@@ -176,13 +176,13 @@ TEST_CASE("keys that were accepted once are looked for as long as requests are s
       CHECK(next.pause_seconds >= 1);
       CHECK(next.pause_seconds <= 16);
     }
-    if (all.asked != before) looks.push_back(all.now - begin);
+    if (all.requests != before) looks.push_back(all.now - begin);
   }
   CHECK(looks == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
   const remedy last = keys.refused(first);
   CHECK(last.what == remedy::kind::none);
   CHECK(last.attempted == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");
-  REQUIRE(all.lines.size() == 3);   // one each minute
+  REQUIRE(all.lines.size() == 3);   // one per minute
   CHECK(all.lines[0] == "the server refuses the keys of test. Millrace searches for new keys for up to 180 s");
   CHECK(all.lines[2] ==
         "the server refuses the keys of test: nobody answers. Millrace searches for new keys for up to " +
@@ -192,7 +192,7 @@ TEST_CASE("keys that were accepted once are looked for as long as requests are s
   CHECK(keys.get().keys.access_key_id == "2");   // a new run in the same process
 }
 
-TEST_CASE("keys that are there late or were half-written are taken") {
+TEST_CASE("keys that appear late or were half-written are used") {
   many_keys all;
   all.same = true;
   key_provider keys = all.provider();
@@ -210,12 +210,12 @@ TEST_CASE("keys that are there late or were half-written are taken") {
   CHECK(keys.refused(second).what == remedy::kind::at_once);
   keys.accepted(keys.get().keys);
   all.same = true;
-  // The time of a later refusal begins anew.
+  // A later refusal restarts the time limit.
   all.now += 1'000;
   CHECK(keys.refused(keys.get().keys).what == remedy::kind::later);
 }
 
-TEST_CASE("keys that were never accepted are given up soon, those of the environment at once") {
+TEST_CASE("keys that were never accepted are abandoned soon, those of the environment at once") {
   many_keys all;
   all.same = true;
   key_provider keys = all.provider();
@@ -234,11 +234,11 @@ TEST_CASE("keys that were never accepted are given up soon, those of the environ
   CHECK(impatient.refused(impatient.get().keys).what == remedy::kind::none);
 }
 
-TEST_CASE("one thread looks for keys while the others wait") {
-  std::atomic<int> asked = 0;
+TEST_CASE("one thread requests keys while the others wait") {
+  std::atomic<int> requests = 0;
   key_provider keys(
       [&] {
-        ++asked;
+        ++requests;
         return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"};
       },
       {.now_seconds = [] { return std::int64_t{1}; }});
@@ -249,6 +249,6 @@ TEST_CASE("one thread looks for keys while the others wait") {
       for (int j = 0; j < 100; ++j) good += keys.get().keys.access_key_id == "1";
     });
   for (auto& t : threads) t.join();
-  CHECK(asked == 1);
+  CHECK(requests == 1);
   CHECK(good == 800);
 }

@@ -1,4 +1,4 @@
-// Reads of a web server that refuses old headers: the run waits until others are there.
+// Reads from a web server that refuses old headers: the run waits for new ones.
 #include <millrace/adapt/remote.hpp>
 
 #include <millrace/io/file/read_file.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-/// A server of one object of five bytes, which refuses all requests without the header of now.
+/// A server of one object of five bytes, which refuses all requests without the current header.
 class picky_server {
  public:
   picky_server() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -53,7 +53,7 @@ class picky_server {
 
   std::string url(const char* name) const { return "http://127.0.0.1:" + std::to_string(port_) + "/" + name; }
 
-  std::atomic<int> wanted{1}, refusals{0};   // the number of the accepted token
+  std::atomic<int> accepted{1}, refusals{0};   // the number of the accepted token
 
  private:
   void answer(int client) {
@@ -64,7 +64,7 @@ class picky_server {
       if (got <= 0) return;
       request.append(text, static_cast<std::size_t>(got));
     }
-    const bool good = request.find("X-Token: " + std::to_string(wanted) + "\r\n") != std::string::npos;
+    const bool good = request.find("X-Token: " + std::to_string(accepted) + "\r\n") != std::string::npos;
     if (!good) ++refusals;
     const std::string reply =
         good ? "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Range: bytes 0-4/5\r\nContent-Length: 5\r\n"
@@ -84,15 +84,15 @@ class picky_server {
 
 }  // namespace
 
-TEST_CASE("a read waits for headers that are there late, at its first request and later") {
+TEST_CASE("a read waits for late headers, at its first request and later") {
   picky_server server;
-  std::atomic<int> looks{0}, late_looks{0};
+  std::atomic<int> looks{0}, late_requests{0};
   std::vector<std::string> notices;
   const auto token = [](int number) { return header_list{{"X-Token", std::to_string(number)}}; };
   const mr::storage at = mr::remote({.current_headers = [&]() -> header_list {
                                        if (++looks < 3) throw mr::setup_error("half of a file", "Wait");
-                                       if (server.wanted == 1) return token(1);
-                                       return token(++late_looks < 2 ? 1 : 2);
+                                       if (server.accepted == 1) return token(1);
+                                       return token(++late_requests < 2 ? 1 : 2);
                                      },
                                      .notice = [&](const mr::notice& n) {
                                        if (n.kind == mr::notice_kind::keys) notices.push_back(n.text);
@@ -104,18 +104,18 @@ TEST_CASE("a read waits for headers that are there late, at its first request an
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("half of a file") != std::string::npos);
   CHECK(notices[0].find("searches for new keys for up to 7 s") != std::string::npos);
-  server.wanted = 2;
+  server.accepted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
-  CHECK(late_looks == 2);
+  CHECK(late_requests == 2);
   CHECK(server.refusals > 0);
 }
 
-TEST_CASE("headers that a server accepted are looked for as long as requests are sent again") {
+TEST_CASE("headers that a server accepted are requested again as long as transfers are retried") {
   picky_server server;
   std::atomic<int> looks{0};
   std::vector<std::string> notices;
   const mr::storage at = mr::remote({.current_headers = [&] {
-                                       // The first look-up, and one that is too early.
+                                       // The first request for keys, and one that is too early.
                                        return header_list{{"X-Token", ++looks < 3 ? "1" : "2"}};
                                      },
                                      .notice = [&](const mr::notice& n) {
@@ -123,7 +123,7 @@ TEST_CASE("headers that a server accepted are looked for as long as requests are
                                      },
                                      .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
-  server.wanted = 2;
+  server.accepted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
   CHECK(looks == 3);
   REQUIRE(notices.size() == 1);

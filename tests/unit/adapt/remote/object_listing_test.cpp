@@ -30,7 +30,7 @@ std::string page(const std::string& keys, const std::string& next = "", bool enc
 
 const std::string base = "GET http://h/photos/?", query = "encoding-type=url&list-type=2";
 
-/// A store, and what it lists.
+/// A store and its listing.
 struct store {
   fake_world world;
   mr::detail::s3_access access{{.endpoint = "http://h", .anonymous = true}, world.around()};
@@ -62,19 +62,19 @@ TEST_CASE("names are listed page by page, decoded and sorted") {
   CHECK(s.list("s3://photos").size() == 3);
 }
 
-TEST_CASE("a prefix is sent encoded, and what does not begin with it is left out") {
+TEST_CASE("a prefix is sent encoded, and keys that do not begin with it are omitted") {
   store s;
   s.world.answers[base + query + "&prefix=a%2Fb%20c%2B"] = {.status = 200, .body = page("a/b+c%2B1|other")};
   CHECK(s.list("s3://photos/a/b c+") == names{"s3://photos/a/b c+1"});
 }
 
-TEST_CASE("keys are taken as they are where the server does not encode them") {
+TEST_CASE("keys are used unchanged if the server does not encode them") {
   store s;
   s.world.answers[base + query] = {.status = 200, .body = page("a+b%20&amp;&lt;", "", false)};
   CHECK(s.list("s3://photos/") == names{"s3://photos/a+b%20&<"});
 }
 
-TEST_CASE("listings that are wrong are refused, with their place") {
+TEST_CASE("invalid listings are refused, with their place") {
   store s;
   auto& answer = s.world.answers[base + query];
   for (const std::string& wrong :
@@ -93,7 +93,7 @@ TEST_CASE("listings that are wrong are refused, with their place") {
   CHECK(has(s.failure("s3://photos/"), "does not end"));
 }
 
-TEST_CASE("what is transient is asked for again, with longer and longer pauses") {
+TEST_CASE("transient errors are retried, with increasing pauses") {
   store s;
   auto& answer = s.world.answers[base + query];
   answer = {.status = 503, .body = "<Error><Code>SlowDown</Code><Message>Please reduce your rate</Message></Error>"};
@@ -109,11 +109,11 @@ TEST_CASE("what is transient is asked for again, with longer and longer pauses")
   CHECK(s.world.slept.empty());
 }
 
-TEST_CASE("a bucket elsewhere is listed there, and keys that expired are renewed") {
+TEST_CASE("a bucket of another region is listed there, and expired keys are renewed") {
   fake_world world;
-  int given = 0;
+  int providers = 0;
   const auto keys = [&] {
-    return mr::s3_credentials{.access_key_id = "AKID" + std::to_string(++given), .secret_access_key = "SECRET"};
+    return mr::s3_credentials{.access_key_id = "AKID" + std::to_string(++providers), .secret_access_key = "SECRET"};
   };
   mr::detail::s3_access access({.credentials = keys}, world.around());
   const std::string there = "GET https://photos.s3.eu-west-1.amazonaws.com/?" + query;
@@ -129,14 +129,14 @@ TEST_CASE("a bucket elsewhere is listed there, and keys that expired are renewed
   };
   CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) ==
         names{"s3://photos/a"});
-  CHECK(given == 2);
+  CHECK(providers == 2);
   CHECK(world.slept.empty());
 }
 
 TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   fake_world world;
   const std::string there = "GET http://s/photos/?" + query;
-  world.files["/made-up/.aws/credentials"] = "[default]\naws_access_key_id = OLD\naws_secret_access_key = S\n";
+  world.files["/fake/.aws/credentials"] = "[default]\naws_access_key_id = OLD\naws_secret_access_key = S\n";
   mr::detail::s3_access access({.endpoint = "http://s"}, world.around());
   world.answers[there] = {.status = 200, .body = page("a")};
   CHECK(mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/")).size() == 1);
@@ -145,7 +145,7 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   around.sleep = [&](double seconds) {
     world.around().sleep(seconds);
     if (world.now < 1'700'000'020) return;
-    world.files["/made-up/.aws/credentials"] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
+    world.files["/fake/.aws/credentials"] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
     world.answers[there] = {.status = 200, .body = page("b")};
   };
   CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) == names{"s3://photos/b"});
@@ -157,7 +157,7 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   world.slept.clear();
   try {
     mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/"));
-    FAIL("taken");
+    FAIL("accepted");
   } catch (const mr::io_error& e) {
     CHECK(has(e.what(), "got status 400 ExpiredToken, expected 200; searched for other keys 15 times in 180 s"));
   }
@@ -165,7 +165,7 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
 
 TEST_CASE("a listing that begins before the keys are complete waits for them") {
   fake_world world;
-  const std::string path = "/made-up/.aws/credentials";
+  const std::string path = "/fake/.aws/credentials";
   world.files[path] = "[default]\naws_access_key_id = NEW\naws_secr";
   world.answers["GET http://s/photos/?" + query] = {.status = 200, .body = page("a")};
   auto around = world.around();
@@ -178,17 +178,17 @@ TEST_CASE("a listing that begins before the keys are complete waits for them") {
   CHECK(world.slept == std::vector<double>{1});
 }
 
-TEST_CASE("an answer with an error is read, and told without what it repeats") {
-  const auto said = read_store_answer(
+TEST_CASE("an error answer is read, and reported without the data that it repeats") {
+  const auto answer = read_store_answer(
       {.status = 403,
        .headers = {{"Date", "Tue, 14 Nov 2023 22:13:20 GMT"}},
        .body = "<Error><Code>SignatureDoesNotMatch</Code><Message>It does not match\x1b[0m</Message>"
                "<AWSAccessKeyId>AKID</AWSAccessKeyId><StringToSign>SECRET</StringToSign><Token-0>SECRET</Token-0>"
                "</Error>"});
-  CHECK(said.code == "SignatureDoesNotMatch");
-  CHECK(!said.is_transient());
-  CHECK(said.is_about_keys());   // half of a file of keys, perhaps
-  const std::string text = said.failure("s3://photos/a", "the environment", 0).what();
+  CHECK(answer.code == "SignatureDoesNotMatch");
+  CHECK(!answer.is_transient());
+  CHECK(answer.is_about_keys());   // perhaps the key file was half-written
+  const std::string text = answer.failure("s3://photos/a", "the environment", 0).what();
   CHECK(has(text, "got status 403 SignatureDoesNotMatch (It does not match\\x1b[0m), expected 200"));
   CHECK(has(text, "Correct the secret access key; the request was signed with keys of the environment"));
   CHECK(has(text, "s3://photos/a"));
@@ -200,7 +200,7 @@ TEST_CASE("an answer with an error is read, and told without what it repeats") {
   CHECK(!has(html.failure("s3://photos/a", "", 0).what(), "SECRET"));
 }
 
-TEST_CASE("a clock that is wrong is told with the difference") {
+TEST_CASE("a wrong clock is reported with the difference") {
   const mr::detail::small_answer answer{
       .status = 403, .headers = {{"Date", "Tue, 14 Nov 2023 22:13:20 GMT"}},
       .body = "<Error><Code>RequestTimeTooSkewed</Code><Message>too large</Message></Error>"};
@@ -214,7 +214,7 @@ TEST_CASE("a clock that is wrong is told with the difference") {
   CHECK(has(text(exact, 1'700'001'800), "1801 seconds ahead"));
 }
 
-TEST_CASE("answers are told apart: to be asked again, with other keys, or not there") {
+TEST_CASE("answers are classified: retry, refresh the keys, or not found") {
   const auto of = [](int status, const char* code) { return mr::detail::store_answer{.status = status, .code = code}; };
   for (const int status : {408, 429, 500, 502, 503, 504}) CHECK(of(status, "").is_transient());
   CHECK(of(400, "RequestTimeout").is_transient());

@@ -10,7 +10,7 @@
 namespace mr = millrace;
 using mr::detail::object_stores;
 
-TEST_CASE("a name says which store is asked") {
+TEST_CASE("a name selects its store") {
   fake_world world;
   object_stores stores({.s3 = {.endpoint = "http://s", .anonymous = true},
                         .gs = {.endpoint = "http://g", .anonymous = true}},
@@ -25,7 +25,7 @@ TEST_CASE("a name says which store is asked") {
   CHECK(stores.list("gs://photos/a") == std::vector<std::string>{"gs://photos/a"});
 }
 
-TEST_CASE("a bucket alone cannot be read") {
+TEST_CASE("a bucket without a key cannot be read") {
   fake_world world;
   object_stores stores({.s3 = {.anonymous = true}}, world.around());
   for (const char* name : {"s3://photos", "s3://photos/"}) {
@@ -34,7 +34,7 @@ TEST_CASE("a bucket alone cannot be read") {
   }
 }
 
-TEST_CASE("keys are looked for when the first object is asked for, and by each store for itself") {
+TEST_CASE("keys are requested with the first object, and by each store separately") {
   fake_world world;
   int of_s3 = 0, of_gs = 0;
   object_stores stores({.s3 = {.credentials = [&] {

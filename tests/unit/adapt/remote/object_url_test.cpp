@@ -6,7 +6,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("the name of an object has a bucket and a key that is taken as it stands") {
+TEST_CASE("the name of an object has a bucket and a key that is used unchanged") {
   const auto name = mr::detail::parse_object_url("s3://my.bucket-1/2026/a b+c=%20?x#y.tar");
   CHECK(name.kind == mr::detail::object_store_kind::s3);
   CHECK(name.bucket == "my.bucket-1");
@@ -27,14 +27,14 @@ TEST_CASE("only s3:// and gs:// are names of objects") {
     CHECK_MESSAGE(!mr::detail::is_object_url(other), other);
 }
 
-TEST_CASE("a bucket that cannot be one is refused before anything is sent") {
+TEST_CASE("an invalid bucket name is refused before anything is sent") {
   for (const char* wrong : {"s3://", "s3:///key", "s3://ab/k", "s3://a b c/k", "s3://user@host/k", "s3://host:9000/k",
                             "s3://a..b/k", "s3://.ab/k", "s3://-ab/k", "s3://bucket*/k", "s3://b\xc3\xbcro/k",
                             "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/x/k"}) {
     CAPTURE(wrong);
     try {
       mr::detail::parse_object_url(wrong);
-      FAIL("taken");
+      FAIL("accepted");
     } catch (const mr::setup_error& e) {
       CHECK(e.message().find("the bucket of") == 0);
       CHECK(e.hint() == "Write s3://BUCKET/KEY");

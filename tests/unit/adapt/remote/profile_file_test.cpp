@@ -10,7 +10,7 @@ using mr::detail::profile_file;
 
 TEST_CASE("a profile file has sections, values, comments and indented values") {
   const auto file = profile_file::parse(
-      "# of mine\r\n"
+      "# my keys\r\n"
       "[default]\r\n"
       "aws_access_key_id = AKID\r\n"
       "aws_secret_access_key=a/b+c=d==\r\n"
@@ -51,10 +51,10 @@ TEST_CASE("a wrong line is named by its number, and not quoted") {
     const std::size_t line = all.find("SECRET") == std::string::npos ? 2 : static_cast<std::size_t>(
         1 + std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.find("SECRET")), '\n'));
     try {
-      profile_file::parse(all, "/made-up/.aws/credentials");
-      FAIL("taken");
+      profile_file::parse(all, "/fake/.aws/credentials");
+      FAIL("accepted");
     } catch (const mr::setup_error& e) {
-      CHECK(e.message().find("line " + std::to_string(line) + " of /made-up/.aws/credentials") != std::string::npos);
+      CHECK(e.message().find("line " + std::to_string(line) + " of /fake/.aws/credentials") != std::string::npos);
       CHECK(std::string(e.what()).find("SECRET") == std::string::npos);
     }
   }

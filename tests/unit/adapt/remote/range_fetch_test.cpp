@@ -1,4 +1,4 @@
-// A range on its way: a waiting reader gets the right bytes, whichever way they come.
+// A range that is being fetched: a waiting reader gets the right bytes, by each of the paths.
 #include <millrace/adapt/remote/transfer/range_fetch.hpp>
 
 #include <doctest/doctest.h>
@@ -17,9 +17,9 @@ namespace {
 
 std::vector<std::byte> some_bytes(std::size_t count) {
   std::mt19937 random(7);
-  std::vector<std::byte> made(count);
-  for (std::byte& b : made) b = static_cast<std::byte>(random());
-  return made;
+  std::vector<std::byte> bytes(count);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  return bytes;
 }
 
 struct fetched {
@@ -39,7 +39,7 @@ struct fetched {
 
 }  // namespace
 
-TEST_CASE("bytes that are there before they are asked for stay there") {
+TEST_CASE("bytes that arrive before they are requested stay there") {
   fetched f;
   f.send(0, f.expected.size());
   CHECK(f.reads_right(0, 1 << 20));
@@ -47,13 +47,13 @@ TEST_CASE("bytes that are there before they are asked for stay there") {
   CHECK(f.range.buffered_from() == 0);
 }
 
-TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, twice by some") {
+TEST_CASE("a waiting reader gets the arriving bytes, in pieces of any size, some of them twice") {
   for (unsigned seed = 0; seed < 40; ++seed) {
     fetched f;
     std::thread network([&] {
       std::mt19937 random(seed);
       for (std::size_t at = 0; at < f.expected.size();) {
-        const std::size_t from = at - std::min<std::size_t>(at, random() % 5'000);   // a second request's
+        const std::size_t from = at - std::min<std::size_t>(at, random() % 5'000);   // those of a second request
         const std::size_t end = std::min(f.expected.size(), at + 1 + random() % 300'000);
         f.send(from, end);
         at = end;
@@ -73,8 +73,8 @@ TEST_CASE("a reader that waits gets the bytes that come, in pieces of any size, 
   }
 }
 
-TEST_CASE("a reader that comes in the middle of a copy gets what follows it in the right place") {
-  // The copy takes some milliseconds.
+TEST_CASE("a reader that arrives in the middle of a copy gets the following bytes in the right place") {
+  // The copy needs some milliseconds.
   std::vector<std::byte> expected(48 << 20), memory(expected.size()), got(expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::byte>(i * i >> 12);
   for (int round = 0; round < 5; ++round) {
@@ -93,7 +93,7 @@ TEST_CASE("a reader that comes in the middle of a copy gets what follows it in t
   }
 }
 
-TEST_CASE("a reader does not wait for what is copied behind its bytes") {
+TEST_CASE("a reader does not wait for copies of later bytes") {
   std::vector<std::byte> bytes(48 << 20), memory(bytes.size());
   for (int round = 0; round < 5; ++round) {
     range_fetch range(std::make_shared<mr::detail::remote_object>(), 0, memory);
@@ -109,7 +109,7 @@ TEST_CASE("a reader does not wait for what is copied behind its bytes") {
   }
 }
 
-TEST_CASE("what went to a waiting reader is told to be missing from the memory") {
+TEST_CASE("bytes that went to a waiting reader are reported missing from the memory") {
   fetched f;
   f.send(0, 1'000);
   std::thread network([&] {
@@ -119,7 +119,7 @@ TEST_CASE("what went to a waiting reader is told to be missing from the memory")
   CHECK(f.reads_right(0, 1 << 20));
   network.join();
   const auto buffered_from = static_cast<std::ptrdiff_t>(f.range.buffered_from());
-  CHECK((buffered_from == 0 || buffered_from == 1 << 20));   // 0: the bytes came first, on a busy machine
+  CHECK((buffered_from == 0 || buffered_from == 1 << 20));   // 0: the bytes arrived first, on a busy machine
   CHECK(std::equal(f.memory.begin() + buffered_from, f.memory.end(), f.expected.begin() + buffered_from));
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("small reads leave their bytes in the memory") {
   network.join();
 }
 
-TEST_CASE("a fetch that fails in the middle of a read is an error, and nothing is written behind it") {
+TEST_CASE("a fetch that fails in the middle of a read is an error, and nothing is written after it") {
   fetched f;
   f.send(0, 1'000);
   std::thread network([&] {

@@ -19,7 +19,7 @@ TEST_CASE("names of web servers become URLs that can be sent, with the user's he
                        mr::setup_error);
 }
 
-TEST_CASE("headers of web servers may expire, and are asked for again after a refusal") {
+TEST_CASE("headers of web servers may expire, and are requested again after a refusal") {
   using kind = mr::detail::remedy::kind;
   std::string token = "one";
   mr::detail::request_addresses addresses({.headers = {{"X-A", "b"}}, .current_headers = [&] {
@@ -40,7 +40,7 @@ TEST_CASE("headers of web servers may expire, and are asked for again after a re
   CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
 }
 
-TEST_CASE("headers that a web server accepted once are looked for as long as requests are sent again") {
+TEST_CASE("headers that a web server accepted once are requested again as long as transfers are retried") {
   using kind = mr::detail::remedy::kind;
   std::string notice;
   mr::detail::request_addresses addresses(
@@ -53,7 +53,7 @@ TEST_CASE("headers that a web server accepted once are looked for as long as req
   CHECK(notice.find("searches for new keys for up to 120 s") != std::string::npos);
 }
 
-TEST_CASE("passwords and queries are not told") {
+TEST_CASE("passwords and queries are not reported") {
   using mr::detail::without_secrets;
   CHECK(without_secrets("https://me:hush@host:1/a.tar?X-Amz-Signature=hush") == "https://host:1/a.tar?...");
   CHECK(without_secrets("https://host/a@b.tar") == "https://host/a@b.tar");

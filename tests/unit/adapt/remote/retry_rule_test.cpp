@@ -10,7 +10,7 @@ constexpr std::int64_t second_ns = 1'000'000'000;
 
 }  // namespace
 
-TEST_CASE("pauses double up to a bound, are drawn from 0 on, and are no shorter than the server asks for") {
+TEST_CASE("pauses double up to a bound, are drawn from 0 on, and are at least as long as the server requests") {
   const mr::remote_retries rule{.attempts = 100,
                                 .limit = std::chrono::seconds(1'000'000),
                                 .first_pause = std::chrono::seconds(1),
@@ -29,15 +29,15 @@ TEST_CASE("attempts end by their number, and by the time since the last progress
   mr::detail::retry_state state(0);
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
   CHECK(state.next_pause_ns(rule, 0, 0, 0));
-  state.record_progress(10, 1'000'000, 5 * second_ns);        // too little to count
+  state.record_progress(10, 1'000'000, 5 * second_ns);        // too few bytes to count
   CHECK_FALSE(state.next_pause_ns(rule, 5 * second_ns, 0, 0));
   mr::detail::retry_state fresh(0);
   CHECK_FALSE(fresh.next_pause_ns(rule, 11 * second_ns, 0, 0));
-  mr::detail::retry_state asked(0);
-  CHECK_FALSE(asked.next_pause_ns(rule, 0, 0, 11 * second_ns));   // at once, instead of waiting in vain
+  mr::detail::retry_state server_pause(0);
+  CHECK_FALSE(server_pause.next_pause_ns(rule, 0, 0, 11 * second_ns));   // at once, instead of waiting in vain
 }
 
-TEST_CASE("progress begins the count again, and no request goes on for ever") {
+TEST_CASE("progress restarts the count, and no request continues forever") {
   const mr::remote_retries rule{.attempts = 3, .limit = std::chrono::seconds(10), .first_pause = {}};
   mr::detail::retry_state state(0);
   int attempts = 0;
@@ -48,22 +48,22 @@ TEST_CASE("progress begins the count again, and no request goes on for ever") {
   CHECK(attempts == mr::detail::retry_state::max_attempts - 1);
   mr::detail::retry_state small(0);
   for (int i = 0; i < 5; ++i) {
-    small.record_progress(20, 100, 0);   // a good part of a small range
+    small.record_progress(20, 100, 0);   // a large part of a small range
     CHECK(small.next_pause_ns(rule, 0, 0, 0));
   }
 }
 
-TEST_CASE("a few late requests are hedged, and none where many are late") {
+TEST_CASE("a few late requests are hedged, but none if many are late") {
   mr::detail::hedge_rule rule({.share = 0.05, .least_wait = std::chrono::milliseconds(500)});
   CHECK(rule.late_seconds() == 0.5);
   CHECK(rule.take(1, 10));
-  CHECK_FALSE(rule.take(1, 10));   // one for the start; more come with requests that went well
+  CHECK_FALSE(rule.take(1, 10));   // one for the start; requests that succeed add more
   for (int i = 0; i < 256; ++i) rule.record_first_byte(i % 10 == 0 ? 1.0 : 0.1);
   CHECK(rule.late_seconds() == doctest::Approx(3.0));
   CHECK_FALSE(rule.take(5, 10));
-  int taken = 0;
-  while (rule.take(1, 10)) ++taken;
-  CHECK(taken == 4);
+  int hedges = 0;
+  while (rule.take(1, 10)) ++hedges;
+  CHECK(hedges == 4);
   mr::detail::hedge_rule none({.share = 0});
   CHECK_FALSE(none.take(1, 10));
 }

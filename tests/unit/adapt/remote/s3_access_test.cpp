@@ -30,7 +30,7 @@ mr::s3_credentials user_keys() { return {.access_key_id = "AKID-U", .secret_acce
 
 }  // namespace
 
-TEST_CASE("a bucket is a host where its name can be one, and a path else") {
+TEST_CASE("a bucket is a host if its name allows it, else a path") {
   fake_world world;
   CHECK(url(world, {}, "s3://photos/a/b c.tar") == "https://photos.s3.us-east-1.amazonaws.com/a/b%20c.tar");
   CHECK(url(world, {.region = "eu-west-1"}, "s3://my.photos/a") == "https://s3.eu-west-1.amazonaws.com/my.photos/a");
@@ -45,9 +45,9 @@ TEST_CASE("a bucket is a host where its name can be one, and a path else") {
   CHECK(url(world, {}, "s3://photos", "list-type=2") == "https://photos.s3.us-east-1.amazonaws.com/?list-type=2");
 }
 
-TEST_CASE("the region comes from the options, the environment, the profile, in this order") {
+TEST_CASE("the region is read from the options, the environment, the profile, in this order") {
   fake_world world;
-  world.files["/made-up/.aws/config"] = "[default]\nregion = eu-west-4\n[profile train]\nregion = eu-west-5\n";
+  world.files["/fake/.aws/config"] = "[default]\nregion = eu-west-4\n[profile train]\nregion = eu-west-5\n";
   const auto region = [&](const mr::s3_options& options) {
     const std::string text = url(world, options, "s3://photos/a");
     return text.substr(18, 9);
@@ -67,13 +67,13 @@ TEST_CASE("the region comes from the options, the environment, the profile, in t
   }
 }
 
-TEST_CASE("the endpoint comes from the options, the environment, the profile, in this order") {
+TEST_CASE("the endpoint is read from the options, the environment, the profile, in this order") {
   fake_world world;
   const auto endpoint = [&](const mr::s3_options& options) {
     const std::string text = url(world, options, "s3://photos/a");
     return text.substr(0, text.find("/photos"));
   };
-  world.files["/made-up/.aws/config"] =
+  world.files["/fake/.aws/config"] =
       "[default]\nendpoint_url = http://five\n[profile train]\nservices = mine\nendpoint_url = http://five\n"
       "[services mine]\ns3 =\n  endpoint_url = http://four\n";
   CHECK(endpoint({}) == "http://five");
@@ -91,14 +91,14 @@ TEST_CASE("the endpoint comes from the options, the environment, the profile, in
   }
   try {
     endpoint({.endpoint = "http://user:SECRET@host"});
-    FAIL("taken");
+    FAIL("accepted");
   } catch (const mr::setup_error& e) {
     CHECK(!has(e.what(), "SECRET"));
     CHECK(has(e.what(), "a URL with a password"));
   }
 }
 
-TEST_CASE("requests are signed with the keys that are found, or not at all") {
+TEST_CASE("requests are signed with the keys that exist, or not at all") {
   fake_world world;
   const auto name = parse_object_url("s3://photos/a");
   {
@@ -127,7 +127,7 @@ TEST_CASE("requests are signed with the keys that are found, or not at all") {
   CHECK(world.sent.empty());
 }
 
-TEST_CASE("without keys the error says where they were looked for") {
+TEST_CASE("without keys the error lists the searched places") {
   fake_world world;
   const auto failure = [&](const mr::s3_options& options = {}) {
     try {
@@ -141,34 +141,34 @@ TEST_CASE("without keys the error says where they were looked for") {
   CHECK(has(failure(), "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), "
                        "the profile, a web identity, a container or the instance"));
   CHECK(has(failure(), "s3_options::anonymous"));
-  world.files["/made-up/.aws/config"] = "[default]\nsso_session = mine\n";
+  world.files["/fake/.aws/config"] = "[default]\nsso_session = mine\n";
   CHECK(has(failure(), "the profile, whose sso_session Millrace does not support"));
   CHECK(has(failure(), "aws configure export-credentials"));
   CHECK(has(failure({.credentials = [] { return mr::s3_credentials{}; }}),
             "s3_options::credentials returned no keys"));
 }
 
-TEST_CASE("a bucket elsewhere is asked for in its region from then on") {
+TEST_CASE("a bucket of another region is requested there from then on") {
   fake_world world;
   s3_access access({.credentials = user_keys}, world.around());
   const auto name = parse_object_url("s3://photos/a"), other = parse_object_url("s3://texts/a");
   auto sent = access.address("GET", name, "");
-  mr::detail::store_answer said{.status = 301, .region = "eu-west-1"};
-  CHECK(access.heal(name, sent, said).what == remedy::kind::at_once);
+  mr::detail::store_answer redirect{.status = 301, .region = "eu-west-1"};
+  CHECK(access.heal(name, sent, redirect).what == remedy::kind::at_once);
   sent = access.address("GET", name, "");
   CHECK(sent.url == "https://photos.s3.eu-west-1.amazonaws.com/a");
   CHECK(has(authorization(sent), "/eu-west-1/s3/aws4_request"));
   CHECK(has(access.address("GET", other, "").url, "us-east-1"));
-  CHECK(access.heal(name, sent, said).what == remedy::kind::none);
-  // A region becomes a part of a host.
+  CHECK(access.heal(name, sent, redirect).what == remedy::kind::none);
+  // The region is used as a part of a host name.
   for (const char* wrong : {"evil.example/", "a@b", "", "eu/../x"}) {
-    said.region = wrong;
-    CHECK(access.heal(name, sent, said).what == remedy::kind::none);
+    redirect.region = wrong;
+    CHECK(access.heal(name, sent, redirect).what == remedy::kind::none);
   }
   CHECK(access.address("GET", name, "").url == sent.url);
 }
 
-TEST_CASE("with an endpoint another region changes the signature alone") {
+TEST_CASE("with an endpoint another region changes only the signature") {
   fake_world world;
   s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.around());
   const auto name = parse_object_url("s3://photos/a");
@@ -180,11 +180,11 @@ TEST_CASE("with an endpoint another region changes the signature alone") {
   CHECK(has(authorization(next), "/garage/s3/aws4_request"));
 }
 
-TEST_CASE("refusals of keys lead to other keys, those of rights do not") {
+TEST_CASE("refused keys lead to other keys, refused permissions do not") {
   fake_world world;
-  int given = 0;
+  int calls = 0;
   s3_access access({.credentials = [&] {
-                     return mr::s3_credentials{.access_key_id = "AKID-" + std::to_string(++given),
+                     return mr::s3_credentials{.access_key_id = "AKID-" + std::to_string(++calls),
                                                .secret_access_key = "SECRET"};
                    }},
                    world.around());
@@ -192,15 +192,15 @@ TEST_CASE("refusals of keys lead to other keys, those of rights do not") {
   const auto sent = access.address("GET", name, "");
   CHECK(access.heal(name, sent, {.status = 403, .code = "AccessDenied"}).what == remedy::kind::none);
   CHECK(access.heal(name, sent, {.status = 500, .code = "InternalError"}).what == remedy::kind::none);
-  CHECK(given == 1);
+  CHECK(calls == 1);
   CHECK(access.heal(name, sent, {.status = 403, .code = "ExpiredToken"}).what == remedy::kind::at_once);
   const auto next = access.address("GET", name, "");
   CHECK(next.keys.access_key_id == "AKID-2");
   CHECK(access.heal(name, next, {.status = 403, .code = "SignatureDoesNotMatch"}).what == remedy::kind::later);
-  CHECK(given == 2);
+  CHECK(calls == 2);
   world.now += 1;
   CHECK(access.heal(name, next, {.status = 403, .code = "InvalidAccessKeyId"}).what == remedy::kind::at_once);
-  CHECK(given == 3);
+  CHECK(calls == 3);
   s3_access nobody({.anonymous = true}, world.around());
   CHECK(nobody.heal(name, nobody.address("GET", name, ""), {.status = 403}).what == remedy::kind::none);
 }
@@ -211,7 +211,7 @@ TEST_CASE("a profile that is half-written at the start is read again") {
   for (const std::size_t bytes : {0, 4, 20, 35, 60}) {
     CAPTURE(bytes);
     fake_world world;
-    std::string& file = world.files["/made-up/.aws/credentials"];
+    std::string& file = world.files["/fake/.aws/credentials"];
     file = complete.substr(0, bytes);
     s3_access access({}, world.around());
     CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
@@ -233,7 +233,7 @@ TEST_CASE("a profile that is replaced during a run leads to its keys, and its re
   for (std::size_t bytes = 0; bytes < text("NEW").size(); ++bytes) {
     CAPTURE(bytes);
     fake_world world;
-    std::string& file = world.files["/made-up/.aws/credentials"];
+    std::string& file = world.files["/fake/.aws/credentials"];
     file = text("OLD");
     s3_access access({}, world.around());
     const auto old = access.address("GET", name, "");

@@ -115,7 +115,7 @@ TEST_CASE("signatures are those of the S3 API Reference") {
         "Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
-TEST_CASE("what is sent says that the body is not signed") {
+TEST_CASE("the headers say that the body is not signed") {
   const mr::detail::signature_v4 signature{.credentials = {.access_key_id = "id", .secret_access_key = "secret"},
                                            .region = "eu-west-1"};
   const header_list headers = signature.headers({.url = "http://127.0.0.1:9000/bucket/a"}, 0);
@@ -144,7 +144,7 @@ TEST_CASE("SHA-256 and HMAC are those of FIPS 180-4 and RFC 4231") {
         "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 
-TEST_CASE("percent encoding goes there and back") {
+TEST_CASE("percent encoding is reversible") {
   std::string all;
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   for (const auto what : {mr::detail::slash::kept, mr::detail::slash::encoded})

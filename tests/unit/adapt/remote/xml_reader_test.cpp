@@ -19,7 +19,7 @@ std::string elements(std::string_view xml) {
 
 std::string refusal(std::string_view xml) {
   try {
-    return "taken: " + elements(xml);
+    return "accepted:  " + elements(xml);
   } catch (const mr::data_error& e) {
     return e.message();
   }
