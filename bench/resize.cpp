@@ -55,7 +55,7 @@ struct source {
 
 void add_picture(std::vector<source>& sources, std::span<const std::byte> file) {
   auto stored = std::make_unique<slow::stored_planes>(file);
-  const auto& whole = stored->whole();
+  const auto& whole = stored->full();
   const bool known = whole.components == 3 && whole.horizontal_sampling == whole.vertical_sampling;
   if (!known) return;
   const auto width = static_cast<std::size_t>(whole.image_width), height = static_cast<std::size_t>(whole.image_height);

@@ -1,7 +1,7 @@
 // Writes pictures and what this machine makes of them, after comparing their planes with libjpeg's:
 //
 //   write_cases FILE [COUNT]
-#include "../../unit/image/drawn_files.hpp"
+#include "../../unit/image/random_jpegs.hpp"
 #include "picture_case.hpp"
 
 #include <cstdio>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   foreign::mr::rng d({.seed = 9});
   foreign::case_runner run;
   for (unsigned long i = 0; i < count; ++i) {
-    const slow::drawn_file f = slow::draw_file(d, i % 10 == 0 ? 300 : 70);
+    const slow::random_jpeg f = slow::draw_file(d, i % 10 == 0 ? 300 : 70);
     foreign::picture_case c{.wanted = {}, .expected = {}, .file = f.bytes};
     auto& w = c.wanted;
     const auto below = [&d](std::size_t limit) { return static_cast<std::uint32_t>(d.below(limit)); };

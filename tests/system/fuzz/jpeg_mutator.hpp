@@ -6,7 +6,7 @@
 // Whole new files come from libjpeg, so that the fuzzer needs no files to begin with. Pictures are kept small.
 #pragma once
 
-#include "../../unit/image/drawn_files.hpp"
+#include "../../unit/image/random_jpegs.hpp"
 #include "../../unit/image/jpeg_recipes.hpp"
 #include "../../unit/image/progressive_files.hpp"
 #include "fuzz_input.hpp"

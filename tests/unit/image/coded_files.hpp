@@ -1,8 +1,8 @@
-// Gray JPEGs whose Huffman codes are whatever a DHT segment can say; no encoder writes most of them.
+// Gray JPEGs with any Huffman codes that a DHT segment can contain; no encoder writes most of them.
 //
 //   auto file = slow::coded_file({.dc = slow::random_code(d, false), .ac = slow::full_code(d, true)}, d);
 //
-// The data are random words of the codes, so that the file is whole if its codes are possible.
+// The data are random words of the codes, so that the file is complete if its codes are possible.
 // Format: ITU-T T.81 annexes B, C and F.
 #pragma once
 
@@ -57,7 +57,7 @@ inline std::vector<code_word> words_of(const std::vector<std::uint8_t>& code) {
   return words;
 }
 
-/// Nothing where a block could not end: the code has no word for it.
+/// Empty if a block could not end: the code has no word for the end.
 inline std::optional<std::vector<std::byte>> coded_file(const file_codes& codes, millrace::rng& d) {
   const auto dc = words_of(codes.dc), ac = words_of(codes.ac);
   const auto end = std::find_if(ac.begin(), ac.end(), [](const code_word& w) { return w.symbol == 0; });

@@ -1,14 +1,14 @@
 # The built-in decoder's planes against jpeg_read_raw_data on a generated corpus: every sampling, sizes of 1 to 64,
-# qualities of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and beside a random
-# partner. The same for entry points: files with random restart intervals, and with right and wrong entries beside them.
+# qualities of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and with a random
+# partner. The same for entry points: files with random restart intervals, and with right and wrong entries.
 #
-#   python3 tests/unit/image/corpus.py   # 200,000 pictures with a crop; a minute on one core
+#   python3 tests/unit/image/corpus.py   # 200,000 images with a crop; a minute on one core
 #   python3 tests/unit/image/corpus.py --entries 200000                 # as many with entries; ten minutes more
 #   python3 tests/unit/image/corpus.py --crops 2000000 --compiler clang++ --seed 7
 #   python3 tests/unit/image/corpus.py --progressive 100000             # any scans that libjpeg can write, and damage
 #   python3 tests/unit/image/corpus.py --photos build/bench/data        # all photographs there, those in shards too
 #
-# Of photographs the pictures' pixels are compared as well. Ends with `N passed, N failed, N skipped`.
+# For photographs the final pixels are compared as well. Ends with `N passed, N failed, N skipped`.
 import argparse
 import os
 import pathlib

@@ -1,4 +1,4 @@
-// JPEG files of every kind that libjpeg can write, and what they hold, read in the plainest way.
+// JPEG files of every kind that libjpeg can write, and their contents, read in the simplest way.
 #pragma once
 
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
@@ -24,8 +24,8 @@ struct jpeg_recipe {
   int quality = 90;
   bool progressive = false, arithmetic = false, optimize_tables = false, scan_for_each = false;
   unsigned restart_interval = 0;                                   ///< MCUs
-  std::vector<marker> markers{};                                   ///< behind libjpeg's own
-  /// Added to a coefficient of the first block, behind the quantiser.
+  std::vector<marker> markers{};                                   ///< after libjpeg's own
+  /// Added to a coefficient of the first block, after the quantizer.
   int more_in_coefficient = 0;
 };
 
@@ -103,7 +103,7 @@ struct decompressor {
   }
 };
 
-/// The same file with another first coefficient; arithmetic coding holds any.
+/// The same file with another first coefficient; arithmetic coding can store any.
 inline std::vector<std::byte> with_more_in_coefficient(std::span<const std::byte> file, const jpeg_recipe& r) {
   decompressor from(file);
   from.block(0, 0, 0)[1] = static_cast<JCOEF>(from.block(0, 0, 0)[1] + r.more_in_coefficient);
@@ -144,7 +144,7 @@ inline std::vector<std::byte> make_jpeg(const mr::image& pixels, const jpeg_reci
   return r.more_in_coefficient == 0 ? file : recipe_detail::with_more_in_coefficient(file, r);
 }
 
-/// Size, layout, quantisers and every coefficient, one after the other.
+/// Size, layout, quantizers and every coefficient, one after the other.
 inline std::vector<int> coefficients(std::span<const std::byte> file) {
   recipe_detail::decompressor from(file);
   const auto& info = from.info;
@@ -161,7 +161,7 @@ inline std::vector<int> coefficients(std::span<const std::byte> file) {
   return all;
 }
 
-/// Every byte from SOI to the first table or frame header: the markers that say something of the picture.
+/// Every byte from SOI to the first table or frame header: the markers with metadata of the image.
 inline std::string leading_markers(std::span<const std::byte> file) {
   std::size_t at = 2;
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(file[i]); };
@@ -170,10 +170,10 @@ inline std::string leading_markers(std::span<const std::byte> file) {
 }
 
 inline std::size_t restart_markers(std::span<const std::byte> file) {
-  std::size_t found = 0;
+  std::size_t count = 0;
   for (std::size_t i = 0; i + 1 < file.size(); ++i)
-    found += file[i] == std::byte{0xff} && file[i + 1] >= std::byte{0xd0} && file[i + 1] <= std::byte{0xd7};
-  return found;
+    count += file[i] == std::byte{0xff} && file[i + 1] >= std::byte{0xd0} && file[i + 1] <= std::byte{0xd7};
+  return count;
 }
 
 }  // namespace slow

@@ -1,4 +1,4 @@
-// Bytes that do not belong into a JPEG, and the places for them.
+// Bytes that do not belong in a JPEG, and the places for them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline file_bytes with(file_bytes file, std::size_t at, std::string_view junk) {
   return file;
 }
 
-/// The offsets of the segments before the first scan, and of that scan, but not of the first one: there every reader
+/// The offsets of the segments before the first scan, and of that scan, without the first segment: there every reader
 /// expects ff d8 ff.
 inline std::vector<std::size_t> segments_of(const file_bytes& file) {
   std::vector<std::size_t> all;

@@ -1,4 +1,4 @@
-// Bytes that do not belong into a JPEG, where decoders skip them: the same pixels and the same verdict everywhere.
+// Bytes that do not belong in a JPEG, where decoders skip them: the same pixels and the same verdict everywhere.
 #include <millrace/image/picture/picture.hpp>
 
 #include "jpeg_recipes.hpp"
@@ -68,7 +68,7 @@ TEST_CASE("junk between header segments and before the end is a counted warning,
             REQUIRE_MESSAGE(r.error.empty(), r.error);
             CHECK(r.pixels == clean.pixels);
             CAPTURE(static_cast<int>(decoder));
-            // libjpeg reads some bytes of a scan ahead, and forgets those that it does not need.
+            // libjpeg prefetches some bytes of a scan, and drops the ones that it does not need.
             const bool read_ahead = at == file.size() - 2 && junk.size() < 9;
             CHECK((r.warnings == 1 || (read_ahead && r.warnings == 0)));
             CHECK(r.damaged == 0);
@@ -89,7 +89,7 @@ TEST_CASE("bytes after a scan that is not the last are damage: they may be its l
         std::string::npos);
 }
 
-TEST_CASE("bytes in the place of the end change no pixel and are no damage, and junk at the front is an error") {
+TEST_CASE("bytes in the place of the end change no pixel and are not damage, and junk at the front is an error") {
   for (const bool progressive : {false, true})
     for (const auto decoder : {mr::picture_decoder::automatic, mr::picture_decoder::libjpeg}) {
       CAPTURE(progressive);

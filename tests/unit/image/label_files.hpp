@@ -15,9 +15,9 @@ struct labels {
 
   /// Sample (y, x) is y * width + x, cut to 16 bits.
   static labels of_numbers(std::size_t width, std::size_t height) {
-    labels made{.width = width, .height = height};
-    for (std::size_t i = 0; i < width * height; ++i) made.samples.push_back(static_cast<std::uint16_t>(i));
-    return made;
+    labels result{.width = width, .height = height};
+    for (std::size_t i = 0; i < width * height; ++i) result.samples.push_back(static_cast<std::uint16_t>(i));
+    return result;
   }
 };
 

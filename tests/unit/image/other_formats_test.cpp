@@ -1,4 +1,4 @@
-// Files of other formats in the place of pictures: their names, and advice that helps.
+// Files of other formats in the place of images: their names, and advice that helps.
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/png/png.hpp>
 #include <millrace/image/pnm/pnm.hpp>
@@ -53,7 +53,7 @@ std::string error_of(std::string_view file, const Read& read) {
 
 }  // namespace
 
-TEST_CASE("each reader of pictures names what it got, and any_picture() does not recommend itself") {
+TEST_CASE("each reader of images names the format that it got, and any_picture() does not recommend itself") {
   for (const other& f : formats) {
     CAPTURE(f.name);
     const std::string any = error_of(f.begin, [](mr::bytes b) { return mr::any_picture(std::move(b)); });

@@ -1,4 +1,4 @@
-// Photographs for tests: the JPEG files of a folder, or a few drawn ones, for there are none in the repository.
+// Photographs for tests: the JPEG files of a folder, or a few generated ones, because the repository has none.
 #pragma once
 
 #include "slow_planes.hpp"
@@ -21,7 +21,7 @@ inline std::vector<std::byte> file_bytes(const std::string& path) {
   return {begin, begin + text.size()};
 }
 
-/// Calls use(name, bytes) for each JPEG file under MILLRACE_TEST_PHOTOS, however deep, in the order of their names.
+/// Calls use(name, bytes) for each JPEG file under MILLRACE_TEST_PHOTOS, at any depth, in the order of their names.
 template <class Use>
 void for_each_photograph(const Use& use) {
   const char* folder = std::getenv("MILLRACE_TEST_PHOTOS");
@@ -30,13 +30,13 @@ void for_each_photograph(const Use& use) {
       use("drawn " + std::to_string(factor), make_file(photo(375, 500, 3, 1), {.horizontal = factor}));
     return;
   }
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const auto extension = entry.path().extension();
-    if (entry.is_regular_file() && (extension == ".jpg" || extension == ".jpeg")) found.push_back(entry.path());
+    if (entry.is_regular_file() && (extension == ".jpg" || extension == ".jpeg")) paths.push_back(entry.path());
   }
-  std::sort(found.begin(), found.end());
-  for (const auto& path : found) use(path, file_bytes(path));
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) use(path, file_bytes(path));
 }
 
 }  // namespace slow

@@ -1,4 +1,4 @@
-# The resizer's exact pixels against Pillow's own decode, crop, resize and flip; skipped where there is no Pillow.
+# The resizer's exact pixels against Pillow's own decode, crop, resize and flip; skipped without Pillow.
 #
 #   python3 tests/unit/image/pillow.py PROGRAM        # the program that tests/unit/image/pillow_cases.cpp becomes
 #
@@ -15,11 +15,11 @@ FILTERS = ("bilinear", "bicubic")
 
 
 def expected(image_file, numbers, resize_filter):
-    """What Pillow makes of a case, as bytes."""
+    """Pillow's result of a case, as bytes."""
     from PIL import Image
     left, top, width, height, columns, rows, flipped = numbers
     made = Image.open(image_file).convert("RGB").crop((left, top, left + width, top + height))
-    # Columns first, as Pillow does it. Since version 13 it begins with the rows of tall pictures, if it is let.
+    # Columns first, as Pillow does it. Since version 13 it would begin with the rows of tall images.
     which = getattr(Image, resize_filter.upper())
     made = made.resize((columns, height), which).resize((columns, rows), which)
     return (made.transpose(Image.FLIP_LEFT_RIGHT) if flipped else made).tobytes()
@@ -38,7 +38,7 @@ def main(program):
 
 
 def compare(folder, cases, resize_filter, version):
-    """Says how far the pictures of one filter are from Pillow's; 0 if they are near enough."""
+    """Prints the difference of one filter from Pillow's; 0 if it is small enough."""
     worst = differing = samples = 0
     for number, numbers in enumerate(cases):
         ours = pathlib.Path(folder, f"{number}.{resize_filter}").read_bytes()
@@ -51,7 +51,7 @@ def compare(folder, cases, resize_filter, version):
         differing += sum(gap > 0 for gap in gaps)
         samples += len(gaps)
     share = 100 * differing / samples
-    print(f"Pillow {version}, {resize_filter}: {len(cases)} pictures, {samples} samples, {share:.1f} % differ, "
+    print(f"Pillow {version}, {resize_filter}: {len(cases)} images, {samples} samples, {share:.1f} % differ, "
           f"by {worst} at most")
     return 0 if worst <= MAX_LEVELS else 1
 

@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
         .write(reinterpret_cast<const char*>(c.file.data()), static_cast<std::streamsize>(c.file.size()));
     for (const bool bicubic : {false, true}) {
       c.filter = bicubic ? mr::resize_filter::bicubic : mr::resize_filter::bilinear;
-      const auto made = slow::render(r, c, planes, false);
+      const auto pixels = slow::render(r, c, planes, false);
       std::ofstream(name + (bicubic ? ".bicubic" : ".bilinear"), std::ios::binary)
-          .write(reinterpret_cast<const char*>(made.data()), static_cast<std::streamsize>(made.size()));
+          .write(reinterpret_cast<const char*>(pixels.data()), static_cast<std::streamsize>(pixels.size()));
     }
     std::printf("%zu %zu %zu %zu %zu %zu %d\n", c.box.left, c.box.top, c.box.width, c.box.height, c.columns, c.rows,
                 c.flipped ? 1 : 0);

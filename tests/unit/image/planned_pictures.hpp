@@ -1,4 +1,4 @@
-// Random plans of pictures, and what becomes of them: pixels or an error.
+// Random plans of pictures, and their results: pixels or an error.
 #pragma once
 
 #include <millrace/image/picture/picture.hpp>
@@ -16,11 +16,11 @@ inline bool same(const mr::image& a, const mr::image& b) {
   return a.shape() == b.shape() && std::equal(a.span().begin(), a.span().end(), b.span().begin());
 }
 
-/// A plan that depends on the draw alone, so that several pictures can have the same.
+/// A plan that depends on the draw alone, so that several images can have the same.
 inline mr::picture planned(mr::picture p, mr::rng d) {
   const auto crop_somewhere = [&] {
     const std::size_t width = d.below(p.width()) + 1, height = d.below(p.height()) + 1;
-    // At the edges the decoders differ most in what they read.
+    // At the edges the decoders read different parts.
     const bool at_edge = d.chance(0.4);
     p = p.crop({.left = at_edge ? p.width() - width : d.below(p.width() - width + 1),
                 .top = at_edge ? p.height() - height : d.below(p.height() - height + 1),
@@ -33,7 +33,7 @@ inline mr::picture planned(mr::picture p, mr::rng d) {
   return p;
 }
 
-/// A plan that `fast` decodes smaller: never more than half as large as what it was cropped to.
+/// A plan that `fast` decodes smaller: at most half of the size of its crop.
 inline mr::picture shrunk(mr::picture p, mr::rng d) {
   if (p.width() < 2 || p.height() < 2) throw mr::data_error("too small to be shrunk", "Draw another one");
   if (d.chance(0.7)) {
@@ -49,7 +49,7 @@ inline mr::picture shrunk(mr::picture p, mr::rng d) {
   return d.chance(0.5) ? p.flip() : p;
 }
 
-/// Pixels or the error, and what libjpeg counted.
+/// Pixels or the error, and libjpeg's counters.
 struct outcome {
   mr::image pixels{};
   std::string error{};
@@ -62,7 +62,7 @@ struct outcome {
 
 using planner = mr::picture (*)(mr::picture, mr::rng);
 
-/// Plans of which both decoders make the same bits.
+/// Plans for which both decoders compute the same bits.
 inline planner planner_for(const mr::jpeg_options& options) {
   return options.quality == mr::picture_quality::exact ? planned : shrunk;
 }
@@ -71,16 +71,16 @@ inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_option
                           mr::scratch& s, planner how) {
   // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
   const std::vector<std::byte> exact(file.begin(), file.end());
-  outcome made;
+  outcome result;
   const auto before = mr::detail::jpeg_counts_of(s);
   try {
-    made.pixels = how(mr::jpeg(slow::view(exact), options), plan).pixels(s);
+    result.pixels = how(mr::jpeg(slow::view(exact), options), plan).pixels(s);
   } catch (const mr::data_error& e) {
-    made.error = e.what();
+    result.error = e.what();
   }
-  made.warnings = mr::detail::jpeg_counts_of(s).warnings - before.warnings;
-  made.damaged = mr::detail::jpeg_counts_of(s).damaged - before.damaged;
-  return made;
+  result.warnings = mr::detail::jpeg_counts_of(s).warnings - before.warnings;
+  result.damaged = mr::detail::jpeg_counts_of(s).damaged - before.damaged;
+  return result;
 }
 
 inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::rng& plan,

@@ -1,7 +1,8 @@
-// Random progressive JPEG files that the built-in decoder takes: libjpeg's own scans, or any others that it can write.
+// Random progressive JPEG files that the built-in decoder supports: libjpeg's own scans, or any others that it can
+// write.
 #pragma once
 
-#include "drawn_files.hpp"
+#include "random_jpegs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,7 +57,7 @@ class scan_script {
     scans_.push_back(scan);
   }
 
-  /// Coefficients side by side whose bits have been sent equally far.
+  /// Adjacent coefficients whose bits have been sent equally far.
   void add_band(int c, double narrow) {
     auto& lowest = of(c);
     std::vector<int> left;
@@ -84,9 +85,9 @@ class scan_script {
   std::vector<jpeg_scan_info> scans_;
 };
 
-/// As draw_file() does, with scans. Flat parts make long runs of blocks without a coefficient.
-inline drawn_file draw_progressive_file(mr::rng& d, std::size_t largest) {
-  drawn_file f;
+/// As draw_file() does, with scans. Flat parts lead to long runs of blocks without a coefficient.
+inline random_jpeg draw_progressive_file(mr::rng& d, std::size_t largest) {
+  random_jpeg f;
   f.height = d.below(largest) + 1;
   f.width = d.below(largest) + 1;
   f.channels = d.chance(0.2) ? 1 : 3;
@@ -105,7 +106,7 @@ inline drawn_file draw_progressive_file(mr::rng& d, std::size_t largest) {
   return f;
 }
 
-inline std::string describe_scans(const drawn_file& f) {
+inline std::string describe_scans(const random_jpeg& f) {
   std::string all = describe(f) + ", scans";
   for (const auto& scan : f.recipe.scans) {
     all += " [";

@@ -1,4 +1,4 @@
-// Chains of crops, resizes and flips as positions, in fractions: the yardstick of what geometry says.
+// Chains of crops, resizes and flips as positions, in fractions: the reference of the geometry tests.
 #pragma once
 
 #include <millrace/image/picture/picture.hpp>
@@ -35,12 +35,12 @@ struct fraction {
   double real() const { return static_cast<double>(over) / static_cast<double>(under); }
 };
 
-/// One axis as it is seen: output o covers [begin + o * step, begin + (o + 1) * step) of the source.
-struct seen_axis {
+/// One axis as seen: output o covers [begin + o * step, begin + (o + 1) * step) of the source.
+struct picture_axis {
   fraction begin{}, step{1, 1};
   std::int64_t count = 0;
 
-  explicit seen_axis(std::int64_t length) : count(length) {}
+  explicit picture_axis(std::int64_t length) : count(length) {}
   void crop(std::int64_t offset, std::int64_t size) {
     begin = begin + fraction{offset, 1} * step;
     count = size;
@@ -53,21 +53,21 @@ struct seen_axis {
     begin = begin + fraction{count, 1} * step;
     step = step * fraction{-1, 1};
   }
-  /// The source pixel that holds the center of an output.
+  /// The source pixel that contains the center of an output.
   std::int64_t nearest(std::int64_t output) const {
     return (begin + fraction::of(2 * output + 1, 2) * step).floor();
   }
-  /// Where an edge of the source comes out.
+  /// The output position of an edge of the source.
   double edge(double source) const { return (source - begin.real()) / step.real(); }
 };
 
-/// Both axes of a picture, of which the stored columns may be seen as rows.
-struct seen_picture {
-  seen_axis across, down;
+/// Both axes of an image, of which the stored columns may be seen as rows.
+struct picture_axes {
+  picture_axis across, down;
   bool transposed = false;
 
-  /// How CIPA DC-008 says that the stored picture has to be turned; 1: not at all.
-  seen_picture(std::size_t stored_width, std::size_t stored_height, int orientation)
+  /// The rotation of the stored image by CIPA DC-008; 1: none.
+  picture_axes(std::size_t stored_width, std::size_t stored_height, int orientation)
       : across(static_cast<std::int64_t>(stored_width)), down(static_cast<std::int64_t>(stored_height)),
         transposed(orientation >= 5) {
     if (transposed) std::swap(across, down);
@@ -84,35 +84,35 @@ struct seen_picture {
   }
 };
 
-/// A picture and what was done to it, step by step, in words too.
+/// A picture and its steps, in words too.
 struct chained_picture {
   mr::picture picture;
-  seen_picture seen;
+  picture_axes axes;
   std::string steps{};
 
   chained_picture(mr::picture p, int orientation)
-      : picture(std::move(p)), seen(picture.header().width, picture.header().height, orientation) {}
+      : picture(std::move(p)), axes(picture.header().width, picture.header().height, orientation) {}
 
   void crop(const mr::crop_box& box) {
     picture = picture.crop(box);
-    seen.across.crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
-    seen.down.crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
+    axes.across.crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
+    axes.down.crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
     steps += " crop " + std::to_string(box.width) + " x " + std::to_string(box.height) + " at " +
              std::to_string(box.left) + ", " + std::to_string(box.top);
   }
   void resize(std::size_t height, std::size_t width) {
     picture = picture.resize(height, width);
-    seen.across.resize(static_cast<std::int64_t>(width));
-    seen.down.resize(static_cast<std::int64_t>(height));
+    axes.across.resize(static_cast<std::int64_t>(width));
+    axes.down.resize(static_cast<std::int64_t>(height));
     steps += " resize to " + std::to_string(width) + " x " + std::to_string(height);
   }
   void flip() {
     picture = picture.flip();
-    seen.across.flip();
+    axes.across.flip();
     steps += " flip";
   }
 
-  /// Up to `most` random steps. A chain that a plan cannot hold exactly ends before that step.
+  /// Up to `most` random steps. A chain that a plan cannot represent exactly ends before that step.
   void take_random_steps(mr::rng& d, std::uint64_t most, std::size_t largest) {
     for (std::uint64_t n = d.below(most + 1); n > 0; --n) {
       const auto before = *this;
@@ -135,7 +135,7 @@ struct chained_picture {
   }
 };
 
-/// The file with an EXIF segment that says this orientation.
+/// The file with an EXIF segment of this orientation.
 inline std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orientation) {
   const auto exif = {0xff, 0xe1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, 0x4d, 0x4d, 0, 42, 0, 0, 0, 8,
                      0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};

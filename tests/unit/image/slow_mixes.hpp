@@ -1,4 +1,4 @@
-// Mixup and cutmix as their papers and timm write them, pixel by pixel: what the tests of mixed rows compare with.
+// Mixup and cutmix as in their papers and in timm, pixel by pixel: the reference of the tests of mixed rows.
 #pragma once
 
 #include <millrace/image/plan/beta_draw.hpp>
@@ -13,8 +13,8 @@
 
 namespace slow_mixes {
 
-/// What was drawn for a pair.
-struct drawn {
+/// The random choices for a pair.
+struct pair_mix {
   bool mixes = false, by_cutmix = false;
   std::uint64_t weight = 65'536;
   long left = 0, top = 0, right = 0, bottom = 0;
@@ -22,8 +22,8 @@ struct drawn {
 };
 
 /// timm's rand_bbox and rand_bbox_minmax in real numbers.
-inline drawn draw(const millrace::detail::pair_rule_options& o, millrace::rng& random, long height, long width) {
-  drawn d;
+inline pair_mix draw(const millrace::detail::pair_rule_options& o, millrace::rng& random, long height, long width) {
+  pair_mix d;
   if (random.uniform() >= o.probability) return d;
   const bool cuts = o.cutmix_alpha > 0 || o.cutmix_minmax[1] > 0;
   d.mixes = true;
@@ -62,7 +62,7 @@ inline drawn draw(const millrace::detail::pair_rule_options& o, millrace::rng& r
   return d;
 }
 
-/// The formulas of item/column/row_mix.hpp, from their words.
+/// The formulas of item/column/row_mix.hpp, written from their description.
 template <class T>
 T mixed(T own, T other, std::uint64_t weight) {
   if constexpr (std::is_same_v<T, std::uint8_t>) {
@@ -76,7 +76,7 @@ T mixed(T own, T other, std::uint64_t weight) {
 
 /// Mixes two rows, [height, width, channels], or [channels, height, width] if they are planar.
 template <class T>
-void mix(const drawn& d, std::vector<T>& first, std::vector<T>& second, long height, long width, bool planar) {
+void mix(const pair_mix& d, std::vector<T>& first, std::vector<T>& second, long height, long width, bool planar) {
   const auto a = first, b = second;
   const long channels = static_cast<long>(a.size()) / (height * width);
   for (long y = 0; y < height; ++y)

@@ -1,4 +1,4 @@
-// Slow, obvious picture operations in double precision, and pictures to try them on: the yardstick of these tests.
+// Slow, obvious image operations in double precision, and images to try them on: the reference of these tests.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -20,7 +20,7 @@ using real_image = mr::tensor<double, 3>;
 
 /// Smooth shapes, edges and noise.
 inline mr::image photo(std::size_t height, std::size_t width, std::size_t channels, std::uint64_t seed) {
-  mr::image made({height, width, channels});
+  mr::image result({height, width, channels});
   mr::rng random({.seed = seed});
   const double fx = random.uniform(0.02, 0.4), fy = random.uniform(0.02, 0.4);
   const std::int64_t noise = random.between(0, 40), edge = random.between(2, 40);
@@ -32,9 +32,9 @@ inline mr::image photo(std::size_t height, std::size_t width, std::size_t channe
         const std::int64_t step =
             (static_cast<std::int64_t>(x + 2 * y) / edge + static_cast<std::int64_t>(c)) % 2 ? 30 : -30;
         const auto value = static_cast<std::int64_t>(wave) + step + random.between(-noise, noise);
-        made(y, x, c) = static_cast<std::uint8_t>(std::clamp<std::int64_t>(value, 0, 255));
+        result(y, x, c) = static_cast<std::uint8_t>(std::clamp<std::int64_t>(value, 0, 255));
       }
-  return made;
+  return result;
 }
 
 [[noreturn]] inline void stop(j_common_ptr info) {
@@ -44,7 +44,7 @@ inline mr::image photo(std::size_t height, std::size_t width, std::size_t channe
   std::abort();
 }
 
-/// The whole picture by libjpeg's default path; `colors` as it should come out, scaled to eighths / 8.
+/// The full image by libjpeg's default path; `colors` as in the output, scaled to eighths / 8.
 inline mr::image decode(std::span<const std::byte> file, J_COLOR_SPACE colors = JCS_RGB, unsigned eighths = 8) {
   jpeg_error_mgr messages{};
   jpeg_decompress_struct info{};
@@ -58,56 +58,56 @@ inline mr::image decode(std::span<const std::byte> file, J_COLOR_SPACE colors = 
   info.scale_num = eighths;
   info.scale_denom = 8;
   jpeg_start_decompress(&info);
-  mr::image made({info.output_height, info.output_width, static_cast<std::size_t>(info.output_components)});
+  mr::image result({info.output_height, info.output_width, static_cast<std::size_t>(info.output_components)});
   while (info.output_scanline < info.output_height) {
     JSAMPROW row =
-        made.data() + info.output_scanline * info.output_width * static_cast<unsigned>(info.output_components);
+        result.data() + info.output_scanline * info.output_width * static_cast<unsigned>(info.output_components);
     jpeg_read_scanlines(&info, &row, 1);
   }
   jpeg_finish_decompress(&info);
   jpeg_destroy_decompress(&info);
-  return made;
+  return result;
 }
 
 inline real_image real(const mr::image& from) {
-  real_image made(from.shape());
-  std::copy(from.span().begin(), from.span().end(), made.span().begin());
-  return made;
+  real_image result(from.shape());
+  std::copy(from.span().begin(), from.span().end(), result.span().begin());
+  return result;
 }
 
 template <class Image>
 Image crop(const Image& from, const mr::crop_box& box) {
-  Image made({box.height, box.width, from.shape()[2]});
+  Image result({box.height, box.width, from.shape()[2]});
   for (std::size_t y = 0; y < box.height; ++y)
     for (std::size_t x = 0; x < box.width; ++x)
-      for (std::size_t c = 0; c < from.shape()[2]; ++c) made(y, x, c) = from(box.top + y, box.left + x, c);
-  return made;
+      for (std::size_t c = 0; c < from.shape()[2]; ++c) result(y, x, c) = from(box.top + y, box.left + x, c);
+  return result;
 }
 
 template <class Image>
 Image flip(const Image& from) {
   const auto [height, width, channels] = from.shape();
-  Image made(from.shape());
+  Image result(from.shape());
   for (std::size_t y = 0; y < height; ++y)
     for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < channels; ++c) made(y, x, c) = from(y, width - 1 - x, c);
-  return made;
+      for (std::size_t c = 0; c < channels; ++c) result(y, x, c) = from(y, width - 1 - x, c);
+  return result;
 }
 
 template <class Image>
 Image transpose(const Image& from) {
   const auto [height, width, channels] = from.shape();
-  Image made({width, height, channels});
+  Image result({width, height, channels});
   for (std::size_t y = 0; y < height; ++y)
     for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < channels; ++c) made(x, y, c) = from(y, x, c);
-  return made;
+      for (std::size_t c = 0; c < channels; ++c) result(x, y, c) = from(y, x, c);
+  return result;
 }
 
 /// Rows only; columns by transposing.
 inline real_image resize_rows(const real_image& from, std::size_t target) {
   const auto [height, width, channels] = from.shape();
-  real_image made({target, width, channels});
+  real_image result({target, width, channels});
   const double scale = static_cast<double>(height) / static_cast<double>(target), reach = std::max(scale, 1.0);
   for (std::size_t o = 0; o < target; ++o) {
     const double center = (static_cast<double>(o) + 0.5) * scale;
@@ -117,12 +117,12 @@ inline real_image resize_rows(const real_image& from, std::size_t target) {
       if (weight <= 0) continue;
       sum += weight;
       for (std::size_t x = 0; x < width; ++x)
-        for (std::size_t c = 0; c < channels; ++c) made(o, x, c) += weight * from(i, x, c);
+        for (std::size_t c = 0; c < channels; ++c) result(o, x, c) += weight * from(i, x, c);
     }
     for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < channels; ++c) made(o, x, c) /= sum;
+      for (std::size_t c = 0; c < channels; ++c) result(o, x, c) /= sum;
   }
-  return made;
+  return result;
 }
 
 inline real_image resize(const real_image& from, std::size_t height, std::size_t width) {
@@ -136,10 +136,10 @@ inline double cubic(double x) {
   return x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
 }
 
-/// Rows only, clamped behind it.
+/// Rows only, clamped after it.
 inline real_image resize_rows_bicubic(const real_image& from, std::size_t target) {
   const auto [height, width, channels] = from.shape();
-  real_image made({target, width, channels});
+  real_image result({target, width, channels});
   const double scale = static_cast<double>(height) / static_cast<double>(target), pixel = std::max(scale, 1.0);
   for (std::size_t o = 0; o < target; ++o) {
     double sum = 0;
@@ -148,12 +148,12 @@ inline real_image resize_rows_bicubic(const real_image& from, std::size_t target
       if (weight == 0) continue;
       sum += weight;
       for (std::size_t x = 0; x < width; ++x)
-        for (std::size_t c = 0; c < channels; ++c) made(o, x, c) += weight * from(i, x, c);
+        for (std::size_t c = 0; c < channels; ++c) result(o, x, c) += weight * from(i, x, c);
     }
     for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < channels; ++c) made(o, x, c) = std::clamp(made(o, x, c) / sum, 0.0, 255.0);
+      for (std::size_t c = 0; c < channels; ++c) result(o, x, c) = std::clamp(result(o, x, c) / sum, 0.0, 255.0);
   }
-  return made;
+  return result;
 }
 
 /// Columns, then rows, as Pillow does it: the order matters, because of the clamping in between.

@@ -1,4 +1,4 @@
-// JPEG files of every kind that the built-in decoder takes, and the planes that libjpeg's raw interface gives for them.
+// JPEG files of every kind that the built-in decoder supports, and their planes by libjpeg's raw interface.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
@@ -23,7 +23,7 @@ struct file_recipe {
   std::vector<jpeg_scan_info> scans{};   ///< of a progressive file; none: libjpeg's own
 };
 
-/// As encode_jpeg of the library, with what only tests want.
+/// As encode_jpeg of the library, with options that only tests need.
 inline std::vector<std::byte> make_file(const mr::image& pixels, const file_recipe& recipe) {
   jpeg_error_mgr messages{};
   jpeg_compress_struct info{};
@@ -62,7 +62,7 @@ inline std::vector<std::byte> make_file(const mr::image& pixels, const file_reci
   return file;
 }
 
-/// The whole component, its true size.
+/// The full component, its true size.
 struct plane {
   int width = 0, height = 0;
   std::vector<std::uint8_t> samples;
@@ -70,12 +70,12 @@ struct plane {
 
 struct raw_planes {
   bool error = false;
-  long warnings = 0;                     ///< of libjpeg, up to the last row of MCUs that was asked for
+  long warnings = 0;                     ///< of libjpeg, up to the last requested row of MCUs
   std::array<plane, 3> component{};
   int components = 0;
 };
 
-/// What libjpeg makes of a file down to the MCU row that holds luma row `bottom` - 1, at `eighths` / 8 of the size.
+/// libjpeg's planes of a file down to the MCU row that contains luma row `bottom` - 1, at `eighths` / 8 of the size.
 class raw_reader : escaping_decompressor {
  public:
   explicit raw_reader(std::uint64_t max_pixels = 4'000'000) : max_pixels_(max_pixels) {}
@@ -104,11 +104,11 @@ class raw_reader : escaping_decompressor {
     info_.scale_num = static_cast<unsigned>(eighths_);
     info_.scale_denom = 8;
     if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
-    if (jpeg_has_multiple_scans(&info_) && !info_.progressive_mode) return false;   // no built-in decoder takes it
+    if (jpeg_has_multiple_scans(&info_) && !info_.progressive_mode) return false;   // unsupported
     jpeg_start_decompress(&info_);
     return true;
   }
-  /// Samples on a side of a component's blocks; the field's name depends on which libjpeg this is compiled for.
+  /// Samples on a side of a component's blocks; the field's name depends on the version of libjpeg.
   static unsigned block_side(const auto& component) {
     if constexpr (requires { component.DCT_v_scaled_size; }) return static_cast<unsigned>(component.DCT_v_scaled_size);
     else return static_cast<unsigned>(component.DCT_scaled_size);
@@ -117,7 +117,7 @@ class raw_reader : escaping_decompressor {
     planes_.components = info_.num_components;
     for (std::size_t c = 0; c < static_cast<std::size_t>(info_.num_components); ++c) {
       const auto& k = info_.comp_info[c];
-      // Rows of a component come in whole MCUs, columns in whole blocks.
+      // Rows of a component are stored in complete MCUs, columns in complete blocks.
       stride_[c] = k.width_in_blocks * 8 + 64;
       const std::size_t rows = info_.total_iMCU_rows * static_cast<unsigned>(k.v_samp_factor) * 8;
       planes_.component[c].width = static_cast<int>(k.downsampled_width);
@@ -159,21 +159,21 @@ class raw_reader : escaping_decompressor {
   raw_planes planes_;
 };
 
-/// Empty if the planes are those of libjpeg, else where they differ.
+/// Empty if the planes are those of libjpeg, else the first difference.
 inline std::string difference_of(const mr::detail::jpeg_planes& got, const raw_planes& expected) {
-  if (expected.error) return "libjpeg gives an error";
+  if (expected.error) return "libjpeg has an error";
   if (got.components != expected.components) return "another number of components";
   for (std::size_t c = 0; c < static_cast<std::size_t>(got.components); ++c) {
     const auto& view = got.component[c];
-    const plane& whole = expected.component[c];
+    const plane& full = expected.component[c];
     const int left = c == 0 ? got.left : got.left / got.horizontal_sampling;
     const int top = c == 0 ? got.top : got.top / got.vertical_sampling;
-    if (view.width < 1 || view.height < 1 || left + view.width > whole.width || top + view.height > whole.height)
+    if (view.width < 1 || view.height < 1 || left + view.width > full.width || top + view.height > full.height)
       return "component " + std::to_string(c) + " has an impossible size";
     for (int y = 0; y < view.height; ++y)
       for (int x = 0; x < view.width; ++x) {
         const auto a = view.data[static_cast<std::size_t>(y) * view.stride_bytes + static_cast<std::size_t>(x)];
-        const auto b = whole.samples[static_cast<std::size_t>((top + y) * whole.width + left + x)];
+        const auto b = full.samples[static_cast<std::size_t>((top + y) * full.width + left + x)];
         if (a != b)
           return "component " + std::to_string(c) + ", column " + std::to_string(left + x) + ", row " +
                  std::to_string(top + y) + ": " + std::to_string(a) + " (expected: " + std::to_string(b) + ")";
@@ -182,7 +182,7 @@ inline std::string difference_of(const mr::detail::jpeg_planes& got, const raw_p
   return {};
 }
 
-/// Whether the planes hold every sample of the rectangle.
+/// Whether the planes contain every sample of the rectangle.
 inline bool covers(const mr::detail::jpeg_planes& got, const mr::detail::jpeg_planes_request& ask) {
   const auto right = std::min<std::size_t>(ask.right, static_cast<std::size_t>(got.image_width));
   const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.image_height));

@@ -13,7 +13,7 @@ namespace slow {
 
 class stored_planes {
  public:
-  /// All of the picture.
+  /// All of the image.
   explicit stored_planes(std::span<const std::byte> file) {
     jpeg_error_mgr messages{};
     jpeg_decompress_struct info{};
@@ -25,12 +25,12 @@ class stored_planes {
     jpeg_read_header(&info, 1);
     info.raw_data_out = 1;
     jpeg_start_decompress(&info);
-    whole_.components = info.num_components;
-    whole_.image_width = static_cast<int>(info.image_width);
-    whole_.image_height = static_cast<int>(info.image_height);
-    whole_.horizontal_sampling = info.comp_info[0].h_samp_factor;
-    whole_.vertical_sampling = info.comp_info[0].v_samp_factor;
-    if (info.num_components == 1) whole_.horizontal_sampling = whole_.vertical_sampling = 1;
+    full_.components = info.num_components;
+    full_.image_width = static_cast<int>(info.image_width);
+    full_.image_height = static_cast<int>(info.image_height);
+    full_.horizontal_sampling = info.comp_info[0].h_samp_factor;
+    full_.vertical_sampling = info.comp_info[0].v_samp_factor;
+    if (info.num_components == 1) full_.horizontal_sampling = full_.vertical_sampling = 1;
     std::array<std::vector<std::vector<std::uint8_t>>, 3> rows;
     const auto step = static_cast<JDIMENSION>(info.max_v_samp_factor * 8);
     while (info.output_scanline < info.output_height) {
@@ -58,20 +58,20 @@ class stored_planes {
     jpeg_destroy_decompress(&info);
   }
 
-  const mr::detail::jpeg_planes& whole() const { return whole_; }
+  const mr::detail::jpeg_planes& full() const { return full_; }
 
-  /// The blocks that hold the box, each plane in its own piece of heap, its rows as far apart as they are long plus
-  /// `gap_bytes`, and nothing after the last sample. Good until the next call.
+  /// The blocks that contain the box, each plane in its own heap block, with `gap_bytes` between rows, and nothing
+  /// after the last sample. Valid until the next call.
   mr::detail::jpeg_planes region(const mr::crop_box& box, std::size_t gap_bytes = 0) {
-    mr::detail::jpeg_planes cut = whole_;
-    const int across = 8 * whole_.horizontal_sampling, down = 8 * whole_.vertical_sampling;
+    mr::detail::jpeg_planes cut = full_;
+    const int across = 8 * full_.horizontal_sampling, down = 8 * full_.vertical_sampling;
     cut.left = static_cast<int>(box.left) / across * across;
     cut.top = static_cast<int>(box.top) / down * down;
     const int end = static_cast<int>(box.left + box.width);
     const int right = std::min((end + across - 1) / across * across, cut.image_width);
     const int bottom = std::min((static_cast<int>(box.top + box.height) + down - 1) / down * down, cut.image_height);
-    for (int c = 0; c < whole_.components; ++c) {
-      const int h = c == 0 ? 1 : whole_.horizontal_sampling, v = c == 0 ? 1 : whole_.vertical_sampling;
+    for (int c = 0; c < full_.components; ++c) {
+      const int h = c == 0 ? 1 : full_.horizontal_sampling, v = c == 0 ? 1 : full_.vertical_sampling;
       auto& view = cut.component[c];
       view.width = (right + h - 1) / h - cut.left / h;
       view.height = (bottom + v - 1) / v - cut.top / v;
@@ -89,12 +89,12 @@ class stored_planes {
   }
 
  private:
-  mr::detail::jpeg_planes whole_;
+  mr::detail::jpeg_planes full_;
   std::array<mr::tensor<std::uint8_t, 2>, 3> samples_;
   std::array<std::unique_ptr<std::uint8_t[]>, 3> cut_;
 };
 
-/// A box grown by the pixel on each side that chroma upsampling looks at.
+/// A box grown by the pixel on each side that chroma upsampling reads.
 inline mr::crop_box with_margin(const mr::crop_box& box, std::size_t height, std::size_t width) {
   const std::size_t left = box.left == 0 ? 0 : box.left - 1, top = box.top == 0 ? 0 : box.top - 1;
   return {.left = left, .top = top, .width = std::min(box.left + box.width + 1, width) - left,

@@ -30,7 +30,7 @@ std::uint64_t digest_of(const photometric_plan& plan, std::uint64_t digest) {
   return mr::detail::combine_keys(digest, operations_of(plan).size());
 }
 
-/// Calls each with 100 plans, each drawn with a stream of its own.
+/// Calls each with 100 plans, each drawn with its own stream.
 template <class Draw, class Each>
 void for_100_plans(const Draw& draw, const Each& each) {
   for (std::uint64_t sample = 0; sample < 100; ++sample) {
@@ -52,7 +52,7 @@ const mr::color_jitter_options jitter{.brightness = 0.4, .contrast = 0.4, .satur
 
 }  // namespace
 
-TEST_CASE("the draws of a key are fixed for ever, on every compiler and flag") {
+TEST_CASE("the draws of a key are frozen, on every compiler and flag") {
   const auto check = [](const std::string& name, std::uint64_t expected, const auto& draw) {
     CAPTURE(name);
     CHECK(digest_of_100(draw) == expected);
@@ -125,7 +125,7 @@ TEST_CASE("a jitter draws each order and each factor equally often") {
   CHECK(sum / plans == doctest::Approx(1).epsilon(0.005));
 }
 
-TEST_CASE("a jitter draws only what has a range, and nothing where it does not happen") {
+TEST_CASE("a jitter draws only operations with a range, and nothing if it does not happen") {
   mr::rng random({.seed = 1}), other({.seed = 1});
   photometric_plan plan;
   plan.color_jitter({.saturation = {0.2, 0.2}}, random);
@@ -142,7 +142,7 @@ TEST_CASE("a jitter draws only what has a range, and nothing where it does not h
 }
 
 TEST_CASE("RandAugment has torchvision's magnitudes") {
-  std::map<photometric_kind, std::vector<double>> seen;
+  std::map<photometric_kind, std::vector<double>> values_by_kind;
   mr::rng random({.seed = 2});
   for (int i = 0; i < 4'000; ++i) {
     photometric_plan plan;
@@ -151,7 +151,7 @@ TEST_CASE("RandAugment has torchvision's magnitudes") {
     for (const photometric_op& op : operations_of(plan)) {
       const double value = op.kind == photometric_kind::translate && op.value == 0 ? op.second
                            : op.kind == photometric_kind::posterize ? op.numbers[0] : op.value;
-      auto& values = seen[op.kind];
+      auto& values = values_by_kind[op.kind];
       if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
       CHECK(op.filter == mr::detail::warp_filter::nearest);
       CHECK(op.fill == mr::rgb_color{});
@@ -159,8 +159,8 @@ TEST_CASE("RandAugment has torchvision's magnitudes") {
   }
   const auto check = [&](photometric_kind kind, double value, bool has_sign, double middle = 0) {
     CAPTURE(static_cast<int>(kind));
-    CHECK(seen[kind].size() == (has_sign ? 2 : 1));
-    for (const double got : seen[kind]) CHECK(std::abs(std::abs(got - middle) - value) < 1e-6);
+    CHECK(values_by_kind[kind].size() == (has_sign ? 2 : 1));
+    for (const double got : values_by_kind[kind]) CHECK(std::abs(std::abs(got - middle) - value) < 1e-6);
   };
   check(photometric_kind::shear_x, 0.09, true);
   check(photometric_kind::shear_y, 0.09, true);
@@ -171,10 +171,10 @@ TEST_CASE("RandAugment has torchvision's magnitudes") {
   check(photometric_kind::contrast, 0.27, true, 1);
   check(photometric_kind::sharpness, 0.27, true, 1);
   check(photometric_kind::posterize, 7, false);
-  CHECK(std::abs(seen[photometric_kind::solarize].at(0) - 178.5) < 1e-4);
+  CHECK(std::abs(values_by_kind[photometric_kind::solarize].at(0) - 178.5) < 1e-4);
   check(photometric_kind::autocontrast, 0, false);
   check(photometric_kind::equalize, 0, false);
-  CHECK(seen.size() == 12);
+  CHECK(values_by_kind.size() == 12);
 }
 
 TEST_CASE("TrivialAugment draws all bins of its wide ranges") {
@@ -206,7 +206,7 @@ TEST_CASE("TrivialAugment draws all bins of its wide ranges") {
   check(photometric_kind::solarize, 0, 255);
 }
 
-TEST_CASE("timm's levels reach what its table says") {
+TEST_CASE("timm's levels reach the values of its table") {
   std::map<photometric_kind, std::pair<double, double>> ranges;
   mr::rng random({.seed = 4});
   int operations = 0, bicubic = 0, warps = 0;
@@ -216,8 +216,8 @@ TEST_CASE("timm's levels reach what its table says") {
     plan.rand_augment(size, random, {.numbers = mr::augment_numbers::timm, .magnitude = 10, .deviation = 101});
     operations += static_cast<int>(operations_of(plan).size());
     for (const photometric_op& op : operations_of(plan)) {
-      const bool whole = op.kind == photometric_kind::posterize || op.kind == photometric_kind::solarize_add;
-      const double value = whole ? op.numbers[0] : op.value;
+      const bool is_integer = op.kind == photometric_kind::posterize || op.kind == photometric_kind::solarize_add;
+      const double value = is_integer ? op.numbers[0] : op.value;
       auto& range = ranges.try_emplace(op.kind, value, value).first->second;
       range = {std::min(range.first, value), std::max(range.second, value)};
       if (op.kind < photometric_kind::rotate) continue;
@@ -238,10 +238,10 @@ TEST_CASE("timm's levels reach what its table says") {
   check(photometric_kind::translate, -100.8, 100.8, 0.3);
   check(photometric_kind::rotate, -30, 30, 0.1);
   check(photometric_kind::brightness, 0.1, 1.9, 0.005);
-  check(photometric_kind::posterize, 1, 4, 0);   // level 10 itself, which keeps none, is never drawn
+  check(photometric_kind::posterize, 1, 4, 0);   // level 10 itself, which keeps no bits, is never drawn
   check(photometric_kind::solarize, 1, 256, 0);
   check(photometric_kind::solarize_add, 0, 109, 0);
-  CHECK(ranges.size() == 14);   // 15 operations, of which two move the picture
+  CHECK(ranges.size() == 14);   // 15 operations, two of which move the image
 }
 
 TEST_CASE("AutoAugment applies both operations of one pair") {
@@ -301,7 +301,7 @@ TEST_CASE("AugMix mixes chains of one to three with weights that sum to one") {
   for (const auto& depth : depths) CHECK(std::abs(depth.second - plans) < 300);
 }
 
-TEST_CASE("erased boxes have the areas and ratios that were asked for") {
+TEST_CASE("erased boxes have the requested areas and ratios") {
   mr::rng random({.seed = 7});
   int boxes = 0;
   double area = 0, log_ratio = 0, log_square = 0;
@@ -321,9 +321,9 @@ TEST_CASE("erased boxes have the areas and ratios that were asked for") {
     }
   }
   CHECK(std::abs(boxes - plans / 2) < 350);
-  CHECK(area / boxes == doctest::Approx(0.168).epsilon(0.03));   // a little below 0.175: large ones fit less often
+  CHECK(area / boxes == doctest::Approx(0.168).epsilon(0.03));   // slightly below 0.175: large ones fit less often
   CHECK(std::abs(log_ratio / boxes) < 0.15);
-  CHECK(log_square / boxes == doctest::Approx(0.44).epsilon(0.1));   // a little below that of the uniform distribution
+  CHECK(log_square / boxes == doctest::Approx(0.44).epsilon(0.1));   // slightly below that of the uniform distribution
   photometric_plan none;
   none.random_erasing({.width = 1, .height = 1}, random, {.probability = 1});
   CHECK(none.empty());

@@ -14,18 +14,18 @@ using mr::detail::photometric_kind;
 using mr::detail::photometric_op;
 using operations = std::vector<photometric_op>;
 
-/// Compares what each build makes with what the slow operations make, one by one.
+/// Compares each build with the slow operations, one by one.
 void check_operations(const slow::picture& from, const operations& ops) {
-  slow::picture made = from;
-  slow::run(ops, made);
+  slow::picture expected = from;
+  slow::run(ops, expected);
   const auto check = [&](auto runner) {
     slow::picture p = from;
-    // Twice: what the first picture left behind must not be seen.
+    // Twice: the first image must not influence the second one.
     for (int time = 0; time < 2; ++time) {
       p = from;
       runner.run(ops, {.data = p.data.data(), .width = p.width, .height = p.height});
     }
-    CHECK(p == made);
+    CHECK(p == expected);
   };
   check(mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels>{});
 #ifdef __x86_64__
@@ -45,7 +45,7 @@ TEST_CASE("one operation of each kind") {
     }
 }
 
-TEST_CASE("lists of operations are the operations one by one") {
+TEST_CASE("lists of operations equal the operations one by one") {
   mr::rng random({.seed = 2});
   const std::vector<slow::picture> pictures = slow::pictures();
   for (std::size_t i = 0; i < 1'500; i += stride(3)) {
@@ -58,7 +58,7 @@ TEST_CASE("lists of operations are the operations one by one") {
   }
 }
 
-TEST_CASE("a mix blends the picture with the results of its chains") {
+TEST_CASE("a mix blends the image with the results of its chains") {
   mr::rng random({.seed = 3});
   const std::vector<slow::picture> pictures = slow::pictures();
   for (int i = 0; i < 200; ++i) {
@@ -86,21 +86,21 @@ TEST_CASE("a mix blends the picture with the results of its chains") {
   }
 }
 
-TEST_CASE("erased boxes end where the picture ends") {
+TEST_CASE("erased boxes end where the image ends") {
   for (const std::array<std::int32_t, 4>& box : {std::array<std::int32_t, 4>{0, 0, 100, 100}, {-5, -5, 6, 7},
                                                  {30, 3, 5, 9}, {31, 2, 1, 1}, {9, 9, 0, 0}, {200, 300, 4, 4}})
     check_operations(slow::random_picture(35, 7, 1),
                      {{.kind = photometric_kind::erase, .fill = {3, 200, 40}, .numbers = box}});
 }
 
-TEST_CASE("no pixels, no operations") {
+TEST_CASE("images without pixels and lists without operations") {
   mr::detail::photometric_runner runner;
   const operations ops{{.kind = photometric_kind::contrast, .value = 2}, {.kind = photometric_kind::equalize}};
   runner.run(ops, {.data = nullptr, .width = 0, .height = 0});
   check_operations(slow::random_picture(9, 9, 1), {});
 }
 
-TEST_CASE("what Pillow made of a picture is made for ever") {
+TEST_CASE("the outputs of Pillow are frozen") {
   for (const frozen::color_case& c : frozen::cases()) {
     CAPTURE(static_cast<int>(c.op.kind));
     CAPTURE(c.op.value);

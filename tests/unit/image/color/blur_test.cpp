@@ -32,10 +32,10 @@ void check_gaussian() {
       CAPTURE(size);
       CAPTURE(sigma);
       const auto weights = mr::detail::gaussian_weights_of(static_cast<std::size_t>(size), sigma);
-      slow::picture p = from, made = from;
-      if (!weights.empty()) slow::integer_blur(made, weights);
+      slow::picture p = from, expected = from;
+      if (!weights.empty()) slow::integer_blur(expected, weights);
       blur.run(pixels_of(p), weights);
-      CHECK(p == made);
+      CHECK(p == expected);
     }
 }
 
@@ -47,10 +47,10 @@ void check_boxes() {
       CAPTURE(from.width);
       CAPTURE(from.height);
       CAPTURE(sigma);
-      slow::picture made = from, p = from;
-      slow::pillow_blur(made, sigma);
+      slow::picture expected = from, p = from;
+      slow::pillow_blur(expected, sigma);
       blur.run(pixels_of(p), mr::detail::box_weights_of(sigma));
-      CHECK(p == made);
+      CHECK(p == expected);
     }
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("torchvision's blur is within a level of the sum that torchvision roun
         }
     }
   MESSAGE("at most ", worst, " levels from the real number");
-  CHECK(worst < 0.53);   // so a rounding of the real number is one level away at most
+  CHECK(worst < 0.53);   // therefore the rounded real number differs by at most one level
 }
 
 TEST_CASE("weights of torchvision's blur sum to one, and are those of a Gaussian") {
@@ -104,7 +104,7 @@ TEST_CASE("weights of torchvision's blur sum to one, and are those of a Gaussian
     }
 }
 
-TEST_CASE("a blur keeps constant pictures, and a tiny sigma keeps all") {
+TEST_CASE("a blur keeps constant images, and a tiny sigma keeps all") {
   for (const int value : {0, 1, 128, 255}) {
     slow::picture from(30, 20);
     std::fill(from.data.begin(), from.data.end(), static_cast<std::uint8_t>(value));
@@ -113,7 +113,7 @@ TEST_CASE("a blur keeps constant pictures, and a tiny sigma keeps all") {
                                                                    mr::detail::gaussian_weights_of(23, 3));
     CHECK(p == from);
   }
-  // A picture of one pixel is mirrored to a constant one; products that are rounded one by one may not add up to more.
+  // An image of one pixel is mirrored to a constant one; rounded products may not add up to more.
   for (const auto& [size, sigma] : {std::pair{3, 0.8}, {9, 0.3}, {9, 2.0}, {23, 1.3}, {41, 30.0}, {199, 7.0},
                                      {199, 60.0}})
     for (int value = 0; value < 256; ++value) {

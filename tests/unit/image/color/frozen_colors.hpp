@@ -1,4 +1,4 @@
-// Digests of what photometric operations make of pictures, for ever. pillow_colors.py confirmed them with Pillow 13.
+// Frozen digests of photometric operations on images. pillow_colors.py confirmed them with Pillow 13.
 //
 //   for (const frozen::color_case& c : frozen::cases()) run(c.op, c.picture());   // has the digest c.digest
 #pragma once
@@ -16,7 +16,7 @@ struct color_case {
   millrace::detail::photometric_op op;
   std::uint64_t digest;
 
-  /// Smooth, with noise, and of odd sides.
+  /// Smooth, with noise, and with odd sizes.
   static slow::picture picture() {
     slow::picture p(225, 123);
     millrace::rng random({.seed = 77});

@@ -23,22 +23,22 @@ slow::picture all_with(std::size_t first) {
 }
 
 template <class Slowly>
-slow::picture slowly_made(const slow::picture& from, const Slowly& slowly) {
-  slow::picture made = from;
-  for (std::size_t i = 0; i < made.count(); ++i) {
+slow::picture computed_slowly(const slow::picture& from, const Slowly& slowly) {
+  slow::picture expected = from;
+  for (std::size_t i = 0; i < expected.count(); ++i) {
     const auto p = slowly(from.data[3 * i], from.data[3 * i + 1], from.data[3 * i + 2]);
-    std::copy(p.begin(), p.end(), made.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
+    std::copy(p.begin(), p.end(), expected.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
   }
-  return made;
+  return expected;
 }
 
 }  // namespace
 
-TEST_CASE("every color becomes Pillow's HSV, and every HSV Pillow's color") {
+TEST_CASE("every color becomes Pillow's HSV, and every HSV becomes Pillow's color") {
   for (std::size_t first = 0; first < 256; first += stride(37)) {
     CAPTURE(first);
     const slow::picture from = all_with(first);
-    const slow::picture hsv = slowly_made(from, slow::hsv_of), rgb = slowly_made(from, slow::rgb_of);
+    const slow::picture hsv = computed_slowly(from, slow::hsv_of), rgb = computed_slowly(from, slow::rgb_of);
     slow::picture p = from;
     mr::detail::portable_hues::to_hsv(p.data.data(), p.count());
     CHECK(p == hsv);
@@ -57,20 +57,20 @@ TEST_CASE("every color becomes Pillow's HSV, and every HSV Pillow's color") {
   }
 }
 
-TEST_CASE("hues are turned by a share of the circle") {
+TEST_CASE("hues are rotated by a fraction of the circle") {
   for (const slow::picture& from : slow::pictures())
     for (const double by : {-0.5, -0.3, -0.1, -0.003, 0.0, 0.003, 0.004, 0.05, 0.1, 0.25, 0.4999, 0.5}) {
       CAPTURE(by);
-      slow::picture made = from, p = from;
-      slow::hue(made, by);
+      slow::picture expected = from, p = from;
+      slow::hue(expected, by);
       const int shift = static_cast<int>(by * 255) & 255;
       mr::detail::portable_hues::shift(p.data.data(), p.count(), shift);
-      CHECK(p == made);
+      CHECK(p == expected);
 #ifdef __x86_64__
       if (!mr::detail::cpu_has_avx2()) continue;
       p = from;
       mr::detail::avx2_hues::shift(p.data.data(), p.count(), shift);
-      CHECK(p == made);
+      CHECK(p == expected);
 #endif
     }
 }

@@ -1,7 +1,7 @@
-// Does random photometric operations for pillow_colors.py: to stdout a line for each, then the pixels before and after.
+// Runs random photometric operations for pillow_colors.py: prints a line for each, then the pixels before and after.
 //
-//   pillow_colors COUNT SEED       # so many random ones
-//   pillow_colors frozen           # those of frozen_colors.hpp; fails where a digest is another one
+//   pillow_colors COUNT SEED       # COUNT random operations
+//   pillow_colors frozen           # those of frozen_colors.hpp; fails if a digest differs
 #include <millrace/base/digest.hpp>
 #include <millrace/image/augment/photometric_runner.hpp>
 
@@ -17,19 +17,19 @@ namespace {
 
 namespace mr = millrace;
 
-slow::picture made_of(const slow::picture& from, const slow::photometric_op& op) {
+slow::picture result_of(const slow::picture& from, const slow::photometric_op& op) {
   slow::picture p = from;
   mr::detail::photometric_runner runner;
   runner.run(std::span(&op, 1), {.data = p.data.data(), .width = p.width, .height = p.height});
   return p;
 }
 
-void write_case(const slow::picture& from, const slow::photometric_op& op, const slow::picture& made) {
+void write_case(const slow::picture& from, const slow::photometric_op& op, const slow::picture& result) {
   std::printf("%d %a %a %d %d %d %d %d %d %d %d %zu %zu\n", static_cast<int>(op.kind), op.value, op.second,
               op.numbers[0], op.numbers[1], op.numbers[2], op.numbers[3], static_cast<int>(op.filter), op.fill[0],
               op.fill[1], op.fill[2], from.width, from.height);
   std::fwrite(from.data.data(), 1, from.data.size(), stdout);
-  std::fwrite(made.data.data(), 1, made.data.size(), stdout);
+  std::fwrite(result.data.data(), 1, result.data.size(), stdout);
 }
 
 }  // namespace
@@ -37,9 +37,9 @@ void write_case(const slow::picture& from, const slow::photometric_op& op, const
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "frozen") {
     for (const frozen::color_case& c : frozen::cases()) {
-      const slow::picture from = c.picture(), made = made_of(from, c.op);
-      if (mr::detail::digest_bytes(std::as_bytes(std::span(made.data))) != c.digest) return 1;
-      write_case(from, c.op, made);
+      const slow::picture from = c.picture(), result = result_of(from, c.op);
+      if (mr::detail::digest_bytes(std::as_bytes(std::span(result.data))) != c.digest) return 1;
+      write_case(from, c.op, result);
     }
     return 0;
   }
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
                                                   : slow::random_picture(1 + random.below(90), 1 + random.below(90),
                                                                          random.bits());
     const slow::photometric_op op = slow::random_operation(kind, random, from);
-    write_case(from, op, made_of(from, op));
+    write_case(from, op, result_of(from, op));
   }
   return 0;
 }

@@ -1,8 +1,8 @@
-# Photometric operations against Pillow's own, bit for bit; skipped where there is no Pillow.
+# Photometric operations against Pillow's own, bit for bit; skipped without Pillow.
 #
-#   python3 tests/unit/image/color/pillow_colors.py PROGRAM [COUNT [SEED]]   # what pillow_colors.cpp becomes
+#   python3 tests/unit/image/color/pillow_colors.py PROGRAM [COUNT [SEED]]   # the compiled pillow_colors.cpp
 #
-# First come the operations whose digests frozen_colors.hpp has, then so many random ones. Pillow's wheels for x86-64 do
+# First the operations whose digests frozen_colors.hpp has, then COUNT random ones. Pillow's wheels for x86-64 do
 # not fuse products and sums; those for other processors may.
 import subprocess
 import sys
@@ -13,7 +13,7 @@ KINDS = ("brightness contrast saturation sharpness hue grayscale invert posteriz
 
 
 def made_by_pillow(image, kind, value, second, numbers, filter_of_warp, fill):
-    """What Pillow makes of an operation; None where it has none of that kind."""
+    """Pillow's result of an operation; None if it has none of that kind."""
     from PIL import Image, ImageEnhance, ImageFilter, ImageOps
     enhancers = {"brightness": ImageEnhance.Brightness, "contrast": ImageEnhance.Contrast,
                  "saturation": ImageEnhance.Color, "sharpness": ImageEnhance.Sharpness}
@@ -24,7 +24,7 @@ def made_by_pillow(image, kind, value, second, numbers, filter_of_warp, fill):
         return enhancers[kind](image).enhance(value)
     if kind in maps:
         return image.transform(image.size, Image.AFFINE, maps[kind], resample, fillcolor=fill)
-    if kind == "hue":   # as torchvision turns the hue of Pillow's pictures
+    if kind == "hue":   # as torchvision turns the hue of Pillow's images
         h, s, v = image.convert("HSV").split()
         shift = int(value * 255)
         return Image.merge("HSV", (h.point([(i + shift) % 256 for i in range(256)]), s, v)).convert("RGB")

@@ -25,31 +25,31 @@ pending_tables all(const mr::detail::byte_table& table) {
   return tables;
 }
 
-/// Compares all ways to apply tables with what `made` has.
-void check_tables(const slow::picture& from, const pending_tables& tables, const slow::picture& made) {
+/// Compares all ways to apply tables with `expected`.
+void check_tables(const slow::picture& from, const pending_tables& tables, const slow::picture& expected) {
   slow::picture p = from;
   mr::detail::portable_pixels::apply(tables, p.data.data(), p.count());
-  CHECK(p == made);
+  CHECK(p == expected);
 #ifdef __x86_64__
   for (const bool permutes : {false, true}) {
     if (!mr::detail::cpu_has_avx2() || (permutes && !mr::detail::cpu_has_byte_permutations())) continue;
     p = from;
     mr::detail::avx2_pixels::apply(tables, p.data.data(), p.count(), permutes);
-    CHECK(p == made);
+    CHECK(p == expected);
   }
 #endif
 }
 
 }  // namespace
 
-TEST_CASE("tables of one byte give the bytes of the slow operations") {
+TEST_CASE("tables of one byte produce the bytes of the slow operations") {
   for (const slow::picture& from : slow::pictures()) {
     CAPTURE(from.width);
     CAPTURE(from.height);
     const auto check = [&](const mr::detail::byte_table& table, const auto& slowly) {
-      slow::picture made = from;
-      slowly(made);
-      check_tables(from, all(table), made);
+      slow::picture expected = from;
+      slowly(expected);
+      check_tables(from, all(table), expected);
     };
     for (const double f : slow::factors())
       check(mr::detail::blend_table(0, static_cast<float>(f)), [&](slow::picture& p) { slow::brightness(p, f); });
@@ -70,9 +70,9 @@ TEST_CASE("contrast blends with the mean of L") {
       for (const double f : slow::factors()) {
         const std::uint64_t sum = kernels::luma_sum(from.data.data(), from.count());
         const auto mean = static_cast<int>((2 * sum + from.count()) / (2 * from.count()));
-        slow::picture made = from;
-        slow::contrast(made, f);
-        check_tables(from, all(mr::detail::blend_table(mean, static_cast<float>(f))), made);
+        slow::picture expected = from;
+        slow::contrast(expected, f);
+        check_tables(from, all(mr::detail::blend_table(mean, static_cast<float>(f))), expected);
       }
   });
 }
@@ -81,22 +81,22 @@ TEST_CASE("saturation and gray") {
   for_each_build([](auto build) {
     using kernels = decltype(build);
     for (const slow::picture& from : slow::pictures()) {
-      slow::picture p = from, made = from;
+      slow::picture p = from, expected = from;
       kernels::make_gray(p.data.data(), p.count());
-      slow::grayscale(made);
-      CHECK(p == made);
+      slow::grayscale(expected);
+      CHECK(p == expected);
       for (const double f : slow::factors()) {
         CAPTURE(f);
-        p = made = from;
+        p = expected = from;
         kernels::saturate(p.data.data(), p.count(), static_cast<float>(f));
-        slow::saturation(made, f);
-        CHECK(p == made);
+        slow::saturation(expected, f);
+        CHECK(p == expected);
       }
     }
   });
 }
 
-TEST_CASE("ranges and counts, and what autocontrast and equalize make of them") {
+TEST_CASE("ranges and counts, and the results of autocontrast and equalize") {
   for_each_build([](auto build) {
     using kernels = decltype(build);
     for (const slow::picture& from : slow::pictures()) {
@@ -105,17 +105,17 @@ TEST_CASE("ranges and counts, and what autocontrast and equalize make of them") 
       tables.then(mr::detail::autocontrast_table(r[0].low, r[0].high),
                   mr::detail::autocontrast_table(r[1].low, r[1].high),
                   mr::detail::autocontrast_table(r[2].low, r[2].high));
-      slow::picture made = from;
-      slow::autocontrast(made);
-      check_tables(from, tables, made);
+      slow::picture expected = from;
+      slow::autocontrast(expected);
+      check_tables(from, tables, expected);
 
       const auto counts = kernels::count(from.data.data(), from.count());
       tables.clear();
       tables.then(mr::detail::equalize_table(counts[0]), mr::detail::equalize_table(counts[1]),
                   mr::detail::equalize_table(counts[2]));
-      made = from;
-      slow::equalize(made);
-      check_tables(from, tables, made);
+      expected = from;
+      slow::equalize(expected);
+      check_tables(from, tables, expected);
     }
   });
 }
@@ -127,10 +127,10 @@ TEST_CASE("every pair of ends that autocontrast may find") {
       for (std::size_t i = 0; i < p.data.size(); ++i)
         p.data[i] = static_cast<std::uint8_t>(static_cast<std::size_t>(low) + i / 3);
       const auto table = mr::detail::autocontrast_table(low, high);
-      slow::picture made = p;
-      slow::autocontrast(made);
+      slow::picture expected = p;
+      slow::autocontrast(expected);
       bool equal = true;
-      for (std::size_t i = 0; i < p.data.size(); ++i) equal = equal && table[p.data[i]] == made.data[i];
+      for (std::size_t i = 0; i < p.data.size(); ++i) equal = equal && table[p.data[i]] == expected.data[i];
       CAPTURE(low);
       CAPTURE(high);
       CHECK(equal);
@@ -153,15 +153,15 @@ TEST_CASE("tables one after the other are one table") {
     tables.then(mr::detail::blend_table(0, 1.4F));
     tables.then(mr::detail::solarize_table(100), mr::detail::identity_table(), mr::detail::invert_table());
     tables.then(mr::detail::posterize_table(5));
-    slow::picture made = from;
-    slow::brightness(made, 1.4);
-    for (std::size_t i = 0; i < made.count(); ++i) {
-      auto& red = made.data[3 * i];
-      auto& blue = made.data[3 * i + 2];
+    slow::picture expected = from;
+    slow::brightness(expected, 1.4);
+    for (std::size_t i = 0; i < expected.count(); ++i) {
+      auto& red = expected.data[3 * i];
+      auto& blue = expected.data[3 * i + 2];
       red = red < 100 ? red : static_cast<std::uint8_t>(255 - red);
       blue = static_cast<std::uint8_t>(255 - blue);
     }
-    slow::posterize(made, 5);
-    check_tables(from, tables, made);
+    slow::posterize(expected, 5);
+    check_tables(from, tables, expected);
   }
 }

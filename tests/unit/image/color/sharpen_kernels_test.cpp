@@ -8,24 +8,24 @@
 
 namespace mr = millrace;
 
-TEST_CASE("sharpness blends with the smoothed picture") {
+TEST_CASE("sharpness blends with the smoothed image") {
   std::vector<std::uint8_t> memory;
   for (const slow::picture& from : slow::pictures())
     for (const double f : slow::factors()) {
       CAPTURE(from.width);
       CAPTURE(from.height);
       CAPTURE(f);
-      slow::picture made = from, p = from;
-      slow::sharpness(made, f);
+      slow::picture expected = from, p = from;
+      slow::sharpness(expected, f);
       mr::detail::sharpen<mr::detail::portable_sharpening>(
           {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
-      CHECK(p == made);
+      CHECK(p == expected);
 #ifdef __x86_64__
       if (!mr::detail::cpu_has_avx2()) continue;
       p = from;
       mr::detail::sharpen<mr::detail::avx2_sharpening>(
           {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
-      CHECK(p == made);
+      CHECK(p == expected);
 #endif
     }
 }

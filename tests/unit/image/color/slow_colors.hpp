@@ -38,7 +38,7 @@ inline picture random_picture(std::size_t width, std::size_t height, std::uint64
   return p;
 }
 
-/// Random pictures, and those at the edges of what a picture can be.
+/// Random images, and images of extreme sizes and values.
 inline std::vector<picture> pictures() {
   std::vector<picture> all;
   for (const auto& [w, h] : {std::pair{1, 1}, {2, 2}, {3, 3}, {1, 9}, {9, 1}, {2, 40}, {40, 2}, {31, 3}, {33, 5},
@@ -66,7 +66,7 @@ inline std::vector<picture> pictures() {
   return all;
 }
 
-/// Factors at the edges, and some between.
+/// Extreme factors, and some between.
 inline std::vector<double> factors() {
   return {0, 1e-7, 0.1, 0.25, 0.5, 0.6, 0.73, 0.9999999, 1, 1.0000001, 1.27, 1.4, 1.5, 1.9, 2, 3.7, 10, 1000, -0.5};
 }
@@ -78,8 +78,8 @@ inline std::uint8_t clamped(double value) {
 /// A product that the compiler cannot fuse with a sum.
 template <class T>
 T product(T a, T b) {
-  volatile T made = a * b;
-  return made;
+  volatile T product = a * b;
+  return product;
 }
 
 inline std::uint8_t blend(int background, int value, float factor) {
@@ -161,14 +161,14 @@ inline void equalize(picture& p) {
     for (const int count : counts) last = count != 0 ? count : last;
     const int step = (static_cast<int>(p.count()) - last) / 255;
     if (step == 0) continue;
-    std::array<int, 256> made{};
+    std::array<int, 256> table{};
     int sum = step / 2;
     for (std::size_t v = 0; v < 256; ++v) {
-      made[v] = std::min(sum / step, 255);
+      table[v] = std::min(sum / step, 255);
       sum += counts[v];
     }
     for (std::size_t i = 0; i < p.count(); ++i)
-      p.data[3 * i + c] = static_cast<std::uint8_t>(made[p.data[3 * i + c]]);
+      p.data[3 * i + c] = static_cast<std::uint8_t>(table[p.data[3 * i + c]]);
   }
 }
 
@@ -207,7 +207,7 @@ inline std::array<std::uint8_t, 3> rgb_of(std::uint8_t h, std::uint8_t s, std::u
   }
 }
 
-/// `shift` is a share of the circle, as in torchvision's adjust_hue of a Pillow picture.
+/// `shift` is a share of the circle, as in torchvision's adjust_hue of a Pillow image.
 inline void hue(picture& p, double shift) {
   const int by = static_cast<int>(shift * 255);
   for (std::size_t i = 0; i < p.count(); ++i) {
@@ -222,7 +222,7 @@ inline void sharpness(picture& p, double factor) {
   for (std::size_t y = 1; y + 1 < p.height; ++y)
     for (std::size_t x = 1; x + 1 < p.width; ++x)
       for (std::size_t c = 0; c < 3; ++c) {
-        float sum = 0.5F;   // Pillow's own arithmetic, with weights that are no integers
+        float sum = 0.5F;   // Pillow's own arithmetic, with fractional weights
         const float side = 1.0F / 13, middle = 5.0F / 13;
         for (const std::size_t row : {y + 1, y, y - 1}) {
           float line = product(side, static_cast<float>(from.at(x - 1, row, c)));
@@ -237,8 +237,8 @@ inline void sharpness(picture& p, double factor) {
 /// One pass of a box with fractional ends, along rows or along columns.
 inline void box_pass(picture& p, float extended, bool along_rows) {
   const int radius = static_cast<int>(extended);
-  const auto whole = static_cast<std::uint32_t>(16'777'216.0F / (extended * 2 + 1));
-  const std::uint32_t end = (16'777'216U - static_cast<std::uint32_t>(2 * radius + 1) * whole) / 2;
+  const auto weight = static_cast<std::uint32_t>(16'777'216.0F / (extended * 2 + 1));
+  const std::uint32_t end = (16'777'216U - static_cast<std::uint32_t>(2 * radius + 1) * weight) / 2;
   const picture from = p;
   const int length = static_cast<int>(along_rows ? p.width : p.height);
   for (int y = 0; y < static_cast<int>(p.height); ++y)
@@ -252,7 +252,7 @@ inline void box_pass(picture& p, float extended, bool along_rows) {
         std::uint32_t sum = 0;
         for (int d = -radius; d <= radius; ++d) sum += value(d);
         p.at(static_cast<std::size_t>(x), static_cast<std::size_t>(y), c) = static_cast<std::uint8_t>(
-            (sum * whole + (value(-radius - 1) + value(radius + 1)) * end + (1U << 23)) >> 24);
+            (sum * weight + (value(-radius - 1) + value(radius + 1)) * end + (1U << 23)) >> 24);
       }
 }
 

@@ -1,7 +1,7 @@
-// Lists of photometric operations, done slowly, one by one; and random operations of each kind.
+// Lists of photometric operations, executed slowly, one by one; and random operations of each kind.
 //
-//   slow::run(ops, picture);
-//   slow::random_operation(kind, random, picture);
+//   slow::run(ops, image);
+//   slow::random_operation(kind, random, image);
 #pragma once
 
 #include <millrace/image/color/photometric_op.hpp>
@@ -16,9 +16,9 @@ using mr::detail::photometric_kind;
 using mr::detail::photometric_op;
 using mr::detail::warp_filter;
 
-constexpr int plain_kinds = static_cast<int>(photometric_kind::mix);   ///< those before it are no parts of others
+constexpr int plain_kinds = static_cast<int>(photometric_kind::mix);   ///< the earlier ones are not parts of others
 
-/// A blur in the integers that gaussian_blur.hpp describes. weights[d] belongs to what is d away.
+/// A blur in the integers that gaussian_blur.hpp describes. weights[d] belongs to distance d.
 template <class Weights>
 void integer_blur(picture& p, const Weights& weights) {
   const auto mirrored = [](std::size_t at, int d, std::size_t count) {
@@ -117,9 +117,9 @@ inline void run(std::span<const photometric_op> ops, picture& p) {
     const std::int32_t chains = ops[i].numbers[0];
     for (std::int32_t k = 0; k < chains; ++k) {
       const photometric_op chain = ops[++i];
-      picture made = p;
-      for (std::int32_t n = 0; n < chain.numbers[0]; ++n) run_one(ops[++i], made);
-      for (std::size_t at = 0; at < sums.size(); ++at) sums[at] += chain.numbers[1] * made.data[at];
+      picture result = p;
+      for (std::int32_t n = 0; n < chain.numbers[0]; ++n) run_one(ops[++i], result);
+      for (std::size_t at = 0; at < sums.size(); ++at) sums[at] += chain.numbers[1] * result.data[at];
     }
     for (std::size_t at = 0; at < sums.size(); ++at) p.data[at] = static_cast<std::uint8_t>(sums[at] / 16'384);
   }
@@ -127,7 +127,7 @@ inline void run(std::span<const photometric_op> ops, picture& p) {
 
 inline photometric_op random_operation(photometric_kind kind, mr::rng& random, const picture& p) {
   photometric_op op{.kind = kind};
-  // Half of the numbers are of the list, the others lie anywhere between the least and the highest of it.
+  // Half of the numbers are of the list, the others are anywhere between its smallest and largest one.
   const auto any = [&](auto... values) {
     const double list[] = {static_cast<double>(values)...};
     const auto [least, highest] = std::minmax_element(std::begin(list), std::end(list));

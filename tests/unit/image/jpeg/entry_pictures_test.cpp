@@ -3,7 +3,7 @@
 #include <millrace/item/record_builder.hpp>
 #include <millrace/pictures.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ constexpr const char* by_entries = "JPEGs whose entry points left out what no cr
 constexpr const char* by_restarts = "JPEGs whose restart markers left out what no crop needs";
 constexpr const char* refused = "JPEGs with entry points of another file";
 
-/// A record as an index with entries gives it.
+/// A record as read through an index with entries.
 mr::record record_of(std::span<const std::byte> file, std::span<const std::byte> entries, mr::block_pool& pool) {
   mr::record_builder build(pool);
   build.begin("train-000.tar", "a", 0);
@@ -37,20 +37,20 @@ std::map<std::string, std::uint64_t> counted(const mr::event_counts& t) {
 
 std::vector<mr::image> rendered(const std::vector<mr::picture>& all, mr::scratch& s) {
   std::vector<const mr::picture*> items;
-  std::vector<mr::image> made;
+  std::vector<mr::image> images;
   std::vector<std::span<std::uint8_t>> rows;
   for (const auto& p : all) {
     items.push_back(&p);
-    made.emplace_back(p.shape());
+    images.emplace_back(p.shape());
   }
-  for (auto& m : made) rows.push_back(m.span());
+  for (auto& m : images) rows.push_back(m.span());
   mr::picture::render_together(items, rows, s);
-  return made;
+  return images;
 }
 
 }  // namespace
 
-TEST_CASE("pictures of a record with entries are those of its bytes alone, several crops of it and small ones too") {
+TEST_CASE("images of a record with entries are those of its bytes alone, several crops of it and small ones too") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 31});
   mr::block_pool pool;
   mr::scratch s, plain;
@@ -83,7 +83,7 @@ TEST_CASE("pictures of a record with entries are those of its bytes alone, sever
   CHECK(counted(counts)[refused] == 0);
 }
 
-TEST_CASE("counts say whose entries were used, and whose were refused") {
+TEST_CASE("counts show whose entries were used, and whose were refused") {
   mr::block_pool pool;
   const auto pixels = slow::photo(200, 300, 3, 2);
   const auto file = slow::make_file(pixels, {}), other = slow::make_file(pixels, {.quality = 91}),
@@ -96,10 +96,10 @@ TEST_CASE("counts say whose entries were used, and whose were refused") {
   mr::event_counts counts;
   s.count_into(counts);
   const auto expect = [&](std::uint64_t entries_used, std::uint64_t restarts, std::uint64_t entries_refused) {
-    auto found = counted(counts);
-    CHECK(found[by_entries] == entries_used);
-    CHECK(found[by_restarts] == restarts);
-    CHECK(found[refused] == entries_refused);
+    auto totals = counted(counts);
+    CHECK(totals[by_entries] == entries_used);
+    CHECK(totals[by_restarts] == restarts);
+    CHECK(totals[refused] == entries_refused);
   };
   CHECK(slow::same(mr::jpeg(good["jpg"]).crop(box).pixels(s), mr::jpeg(slow::view(file)).crop(box).pixels()));
   expect(1, 0, 0);

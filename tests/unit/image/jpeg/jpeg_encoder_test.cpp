@@ -6,7 +6,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("what is encoded comes back nearly as it was, in every kind of file") {
+TEST_CASE("encoded images are decoded nearly unchanged, in every kind of file") {
   mr::image smooth({50, 70, 3});
   for (std::size_t y = 0; y < 50; ++y)
     for (std::size_t x = 0; x < 70; ++x) {
@@ -22,13 +22,13 @@ TEST_CASE("what is encoded comes back nearly as it was, in every kind of file") 
             smooth, {.quality = 98, .sampling = sampling, .progressive = progressive, .restart_rows = restart});
         CHECK(slow::compare(slow::decode(file), slow::real(smooth)).mean < 1);
       }
-  const auto kept = mr::encode_jpeg(smooth, {.quality = 100, .keep_rgb = true});
-  CHECK(slow::compare(slow::decode(kept), slow::real(smooth)).max <= 1);
+  const auto rgb = mr::encode_jpeg(smooth, {.quality = 100, .keep_rgb = true});
+  CHECK(slow::compare(slow::decode(rgb), slow::real(smooth)).max <= 1);
   const auto gray = slow::photo(31, 33, 1, 1);
   CHECK(slow::compare(slow::decode(mr::encode_jpeg(gray, {.quality = 100}), JCS_GRAYSCALE), slow::real(gray)).max <= 2);
 }
 
-TEST_CASE("options do what they say") {
+TEST_CASE("options have their documented effects") {
   const auto p = slow::photo(64, 64, 3, 2);
   const auto plain = mr::encode_jpeg(p, {.optimize_tables = false});
   CHECK(mr::encode_jpeg(p).size() < plain.size());
@@ -43,7 +43,7 @@ TEST_CASE("options do what they say") {
   CHECK(markers == 3);
 }
 
-TEST_CASE("what JPEG cannot hold is refused") {
+TEST_CASE("images that JPEG cannot store are refused") {
   CHECK_THROWS_AS((void)mr::encode_jpeg(mr::image({4, 4, 2})), mr::setup_error);
   CHECK_THROWS_AS((void)mr::encode_jpeg(mr::image({0, 4, 3})), mr::setup_error);
   CHECK_THROWS_AS((void)mr::encode_jpeg(mr::image({1, 65'501, 1})), mr::setup_error);

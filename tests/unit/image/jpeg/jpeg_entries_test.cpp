@@ -2,18 +2,18 @@
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg/jpeg_entries.hpp>
 
-#include "../drawn_files.hpp"
-#include "../drawn_requests.hpp"
+#include "../random_jpegs.hpp"
+#include "../random_requests.hpp"
 
 #include <doctest/doctest.h>
 
 namespace mr = millrace;
-using slow::count_of, slow::draw_file, slow::drawn_file, slow::exact_request, slow::random_region, slow::seed_of_run;
+using slow::count_of, slow::draw_file, slow::random_jpeg, slow::exact_request, slow::random_region, slow::seed_of_run;
 using mr::detail::entry_origin, mr::detail::packed_entries_layout;
 
 namespace {
 
-/// Entries in memory of exactly their size, so that AddressSanitizer sees one read too many.
+/// Entries in memory of exactly their size, so that AddressSanitizer detects any read beyond it.
 struct exact_entries {
   std::unique_ptr<std::byte[]> memory;
   std::span<const std::byte> view;
@@ -24,22 +24,22 @@ struct exact_entries {
   }
 };
 
-/// Entries wherever they fit, even if they are larger than the file.
+/// Entries wherever possible, even if they are larger than the file.
 std::vector<std::byte> dense_entries(std::span<const std::byte> file, std::size_t every, mr::detail::entry_walk& walk) {
   return walk.run(file, {.every_mcus = every, .max_per_thousand = 1'000'000, .fewest_entries = 1});
 }
 
-/// Bytes that are not these entries, and may be no entries at all.
+/// Bytes that are not these entries, and may not be entries at all.
 std::vector<std::byte> wrong(std::vector<std::byte> entries, mr::rng& d) {
   const auto any_byte = [&] { return static_cast<std::byte>(d.below(256)); };
   constexpr std::size_t header = packed_entries_layout::header_bytes;
   switch (d.below(5)) {
     case 0: entries.resize(d.below(entries.size())); break;
     case 1: entries.push_back(any_byte()); break;
-    case 2:   // a header that may be taken, with fields of noise
+    case 2:   // a header that may be accepted, with fields of noise
       for (std::size_t i = header; i < entries.size(); ++i) entries[i] = any_byte();
       break;
-    case 3:   // other least values
+    case 3:   // other minimums
       for (std::size_t i = 10; i < header; ++i) entries[i] = any_byte();
       break;
     default:
@@ -49,21 +49,21 @@ std::vector<std::byte> wrong(std::vector<std::byte> entries, mr::rng& d) {
   return entries;
 }
 
-drawn_file photo_file(std::size_t height, std::size_t width, const slow::file_recipe& recipe,
+random_jpeg photo_file(std::size_t height, std::size_t width, const slow::file_recipe& recipe,
                       std::size_t channels = 3) {
   return {recipe, height, width, channels, slow::make_file(slow::photo(height, width, channels, 3), recipe)};
 }
 
 }  // namespace
 
-TEST_CASE("entries never change a plane, and wrong ones write no memory that is not theirs") {
+TEST_CASE("entries never change a plane, and wrong ones write no other memory") {
   mr::rng d({.seed = seed_of_run(), .sample = 21});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   mr::detail::entry_walk walk;
   const std::size_t files = count_of("MILLRACE_TEST_ENTRIES", 1'500);
-  std::size_t by_entries = 0, by_markers = 0, with_both = 0, refused_entries = 0, taken_though_wrong = 0, without = 0;
+  std::size_t by_entries = 0, by_markers = 0, with_both = 0, refused_entries = 0, wrongly_accepted = 0, without = 0;
   for (std::size_t i = 0; i < files; ++i) {
-    const drawn_file f = draw_file(d, d.chance(0.3) ? 250 : 100), other = draw_file(d, 64);
+    const random_jpeg f = draw_file(d, d.chance(0.3) ? 250 : 100), other = draw_file(d, 64);
     exact_request x(f.bytes, random_region(d, f)), y(other.bytes, random_region(d, other));
     const auto expected = slow::raw_reader().read(f.bytes, f.height, x.ask.eighths);
     const auto expected_other = slow::raw_reader().read(other.bytes, other.height, y.ask.eighths);
@@ -101,9 +101,9 @@ TEST_CASE("entries never change a plane, and wrong ones write no memory that is 
         ++refused_entries;
       } else if (got) {
         CHECK(slow::covers(got.planes, x.ask));
-        taken_though_wrong += !slow::difference_of(got.planes, expected).empty();
+        wrongly_accepted += !slow::difference_of(got.planes, expected).empty();
       }
-      // Nothing of it is left.
+      // All of it is removed.
       x.ask.entries = right.view;
       expect(decoder->decode(x.ask));
       const auto both = decoder->decode(x.ask, y.ask);
@@ -116,12 +116,12 @@ TEST_CASE("entries never change a plane, and wrong ones write no memory that is 
   CHECK(by_markers > files / 20);
   CHECK(with_both > files / 20);
   CHECK(refused_entries > files / 4);
-  CHECK(taken_though_wrong > 0);
+  CHECK(wrongly_accepted > 0);
   CHECK(without < files / 2);
 }
 
-TEST_CASE("entries are what the layout says, for each MCU that has one") {
-  const drawn_file f = photo_file(100, 150, {.quality = 85});   // 10 by 7 MCUs
+TEST_CASE("entries have the values of the layout, for each MCU that has one") {
+  const random_jpeg f = photo_file(100, 150, {.quality = 85});   // 10 by 7 MCUs
   mr::detail::entry_walk walk;
   const auto bytes = dense_entries(f.bytes, 4, walk);
   mr::detail::scan_header h;
@@ -140,7 +140,7 @@ TEST_CASE("entries are what the layout says, for each MCU that has one") {
     const std::size_t before = n == 0 ? h.data_offset_bytes : entries[n - 1].offset_bytes;
     CHECK(entries[n].offset_bytes > before);
     CHECK(entries[n].offset_bytes < f.bytes.size());
-    // Never the 0 that is stuffed behind a 0xff.
+    // Never the 0 that is stuffed after a 0xff.
     CHECK(!(f.bytes[entries[n].offset_bytes - 1] == std::byte{0xff} &&
             f.bytes[entries[n].offset_bytes] == std::byte{0}));
   }
@@ -149,7 +149,7 @@ TEST_CASE("entries are what the layout says, for each MCU that has one") {
   CHECK(mr::jpeg_entries(f.bytes, {.every_mcus = 4}).size() <= f.bytes.size() * 35 / 1'000);
 }
 
-TEST_CASE("values at the ends of what the layout holds come back") {
+TEST_CASE("values at the limits of the layout survive a round trip") {
   using mr::detail::jpeg_entry;
   const std::vector<jpeg_entry> entries{{.mcu = 1, .offset_bytes = 600, .bit = 7, .dc = {-32'767, 32'767, 0}},
                                         {.mcu = 2, .offset_bytes = 600, .bit = 7, .dc = {32'767, 32'767, 0}},
@@ -173,7 +173,7 @@ TEST_CASE("values at the ends of what the layout holds come back") {
   CHECK(pack_entries({}, of).empty());
 }
 
-TEST_CASE("a photograph's entries take at most 3.5 % of it, and a crop leaves out what it does not need") {
+TEST_CASE("a photograph's entries need at most 3.5 % of its size, and a crop skips the bytes that it does not need") {
   struct kind {
     int quality;
     std::size_t channels;
@@ -198,7 +198,7 @@ TEST_CASE("a photograph's entries take at most 3.5 % of it, and a crop leaves ou
     }
 }
 
-TEST_CASE("files that entries bring nothing for, or that are damaged anywhere, have none") {
+TEST_CASE("files that entries do not help, or that are damaged anywhere, have none") {
   const auto file = photo_file(375, 500, {.quality = 85}).bytes;
   CHECK(!mr::jpeg_entries(file).empty());
   CHECK(mr::jpeg_entries({}).empty());
@@ -214,12 +214,12 @@ TEST_CASE("files that entries bring nothing for, or that are damaged anywhere, h
   auto without_end = file;
   without_end.resize(file.size() - 2);
   CHECK(mr::jpeg_entries(without_end).empty());
-  auto more = file;   // something between the last block and the end
+  auto more = file;   // data between the last block and the end
   more.insert(more.end() - 2, 4, std::byte{0x12});
   CHECK(mr::jpeg_entries(more).empty());
 }
 
-TEST_CASE("entries of a file of another size, version or number of MCUs are refused, and the plain way is taken") {
+TEST_CASE("entries of a file of another size, version or number of MCUs are refused, and all is decoded") {
   const auto file = photo_file(200, 300, {.quality = 85}), other = photo_file(200, 300, {.quality = 86});
   mr::detail::entry_walk walk;
   const auto right = dense_entries(file.bytes, 4, walk);

@@ -10,9 +10,9 @@ namespace mr = millrace;
 namespace {
 
 std::vector<std::byte> as_bytes(std::initializer_list<int> values) {
-  std::vector<std::byte> made;
-  for (const int v : values) made.push_back(static_cast<std::byte>(v));
-  return made;
+  std::vector<std::byte> bytes;
+  for (const int v : values) bytes.push_back(static_cast<std::byte>(v));
+  return bytes;
 }
 
 std::string message_of(std::span<const std::byte> data) {
@@ -29,14 +29,14 @@ std::string message_of(std::string_view text) { return message_of(std::as_bytes(
 
 /// SOI and a frame header with the given marker, precision and components, 5 x 4 pixels.
 std::vector<std::byte> frame(int marker, int precision, int components) {
-  auto made = as_bytes({0xff, 0xd8, 0xff, marker, 0, 8 + 3 * components, precision, 0, 4, 0, 5, components});
-  for (int i = 0; i < 3 * components; ++i) made.push_back(std::byte{1});
-  return made;
+  auto header = as_bytes({0xff, 0xd8, 0xff, marker, 0, 8 + 3 * components, precision, 0, 4, 0, 5, components});
+  for (int i = 0; i < 3 * components; ++i) header.push_back(std::byte{1});
+  return header;
 }
 
 }  // namespace
 
-TEST_CASE("the header says size, components and coding") {
+TEST_CASE("the header contains size, components and coding") {
   const auto pixels = slow::photo(37, 53, 3, 1);
   const auto h = mr::read_jpeg_header(mr::encode_jpeg(pixels));
   CHECK(h.width == 53);
@@ -65,7 +65,7 @@ TEST_CASE("bytes of another format are named") {
         "a JPEG begins with ff d8 ff, but these 10 bytes begin with 31 32 33 34 35 36 37 38");
 }
 
-TEST_CASE("processes that are not supported are named") {
+TEST_CASE("unsupported processes are named") {
   CHECK(mr::read_jpeg_header(frame(0xc0, 8, 3)).width == 5);
   CHECK(mr::read_jpeg_header(frame(0xc1, 8, 4)).components == 4);
   CHECK(mr::read_jpeg_header(frame(0xca, 8, 1)).height == 4);
@@ -78,20 +78,20 @@ TEST_CASE("processes that are not supported are named") {
   CHECK(message_of(no_rows) == "the JPEG's header declares an empty image: got 5 x 0 pixels");
 }
 
-TEST_CASE("a header cut anywhere is an error that says where") {
+TEST_CASE("a header cut anywhere is an error with its place") {
   const auto file = mr::encode_jpeg(slow::photo(8, 8, 3, 2));
-  std::size_t whole = 0;   // the shortest prefix that holds the frame header
+  std::size_t shortest = 0;   // the shortest prefix that contains the frame header
   for (std::size_t n = 3; n <= file.size(); ++n) {
     const std::vector<std::byte> part(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n));
     const auto message = message_of(part);
     if (message == "no error") {
-      if (whole == 0) whole = n;
+      if (shortest == 0) shortest = n;
     } else {
-      CHECK(whole == 0);
+      CHECK(shortest == 0);
       CHECK(message == "the JPEG ends after " + std::to_string(n) + " bytes, inside its headers");
     }
   }
-  CHECK(whole > 100);
+  CHECK(shortest > 100);
   CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xda, 0, 2})) == "the JPEG has no frame header before its first scan");
   CHECK(message_of(as_bytes({0xff, 0xd8, 0xff, 0xf7, 0, 11, 8, 0, 16, 0, 16, 1, 1, 0x11, 0, 0xff, 0xda, 0, 2})) ==
         "the JPEG is a JPEG-LS, which is not supported");
@@ -125,8 +125,8 @@ TEST_CASE("the orientation is read in both byte orders and never beyond the segm
       for (int round = 0; round < 200; ++round) {
         auto broken = segment;
         broken[random.below(broken.size())] = static_cast<std::byte>(random.below(256));
-        const int found = mr::detail::exif_orientation(broken);
-        CHECK((found >= 0 && found <= 8));
+        const int orientation = mr::detail::exif_orientation(broken);
+        CHECK((orientation >= 0 && orientation <= 8));
       }
     }
 }

@@ -15,16 +15,16 @@ namespace {
 
 mr::bytes named(const std::string& file, const char* name = "pgm") { return mr::bytes::borrowed(file, name); }
 
-/// Whether a map of numbers, rendered, has the samples that fractions say.
+/// Whether a rendered map of numbers has the samples that fractions select.
 template <class T>
-bool holds_numbers(const mr::label_map<T>& map, const slow::seen_picture& seen, std::size_t stored_width) {
+bool holds_numbers(const mr::label_map<T>& map, const slow::picture_axes& axes, std::size_t stored_width) {
   const auto got = map.values();
-  if (got.shape()[0] != static_cast<std::size_t>(seen.down.count) ||
-      got.shape()[1] != static_cast<std::size_t>(seen.across.count))
+  if (got.shape()[0] != static_cast<std::size_t>(axes.down.count) ||
+      got.shape()[1] != static_cast<std::size_t>(axes.across.count))
     return false;
   for (std::size_t y = 0; y < got.shape()[0]; ++y)
     for (std::size_t x = 0; x < got.shape()[1]; ++x) {
-      const auto [row, column] = seen.nearest(y, x);
+      const auto [row, column] = axes.nearest(y, x);
       if (got(y, x) != static_cast<T>(row * stored_width + column)) return false;
     }
   return true;
@@ -46,7 +46,7 @@ std::string opened(const std::string& file, const char* name = "pgm") {
 
 }  // namespace
 
-TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, tells the nearest source pixels") {
+TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, contains the nearest source pixels") {
   mr::rng d({.seed = 21});
   for (int i = 0; i < 400; ++i) {
     const std::size_t width = d.below(i % 9 == 0 ? 3 : 90) + 1, height = d.below(i % 9 == 1 ? 3 : 90) + 1;
@@ -63,11 +63,11 @@ TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, 
     INFO(p.steps);
     const mr::geometry g = p.picture.geometry();
     CHECK(std::array{g.height(), g.width()} == std::array{p.picture.height(), p.picture.width()});
-    REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(g), p.seen, width));
+    REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(g), p.axes, width));
   }
 }
 
-TEST_CASE("a map that was drawn on the turned picture is rendered by the upright geometry") {
+TEST_CASE("a map that was drawn on the turned image is rendered by the upright geometry") {
   mr::rng d({.seed = 22});
   for (int orientation = 1; orientation <= 8; ++orientation)
     for (int i = 0; i < 25; ++i) {
@@ -75,8 +75,8 @@ TEST_CASE("a map that was drawn on the turned picture is rendered by the upright
       const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({height, width, 3})), orientation);
       slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = true}), orientation);
       const std::size_t turned_width = p.picture.width();
-      // The same steps, seen from a picture that was turned before it was stored.
-      p.seen = slow::seen_picture(turned_width, p.picture.height(), 1);
+      // The same steps, for an image that was turned before it was stored.
+      p.axes = slow::picture_axes(turned_width, p.picture.height(), 1);
       const auto numbers = slow::labels::of_numbers(turned_width, p.picture.height());
       p.take_random_steps(d, 4, 80);
       CAPTURE(orientation);
@@ -84,13 +84,13 @@ TEST_CASE("a map that was drawn on the turned picture is rendered by the upright
       const mr::geometry upright = p.picture.geometry().upright();
       CHECK(upright.orientation() == 1);
       CHECK(upright.source().width == turned_width);
-      CHECK(upright.mirrored() == (p.seen.across.step.over < 0));
+      CHECK(upright.mirrored() == (p.axes.across.step.over < 0));
       const std::string map = slow::pgm(numbers, 16);
-      REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(upright), p.seen, turned_width));
+      REQUIRE(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(upright), p.axes, turned_width));
     }
 }
 
-TEST_CASE("maps of 8 and 16 bits are read from PGM and npy, alone they are rendered as they are stored") {
+TEST_CASE("maps of 8 and 16 bits are read from PGM and npy, and without a geometry are rendered as stored") {
   auto numbers = slow::labels::of_numbers(7, 5);
   const auto of8 = slow::pgm(numbers, 8), npy8 = slow::npy(numbers, 8);
   for (auto& n : numbers.samples) n = static_cast<std::uint16_t>(n * 1'000 + 9);
@@ -107,7 +107,7 @@ TEST_CASE("maps of 8 and 16 bits are read from PGM and npy, alone they are rende
   CHECK(mr::labels(named("P5 1#\n# w\n1\t255 x")).values()(0, 0) == 'x');
 }
 
-TEST_CASE("samples that are no class become the number to ignore") {
+TEST_CASE("samples without a class become the number to ignore") {
   const auto file = slow::pgm(slow::labels::of_numbers(6, 1), 8);
   const auto values = mr::labels(named(file), {.classes = 4, .ignore = 77}).values();
   CHECK(std::vector<std::uint8_t>(values.span().begin(), values.span().end()) ==
@@ -118,7 +118,7 @@ TEST_CASE("samples that are no class become the number to ignore") {
   CHECK(mr::labels<std::uint16_t>(named(file), {.classes = 4, .ignore = 65'535}).values()(0, 4) == 65'535);
 }
 
-TEST_CASE("fields that are no label map are refused, and damaged ones") {
+TEST_CASE("fields that are not a label map are refused, and damaged ones") {
   const auto map = slow::labels::of_numbers(3, 2);
   const auto of8 = slow::pgm(map, 8), of16 = slow::pgm(map, 16);
   CHECK(opened("RIFF....WEBP", "seg") ==
@@ -147,26 +147,26 @@ TEST_CASE("fields that are no label map are refused, and damaged ones") {
   CHECK(opened(slow::npy("|u1", "(0, 3)", ""), "npy").find("2 dimensions and 0 elements") != std::string::npos);
 }
 
-TEST_CASE("a map of another size than its picture is refused, with shard and key, and with what to do") {
+TEST_CASE("a map of another size than its image is refused, with shard and key, and with the remedy") {
   const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({30, 40, 3})), 6);
   const auto p = mr::jpeg(slow::view(file)), turned = mr::jpeg(slow::view(file), {.apply_orientation = true});
   const auto as_stored = slow::pgm(slow::labels::of_numbers(40, 30), 16);
-  const auto as_seen = slow::pgm(slow::labels::of_numbers(30, 40), 16);
+  const auto as_shown = slow::pgm(slow::labels::of_numbers(30, 40), 16);
   const auto other = slow::pgm(slow::labels::of_numbers(40, 31), 16);
   const auto applied = [](const std::string& map, const mr::geometry& g) {
     return message_of([&] { static_cast<void>(mr::labels<std::uint16_t>(named(map)).apply(g)); });
   };
   CHECK(applied(as_stored, p.geometry()) == "no error");
   CHECK(applied(as_stored, turned.crop({.width = 5, .height = 5}).resize(9, 9).geometry()) == "no error");
-  CHECK(applied(as_seen, turned.geometry().upright()) == "no error");
+  CHECK(applied(as_shown, turned.geometry().upright()) == "no error");
   CHECK(applied(other, p.geometry()) == "the field 'pgm' is a label map of the wrong size: got 40 x 31 pixels, "
                                         "expected 40 x 30 pixels, the stored size of its image. Write each map in the "
                                         "size of its image");
-  CHECK(applied(as_seen, turned.geometry()) ==
+  CHECK(applied(as_shown, turned.geometry()) ==
         "the field 'pgm' is a label map of the wrong size: got 30 x 40 pixels, expected 40 x 30 pixels, the stored "
         "size of its image before its EXIF orientation 6. Use apply(p.geometry().upright()) if the map was drawn on "
         "the rotated image");
-  CHECK(applied(as_seen, p.geometry()).find("Use jpeg(..., {.apply_orientation = true}), and apply(") !=
+  CHECK(applied(as_shown, p.geometry()).find("Use jpeg(..., {.apply_orientation = true}), and apply(") !=
         std::string::npos);
   CHECK(applied(as_stored, turned.geometry().upright()) != "no error");
 
@@ -187,7 +187,7 @@ TEST_CASE("a map of another size than its picture is refused, with shard and key
   }
 }
 
-TEST_CASE("a row of another size is refused, and what a map says of itself is what it renders") {
+TEST_CASE("a row of another size is refused, and a map renders the shape that it reports") {
   const auto file = slow::pgm(slow::labels::of_numbers(6, 4), 8);
   const auto map = mr::labels(named(file));
   mr::scratch s;

@@ -1,7 +1,7 @@
 #include <millrace/device/normalize.hpp>
 #include <millrace/millrace.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
 
-/// The u8 picture, and what normalize() makes of it.
+/// The u8 image, and its normalize().
 template <class T>
 mr::tensor<T, 4> expected_of(const mr::picture& p, mr::scratch& s) {
   const mr::image pixels = p.pixels(s);
@@ -79,13 +79,13 @@ struct example {
 
 }  // namespace
 
-TEST_CASE("a normalized picture is the normalised u8 picture, alone and with others, by either decoder") {
+TEST_CASE("a normalized picture is the normalized u8 image, alone and with others, by either decoder") {
   check_against_normalize<float>(41);
   check_against_normalize<mr::f16>(42);
   check_against_normalize<mr::bf16>(43);
 }
 
-TEST_CASE("normalized pictures are a column of a batch") {
+TEST_CASE("normalized images are a column of a batch") {
   mr::rng d({.seed = 44});
   std::vector<std::vector<std::byte>> files;
   for (int i = 0; i < 5; ++i) files.push_back(slow::draw_file(d, 60).bytes);
@@ -109,7 +109,7 @@ TEST_CASE("normalized pictures are a column of a batch") {
   CHECK(batches == 1);
 }
 
-TEST_CASE("what cannot be normalised by is refused, and a row of another size") {
+TEST_CASE("invalid means and deviations are refused, and a row of another size") {
   mr::rng d({.seed = 45});
   const auto file = slow::draw_file(d, 30).bytes;
   const auto plan = mr::jpeg(slow::view(file)).resize(4, 6);

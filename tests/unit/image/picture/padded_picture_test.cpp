@@ -1,7 +1,7 @@
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ struct inversion final : mr::row_operation {
   }
 };
 
-/// The picture's own pixels, put into a row by hand.
+/// The image's own pixels, copied into a row.
 std::vector<std::uint8_t> expected_of(const mr::picture& p, const mr::padding_options& o, mr::scratch& s) {
   const mr::image pixels = p.pixels(s);
   std::vector<std::uint8_t> row;
@@ -34,7 +34,7 @@ std::vector<std::uint8_t> expected_of(const mr::picture& p, const mr::padding_op
 
 }  // namespace
 
-TEST_CASE("a padded picture is the picture at the upper left of its row, alone and beside others") {
+TEST_CASE("a padded image is the image at the upper left of its row, alone and with others") {
   mr::rng d({.seed = 12});
   mr::scratch s;
   for (int round = 0; round < 60; ++round) {
@@ -71,7 +71,7 @@ TEST_CASE("a padded picture is the picture at the upper left of its row, alone a
   }
 }
 
-TEST_CASE("resize_within() fits a picture into a size and keeps its aspect ratio") {
+TEST_CASE("resize_within() fits an image into a size and keeps its aspect ratio") {
   const auto size_of = [](std::size_t width, std::size_t height, mr::picture_size into) {
     const auto file = mr::encode_jpeg(slow::photo(height, width, 3, 1));
     const mr::picture p = mr::jpeg(slow::view(file)).resize_within(into);
@@ -86,7 +86,7 @@ TEST_CASE("resize_within() fits a picture into a size and keeps its aspect ratio
   CHECK_THROWS_AS(size_of(20, 20, {.width = 70'000, .height = 70'000}), mr::setup_error);
 }
 
-TEST_CASE("a picture that is larger than its row is refused") {
+TEST_CASE("an image that is larger than its row is refused") {
   const auto file = mr::encode_jpeg(slow::photo(20, 30, 3, 1));
   const mr::picture p = mr::jpeg(slow::view(file));
   for (const mr::picture_size to : {mr::picture_size{.width = 29, .height = 20}, {.width = 30, .height = 19}})

@@ -18,7 +18,7 @@ constexpr std::array samplings{mr::chroma_sampling::yuv444, mr::chroma_sampling:
 /// Files of every kind that libjpeg reads to RGB.
 struct any_file {
   std::vector<std::byte> data;
-  mr::image pixels;   // the whole picture, decoded plainly
+  mr::image pixels;   // the full image, decoded plainly
 };
 
 any_file random_file(mr::rng& d, std::size_t height, std::size_t width) {
@@ -29,9 +29,9 @@ any_file random_file(mr::rng& d, std::size_t height, std::size_t width) {
   o.arithmetic = d.chance(0.05);
   o.keep_rgb = d.chance(0.1);
   o.restart_rows = d.chance(0.2) ? 1 : 0;
-  any_file made{.data = mr::encode_jpeg(slow::photo(height, width, gray ? 1 : 3, d.bits()), o), .pixels = {}};
-  made.pixels = slow::decode(made.data);
-  return made;
+  any_file result{.data = mr::encode_jpeg(slow::photo(height, width, gray ? 1 : 3, d.bits()), o), .pixels = {}};
+  result.pixels = slow::decode(result.data);
+  return result;
 }
 
 bool same(const mr::image& a, const mr::image& b) {
@@ -70,11 +70,11 @@ TEST_CASE("a crop has the full decode's pixels bit for bit") {
 
 TEST_CASE("libjpeg's crop of the first or the last two columns has the full decode's pixels, too") {
   const auto file = mr::encode_jpeg(slow::photo(34, 18, 3, 6), {.sampling = mr::chroma_sampling::yuv420});
-  const auto whole = slow::decode(file);
+  const auto full = slow::decode(file);
   for (const std::size_t left : {0, 15, 16, 17}) {
     const mr::crop_box box{.left = left, .top = 5, .width = left == 0 ? 1 : 18 - left, .height = 20};
     const auto p = mr::jpeg(slow::view(file), {.decoder = mr::picture_decoder::libjpeg}).crop(box);
-    CHECK(same(p.pixels(), slow::crop(whole, box)));
+    CHECK(same(p.pixels(), slow::crop(full, box)));
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("crop, resize and flip are within one level of the same steps in real 
   CHECK(mean < 0.02);
 }
 
-TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to whole levels between the two axes") {
+TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to integer levels between the two axes") {
   const auto rounded = [](slow::real_image image) {
     for (auto& v : image.span()) v = std::floor(v + 0.5);
     return image;
@@ -125,19 +125,19 @@ TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to
   }
 }
 
-TEST_CASE("a crop after a resize is within one level of resizing everything and cropping then") {
+TEST_CASE("a crop after a resize is within one level of resizing everything before cropping") {
   mr::rng d({.seed = 3});
   mr::scratch s;
   for (int i = 0; i < 40; ++i) {
     const auto height = static_cast<std::size_t>(d.between(20, 150)),
                width = static_cast<std::size_t>(d.between(20, 150));
     const auto file = random_file(d, height, width);
-    const auto whole = slow::resize(slow::real(file.pixels), 45, 61);
+    const auto full_image = slow::resize(slow::real(file.pixels), 45, 61);
     const auto box = random_box(d, 45, 61);
     CHECK(
-        slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).crop(box).pixels(s), slow::crop(whole, box)).max <=
-        1);
-    const auto mirrored = slow::flip(slow::crop(slow::flip(whole), box));
+        slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).crop(box).pixels(s), slow::crop(full_image, box))
+                .max <= 1);
+    const auto mirrored = slow::flip(slow::crop(slow::flip(full_image), box));
     CHECK(
         slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).flip().crop(box).flip().pixels(s), mirrored).max <=
         1);
@@ -165,10 +165,10 @@ TEST_CASE("a crop of a crop is a crop, and a resize of a resize is one resize") 
                  .pixels(),
              p.crop({.left = 13, .top = 24, .width = 20, .height = 30}).pixels()));
   CHECK(same(p.resize(64, 64).resize(20, 30).pixels(), p.resize(20, 30).pixels()));
-  // A box of a resized picture whose edges lie on source pixels.
+  // A box of a resized image whose edges are on source pixels.
   CHECK(same(p.resize(45, 40).crop({.left = 5, .top = 10, .width = 20, .height = 25}).resize(16, 17).pixels(),
              p.crop({.left = 10, .top = 20, .width = 40, .height = 50}).resize(16, 17).pixels()));
-  // Any other: close to doing it twice, where the picture is smooth.
+  // Any other: close to doing it twice, where the image is smooth.
   mr::image smooth({90, 80, 3});
   for (std::size_t y = 0; y < 90; ++y)
     for (std::size_t x = 0; x < 80; ++x)
@@ -185,8 +185,8 @@ TEST_CASE("a crop of a crop is a crop, and a resize of a resize is one resize") 
                   , mr::setup_error);
 }
 
-TEST_CASE("the eight orientations are seen upright, with crop, resize and flip on top") {
-  // How CIPA DC-008 says that the stored picture has to be turned.
+TEST_CASE("the eight orientations are shown upright, with crop, resize and flip on top") {
+  // The rotation of the stored image by CIPA DC-008.
   const auto upright = [](const mr::image& p, int orientation) {
     const auto upside_down = [](const mr::image& x) { return slow::transpose(slow::flip(slow::transpose(x))); };
     switch (orientation) {
@@ -220,7 +220,7 @@ TEST_CASE("the eight orientations are seen upright, with crop, resize and flip o
   }
 }
 
-TEST_CASE("the fast quality decodes smaller only while that covers the target, and stays close") {
+TEST_CASE("the fast quality decodes smaller only if that covers the target, and stays close") {
   mr::image smooth({240, 320, 3});
   for (std::size_t y = 0; y < 240; ++y)
     for (std::size_t x = 0; x < 320; ++x)
@@ -241,21 +241,21 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
       const auto small = std::size_t{8} << d.below(3);
       const auto gap = slow::compare(fast.crop(box).resize(small, small).pixels(),
                                      slow::real(exact.crop(box).resize(small, small).pixels()));
-      CHECK(gap.mean < (small < 32 ? 4 : 1));   // the error sits at the crop's edges, a larger share of a small result
+      CHECK(gap.mean < (small < 32 ? 4 : 1));   // the error is at the crop's edges, a larger share of a small result
       CHECK(gap.max < 16);
-      // Not smaller: chroma is resized before there are colors, and that is all.
-      const auto whole = slow::compare(fast.crop(box).resize(box.height, box.width / 2 + 1).pixels(),
+      // Not smaller: the only difference is that chroma is resized before the color conversion.
+      const auto difference = slow::compare(fast.crop(box).resize(box.height, box.width / 2 + 1).pixels(),
                                        slow::real(exact.crop(box).resize(box.height, box.width / 2 + 1).pixels()));
-      CHECK(whole.max <= 2);
-      CHECK(whole.mean < 0.5);
+      CHECK(difference.max <= 2);
+      CHECK(difference.mean < 0.5);
     }
-    // At exactly 1/2, 1/4 and 1/8, without a crop, the decoder alone makes the picture.
+    // At exactly 1/2, 1/4 and 1/8, without a crop, the decoder alone computes the image.
     for (const unsigned eighths : {1U, 2U, 4U})
       CHECK(same(fast.resize(30 * eighths, 40 * eighths).pixels(), slow::decode(file, JCS_RGB, eighths)));
   }
 }
 
-TEST_CASE("CMYK and YCCK files become RGB as Pillow makes it") {
+TEST_CASE("CMYK and YCCK files become RGB as in Pillow") {
   mr::image ink({40, 50, 4});
   for (std::size_t y = 0; y < 40; ++y)
     for (std::size_t x = 0; x < 50; ++x)
@@ -302,7 +302,7 @@ TEST_CASE("CMYK and YCCK files become RGB as Pillow makes it") {
   }
 }
 
-TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are refused") {
+TEST_CASE("a picture renders the shape that it reports, and wrong sizes are refused") {
   mr::rng d({.seed = 8});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));
@@ -321,7 +321,7 @@ TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are
   CHECK_THROWS_AS((void)p.crop({.left = 0, .top = 0, .width = 0, .height = 30}), mr::data_error);
 }
 
-TEST_CASE("a call returns another plan and leaves its picture as it was") {
+TEST_CASE("a call returns another plan and leaves its original unchanged") {
   mr::rng d({.seed = 12});
   const auto file = random_file(d, 30, 40);
   auto p = mr::jpeg(slow::view(file.data));
@@ -333,7 +333,7 @@ TEST_CASE("a call returns another plan and leaves its picture as it was") {
   CHECK(same(p.flip().pixels(), twice.pixels()));
 }
 
-TEST_CASE("a random flip is the stream's coin, and random crops are those of random_crop_box") {
+TEST_CASE("a random flip follows the stream's coin, and random crops are those of random_crop_box") {
   mr::rng d({.seed = 9});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));

@@ -65,13 +65,13 @@ TEST_CASE("shares have the moments and the quantiles of Beta(alpha, alpha)") {
 }
 
 TEST_CASE("the draws are pinned: no compiler, machine or version may change them") {
-  std::string drawn;
+  std::string text;
   for (const double alpha : {0.01, 0.2, 0.8, 1.0, 2.0}) {
     const mr::detail::beta_draw draw(alpha);
     mr::rng random({.seed = 1, .epoch = 2, .sample = 3, .stage = 4});
-    for (int i = 0; i < 3; ++i) drawn += std::to_string(draw(random)) + " ";
+    for (int i = 0; i < 3; ++i) text += std::to_string(draw(random)) + " ";
   }
-  CHECK(drawn == "4294967296 4294967296 0 4294866955 4290798358 4294095440 4015775841 3650470577 1571044705 3839040686 "
+  CHECK(text == "4294967296 4294967296 0 4294866955 4290798358 4294095440 4015775841 3650470577 1571044705 3839040686 "
                  "454913518 2909128552 3839040685 2909128551 2464016681 ");
 }
 

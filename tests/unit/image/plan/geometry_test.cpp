@@ -21,9 +21,9 @@ std::vector<std::byte> file_of(std::size_t width, std::size_t height) {
 
 }  // namespace
 
-TEST_CASE("boxes and points lie where fractions say, after any chain of steps in any orientation") {
+TEST_CASE("boxes and points are where fractions place them, after any chain of steps in any orientation") {
   mr::rng d({.seed = 31});
-  std::size_t kept = 0, given = 0;
+  std::size_t inside = 0, total = 0;
   for (int i = 0; i < 300; ++i) {
     const std::size_t width = d.below(80) + 1, height = d.below(80) + 1;
     const int orientation = static_cast<int>(d.between(1, 8));
@@ -33,7 +33,7 @@ TEST_CASE("boxes and points lie where fractions say, after any chain of steps in
     INFO(p.steps);
     CAPTURE(orientation);
     const mr::geometry g = p.picture.geometry();
-    const auto& [across, down, transposed] = p.seen;
+    const auto& [across, down, transposed] = p.axes;
     const bool mirrored = ((across.step.over < 0) != (down.step.over < 0)) != transposed;
     CHECK(g.mirrored() == mirrored);
     std::vector<mr::box> boxes;
@@ -48,10 +48,10 @@ TEST_CASE("boxes and points lie where fractions say, after any chain of steps in
     const double right = static_cast<double>(g.width()), bottom = static_cast<double>(g.height());
     for (std::size_t k = 0; k < points.size(); ++k) {
       const auto [x, y] = points[k];
-      const double seen_x = across.edge(transposed ? y : x), seen_y = down.edge(transposed ? x : y);
-      REQUIRE(moved.points[k].x == doctest::Approx(seen_x).epsilon(1e-9));
-      REQUIRE(moved.points[k].y == doctest::Approx(seen_y).epsilon(1e-9));
-      REQUIRE(moved.inside[k] == (seen_x >= 0 && seen_x < right && seen_y >= 0 && seen_y < bottom));
+      const double x0 = across.edge(transposed ? y : x), y0 = down.edge(transposed ? x : y);
+      REQUIRE(moved.points[k].x == doctest::Approx(x0).epsilon(1e-9));
+      REQUIRE(moved.points[k].y == doctest::Approx(y0).epsilon(1e-9));
+      REQUIRE(moved.inside[k] == (x0 >= 0 && x0 < right && y0 >= 0 && y0 < bottom));
       const double of_center = across.edge((transposed ? y : x) + 0.5) - 0.5;
       REQUIRE(by_centers.points[k].x == doctest::Approx(of_center).epsilon(1e-9));
     }
@@ -76,14 +76,14 @@ TEST_CASE("boxes and points lie where fractions say, after any chain of steps in
       ++next;
     }
     REQUIRE(next == left.kept.size());
-    kept += next;
-    given += boxes.size();
+    inside += next;
+    total += boxes.size();
   }
-  CHECK(kept > given / 4);
-  CHECK(kept < given * 3 / 4);
+  CHECK(inside > total / 4);
+  CHECK(inside < total * 3 / 4);
 }
 
-TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize by two doubles") {
+TEST_CASE("integer pixels stay integers: a crop subtracts, a flip mirrors, a resize by two doubles") {
   const auto file = file_of(100, 60);
   const auto g = plain_picture(file).crop({.left = 10, .top = 20, .width = 40, .height = 30}).resize(60, 80).flip()
                      .geometry();
@@ -91,10 +91,10 @@ TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize b
   const std::vector<mr::box> boxes{{.left = 20, .top = 25, .right = 30, .bottom = 35},
                                    {.left = 0, .top = 0, .right = 100, .bottom = 60},
                                    {.left = 0, .top = 0, .right = 10, .bottom = 60}};
-  const auto [moved, kept] = g.boxes(boxes);
+  const auto [moved, indexes] = g.boxes(boxes);
   CHECK(moved == std::vector<mr::box>{{.left = 40, .top = 10, .right = 60, .bottom = 30},
                                       {.left = 0, .top = 0, .right = 80, .bottom = 60}});
-  CHECK(kept == std::vector<std::size_t>{0, 1});
+  CHECK(indexes == std::vector<std::size_t>{0, 1});
   const std::vector<mr::point> first{{.x = 10, .y = 20}};
   CHECK(g.points(first).points[0] == mr::point{.x = 80, .y = 0});
   CHECK(g.points(first).inside[0] == 0);   // on the right edge, beyond the last pixel
@@ -103,7 +103,7 @@ TEST_CASE("whole pixels stay whole: a crop subtracts, a flip mirrors, a resize b
   CHECK(g.points(first, {.pixel_centers = true}).inside[0] == 1);
 }
 
-TEST_CASE("points outside of the picture are clamped to it if asked for, and still are outside") {
+TEST_CASE("points outside of the image are clamped to it on request, and still count as outside") {
   const auto file = file_of(50, 40);
   const auto g = plain_picture(file).crop({.left = 10, .top = 10, .width = 20, .height = 10}).geometry();
   const std::vector<mr::point> points{{.x = 0, .y = 12}, {.x = 100, .y = 15.5}, {.x = 12, .y = -3},
@@ -117,15 +117,15 @@ TEST_CASE("points outside of the picture are clamped to it if asked for, and sti
   CHECK(centers.points == std::vector<mr::point>{{0, 2}, {19, 5.5}, {2, 0}, {19, 9}});
 }
 
-TEST_CASE("boxes without an area and without numbers are left out, and labels by the same numbers") {
+TEST_CASE("boxes without an area and with NaN are left out, and labels by the same indexes") {
   const auto file = file_of(50, 50);
   const auto g = plain_picture(file).geometry();
   const double none = std::numeric_limits<double>::quiet_NaN(), far = std::numeric_limits<double>::infinity();
-  const std::vector<mr::box> boxes{{.left = 9, .top = 1, .right = 4, .bottom = 8},         // the wrong way around
+  const std::vector<mr::box> boxes{{.left = 9, .top = 1, .right = 4, .bottom = 8},         // in reverse
                                    {.left = none, .top = 1, .right = 9, .bottom = 8},
                                    {.left = -far, .top = 1, .right = far, .bottom = 8},
                                    {.left = 3, .top = 3, .right = 3, .bottom = 8},
-                                   {.left = 60, .top = 3, .right = 70, .bottom = 8},       // beside the picture
+                                   {.left = 60, .top = 3, .right = 70, .bottom = 8},       // outside the image
                                    {.left = 1, .top = 1, .right = 2.5, .bottom = 2},
                                    {.left = 1, .top = 1, .right = 2.5, .bottom = 9}};
   CHECK(g.boxes(boxes, {.min_size = 0, .min_area = 0}).kept == std::vector<std::size_t>{2, 5, 6});
@@ -166,28 +166,28 @@ TEST_CASE("a picture of its own coordinates, rendered, agrees with boxes and poi
     CAPTURE(orientation);
     const mr::geometry g = p.picture.geometry();
     const auto pixels = p.picture.pixels();
-    // How far the filter reaches, in pixels of the source: what lies nearer to the crop's edge is pulled to its inside.
-    const auto reach = [](const slow::seen_axis& a) { return std::max(std::abs(a.step.real()), 1.0); };
-    const auto& [across, down, transposed] = p.seen;
+    // The reach of the filter, in pixels of the source: points that are nearer to the crop's edge are pulled inwards.
+    const auto reach = [](const slow::picture_axis& a) { return std::max(std::abs(a.step.real()), 1.0); };
+    const auto& [across, down, transposed] = p.axes;
     for (std::size_t y = 0; y < g.height(); ++y)
       for (std::size_t x = 0; x < g.width(); ++x) {
-        const double seen_x = static_cast<double>(x) + 0.5, seen_y = static_cast<double>(y) + 0.5;
-        const double from_x = std::abs(across.step.real()) * std::min(seen_x, static_cast<double>(g.width()) - seen_x);
-        const double from_y = std::abs(down.step.real()) * std::min(seen_y, static_cast<double>(g.height()) - seen_y);
+        const double x0 = static_cast<double>(x) + 0.5, y0 = static_cast<double>(y) + 0.5;
+        const double from_x = std::abs(across.step.real()) * std::min(x0, static_cast<double>(g.width()) - x0);
+        const double from_y = std::abs(down.step.real()) * std::min(y0, static_cast<double>(g.height()) - y0);
         if (from_x < reach(across) + 0.5 || from_y < reach(down) + 0.5) continue;
         const mr::point stored{.x = (pixels(y, x, 0) + 0.5) / 5, .y = (pixels(y, x, 1) + 0.5) / 5};
         const mr::box around{.left = stored.x - 1, .top = stored.y - 1, .right = stored.x + 1, .bottom = stored.y + 1};
         const auto point = g.points({&stored, 1}).points[0];
-        // Half a pixel of the source, or of the result where that is larger.
+        // Half a pixel of the source, or of the result if that is larger.
         const double limit_x = 0.5 * std::max(1.0, 1 / std::abs(across.step.real()));
         const double limit_y = 0.5 * std::max(1.0, 1 / std::abs(down.step.real()));
-        REQUIRE(std::abs(point.x - seen_x) <= limit_x);
-        REQUIRE(std::abs(point.y - seen_y) <= limit_y);
+        REQUIRE(std::abs(point.x - x0) <= limit_x);
+        REQUIRE(std::abs(point.y - y0) <= limit_y);
         const auto box = g.boxes({&around, 1}, {.min_size = 0, .min_area = 0}).boxes.at(0);
-        const bool whole = box.left > 0 && box.top > 0 && box.right < static_cast<double>(g.width()) &&
+        const bool is_inside = box.left > 0 && box.top > 0 && box.right < static_cast<double>(g.width()) &&
                            box.bottom < static_cast<double>(g.height());
-        if (whole) REQUIRE(std::abs((box.left + box.right) / 2 - seen_x) <= limit_x);
-        if (whole) REQUIRE(std::abs((box.top + box.bottom) / 2 - seen_y) <= limit_y);
+        if (is_inside) REQUIRE(std::abs((box.left + box.right) / 2 - x0) <= limit_x);
+        if (is_inside) REQUIRE(std::abs((box.top + box.bottom) / 2 - y0) <= limit_y);
         ++looked_at;
       }
   }

@@ -22,7 +22,7 @@ std::string refusal_of(const options& o) {
 
 }  // namespace
 
-TEST_CASE("pairs are mixed as timm and torchvision would with the same random numbers") {
+TEST_CASE("pairs are mixed as in timm and torchvision with the same random numbers") {
   constexpr std::array all = {
       options{.mixup_alpha = 0.8}, options{.cutmix_alpha = 1}, options{.mixup_alpha = 0.2, .cutmix_alpha = 0.4},
       options{.mixup_alpha = 2, .cutmix_alpha = 1, .switch_probability = 0.1, .probability = 0.6},
@@ -61,7 +61,7 @@ TEST_CASE("pairs are mixed as timm and torchvision would with the same random nu
   CHECK(unmixed > 7'000);
 }
 
-TEST_CASE("lambda is what the labels weigh: the part of the pixels that stay, on the whole") {
+TEST_CASE("lambda is the weight of the labels: the average share of the pixels that stay") {
   const mr::detail::pair_rule both({.mixup_alpha = 0.8, .cutmix_alpha = 1, .switch_probability = 0.25});
   constexpr int pairs = 40'000;
   int by_cutmix = 0;
@@ -89,7 +89,7 @@ TEST_CASE("lambda is what the labels weigh: the part of the pixels that stay, on
   CHECK(cutmix_sum / by_cutmix == doctest::Approx(1 - (1.0 / 2 - 1.0 / 5 + 1.0 / 48)).epsilon(0.02));
 }
 
-TEST_CASE("options out of range are refused by name, with what was got") {
+TEST_CASE("options out of range are refused by name, with the value") {
   CHECK(refusal_of({.mixup_alpha = 0.8}) == "no error");
   CHECK(refusal_of({}).find("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha") != std::string::npos);
   CHECK(refusal_of({.mixup_alpha = -1}).find("mixup_alpha of mixed rows is out of range: got -1.0") !=

@@ -30,8 +30,8 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
       ours.add(w * h / (w0 * h0), std::log(w / h), static_cast<double>(box.left) / w0,
                static_cast<double>(box.top) / h0);
       double cw = 0, ch = 0, cl = 0, ct = 0;
-      bool found = false;
-      for (int attempt = 0; attempt < 10 && !found; ++attempt) {
+      bool fits = false;
+      for (int attempt = 0; attempt < 10 && !fits; ++attempt) {
         const double area = w0 * h0 * e.uniform(0.08, 1),
                      ratio = std::exp(e.uniform(std::log(3. / 4), std::log(4. / 3)));
         cw = std::round(std::sqrt(area * ratio));
@@ -39,9 +39,9 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
         if (cw < 1 || ch < 1 || cw > w0 || ch > h0) continue;
         ct = std::floor(e.uniform() * (h0 - ch + 1));
         cl = std::floor(e.uniform() * (w0 - cw + 1));
-        found = true;
+        fits = true;
       }
-      if (!found) {
+      if (!fits) {
         cw = w0 / h0 > 4. / 3 ? std::round(h0 * 4 / 3) : w0;
         ch = w0 / h0 < 3. / 4 ? std::round(w0 * 4 / 3) : h0;
         cl = std::floor((w0 - cw) / 2);
@@ -61,7 +61,7 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
   }
 }
 
-TEST_CASE("where no box fits, the largest central one of an allowed ratio is taken") {
+TEST_CASE("if no box fits, the largest central one of an allowed ratio is used") {
   mr::rng d({.seed = 4});
   CHECK(mr::detail::random_crop_box({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 493, .top = 0, .width = 13, .height = 10});
@@ -72,7 +72,7 @@ TEST_CASE("where no box fits, the largest central one of an allowed ratio is tak
   CHECK(mr::detail::random_crop_box({.width = 65535, .height = 1}, d).height == 1);
 }
 
-TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
+TEST_CASE("the crops of a key are frozen, on every compiler and flag") {
   const std::array<mr::picture_size, 5> sizes = {{{500, 375}, {375, 500}, {224, 224}, {3000, 20}, {65535, 65535}}};
   // From an independent implementation of the rule (Python, integers for the draws, floating point for the rest).
   const mr::crop_box expected[] = {

@@ -1,5 +1,5 @@
 #include "../../../thorough.hpp"
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../slow_planes.hpp"
 
 #include <millrace/image/picture/normalized_picture.hpp>
@@ -19,14 +19,14 @@ namespace {
 
 constexpr mr::random_erase_options always{.probability = 1};
 
-mr::bytes drawn_file() {
+mr::bytes random_jpeg() {
   static const std::vector<std::byte> file = slow::make_file(slow::photo(60, 80, 3, 1), {});
   return mr::bytes::borrowed(file);
 }
 
 template <class T>
 mr::normalized_picture<T> plain_picture() {
-  return {mr::jpeg(drawn_file()).resize(32, 40),
+  return {mr::jpeg(random_jpeg()).resize(32, 40),
           mr::pixel_normalization{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}};
 }
 
@@ -42,9 +42,9 @@ std::vector<T> rendered(const mr::normalized_picture<T>& p) {
 
 TEST_CASE("boxes have the areas, ratios and positions of timm's and torchvision's rule") {
   struct totals {
-    double found = 0, area = 0, area_square = 0, log_ratio = 0, log_ratio_square = 0, left = 0, top = 0;
+    double boxes = 0, area = 0, area_square = 0, log_ratio = 0, log_ratio_square = 0, left = 0, top = 0;
     void add(double a, double r, double l, double t) {
-      found += 1, area += a, area_square += a * a, log_ratio += r, log_ratio_square += r * r, left += l, top += t;
+      boxes += 1, area += a, area_square += a * a, log_ratio += r, log_ratio_square += r * r, left += l, top += t;
     }
   };
   const std::size_t rounds = 40'000 / stride(10);
@@ -79,7 +79,7 @@ TEST_CASE("boxes have the areas, ratios and positions of timm's and torchvision'
       const auto near = [&](double a, double b, double tolerance) {
         return std::abs(a - b) < tolerance * static_cast<double>(rounds);
       };
-      CHECK(near(ours.found, real.found, 0.015));
+      CHECK(near(ours.boxes, real.boxes, 0.015));
       CHECK(near(ours.area, real.area, 0.006));
       CHECK(near(ours.area_square, real.area_square, 0.006));
       CHECK(near(ours.log_ratio, real.log_ratio, 0.02));
@@ -112,10 +112,10 @@ TEST_CASE("noise is normal, and the same everywhere") {
   CHECK(fourths / count == doctest::Approx(2.96).epsilon(0.02));
   CHECK(double(beyond_2) / count == doctest::Approx(0.0455).epsilon(0.03));
   CHECK(double(beyond_3) / count == doctest::Approx(0.0027).epsilon(0.15));
-  std::string drawn;
+  std::string values;
   for (std::uint64_t i = 0; i < 4; ++i)
-    drawn += std::to_string(__builtin_bit_cast(std::uint32_t, mr::detail::normal_noise(1, i))) + " ";
-  CHECK(drawn == "3219259796 1065099081 1066215614 3213412559 ");
+    values += std::to_string(__builtin_bit_cast(std::uint32_t, mr::detail::normal_noise(1, i))) + " ";
+  CHECK(values == "3219259796 1065099081 1066215614 3213412559 ");
 }
 
 TEST_CASE_TEMPLATE("the box is erased in all planes, and nothing else, alone and together", T, float, mr::f16,
@@ -129,18 +129,18 @@ TEST_CASE_TEMPLATE("the box is erased in all planes, and nothing else, alone and
                                      .fill = round % 2 == 0 ? mr::erase_fill::zero : mr::erase_fill::noise};
     mr::rng same = random;
     const auto p = plain_picture<T>().random_erase(random, o);
-    const auto drawn = mr::detail::random_erase_box({.width = 40, .height = 32}, same, o);
+    const auto erase = mr::detail::random_erase_box({.width = 40, .height = 32}, same, o);
     REQUIRE(random.bits() == same.bits());
     const std::vector<T> row = rendered(p);
     std::uint64_t index = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::size_t x = i % 40, y = i / 40 % 32;
-      const bool inside = x >= drawn.box.left && x < drawn.box.left + drawn.box.width && y >= drawn.box.top &&
-                          y < drawn.box.top + drawn.box.height;
+      const bool inside = x >= erase.box.left && x < erase.box.left + erase.box.width && y >= erase.box.top &&
+                          y < erase.box.top + erase.box.height;
       const T expected = !inside ? plain[i]
                          : round % 2 == 0
                              ? T{}
-                             : mr::detail::to_element<T>(mr::detail::normal_noise(drawn.noise_key, index++));
+                             : mr::detail::to_element<T>(mr::detail::normal_noise(erase.noise_key, index++));
       REQUIRE(std::memcmp(&row[i], &expected, sizeof(T)) == 0);
     }
     pictures.push_back(p);
@@ -148,16 +148,16 @@ TEST_CASE_TEMPLATE("the box is erased in all planes, and nothing else, alone and
   }
   mr::scratch s;
   for (std::size_t begin = 0; begin < 40; begin += 8) {
-    std::vector<std::vector<T>> made(8, std::vector<T>(plain.size()));
+    std::vector<std::vector<T>> images(8, std::vector<T>(plain.size()));
     std::array<const mr::normalized_picture<T>*, 8> items;
     std::array<std::span<T>, 8> places;
     for (std::size_t i = 0; i < 8; ++i) {
       items[i] = &pictures[begin + i];
-      places[i] = made[i];
+      places[i] = images[i];
     }
     mr::normalized_picture<T>::render_together(items, places, s);
     for (std::size_t i = 0; i < 8; ++i)
-      REQUIRE(std::memcmp(made[i].data(), rows[begin + i].data(), plain.size() * sizeof(T)) == 0);
+      REQUIRE(std::memcmp(images[i].data(), rows[begin + i].data(), plain.size() * sizeof(T)) == 0);
   }
 }
 

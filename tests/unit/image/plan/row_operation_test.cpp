@@ -2,7 +2,7 @@
 #include <millrace/image/augment/photometric_plan.hpp>
 #include <millrace/millrace.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
 
-/// Adds the position and a number to each byte: what comes before what changes the result.
+/// Adds the position and a number to each byte: earlier operations change the result.
 struct position_added final : mr::row_operation {
   explicit position_added(unsigned by) : number(by) {}
   void run(const mr::rgb_row& row, mr::scratch&) const override {
@@ -77,7 +77,8 @@ void check_numbers(const planned& p, const mr::image& expected, mr::scratch& s) 
 
 }  // namespace
 
-TEST_CASE("operations run on the finished pixels in their order, alone, beside others, and before numbers are made") {
+TEST_CASE("operations run on the finished pixels in their order, alone, with others, and before conversion to "
+          "numbers") {
   mr::rng d({.seed = 4});
   mr::scratch s;
   for (int round = 0; round < 40; ++round) {
@@ -104,12 +105,12 @@ TEST_CASE("operations run on the finished pixels in their order, alone, beside o
   }
 }
 
-TEST_CASE("a picture with a plan is rendered to the pixels that the plan makes of the picture's") {
+TEST_CASE("a picture with a plan is rendered to the pixels that the plan computes from the picture's") {
   mr::rng d({.seed = 3});
   mr::scratch s;
-  mr::image drawn({60, 80, 3});
-  for (std::uint8_t& value : drawn.span()) value = static_cast<std::uint8_t>(d.below(256));
-  const std::vector<std::byte> file = mr::encode_jpeg(drawn);
+  mr::image pixels({60, 80, 3});
+  for (std::uint8_t& value : pixels.span()) value = static_cast<std::uint8_t>(d.below(256));
+  const std::vector<std::byte> file = mr::encode_jpeg(pixels);
   for (int round = 0; round < 30; ++round) {
     const mr::picture plain = mr::jpeg(mr::bytes::borrowed(std::span<const std::byte>(file)))
                                   .random_resized_crop({.width = 40, .height = 32}, d).random_flip(d);

@@ -19,7 +19,7 @@ namespace {
 /// The pieces of a stream, each in a heap block of exactly its size.
 class pieces final : public mr::detail::inflate_input {
  public:
-  /// At most so many bytes in each; 0: of many sizes.
+  /// At most that many bytes in each; 0: of many sizes.
   pieces(std::string_view stream, std::size_t piece_bytes, mr::rng d = mr::rng({.seed = 5})) {
     while (!stream.empty()) {
       const std::size_t most = piece_bytes > 0 ? piece_bytes : d.chance(0.5) ? d.below(20) + 1 : d.below(3000) + 1;
@@ -50,57 +50,57 @@ outcome inflate(std::string_view stream, std::size_t size, std::size_t piece_byt
   static mr::detail::inflater zip;
   pieces in(stream, piece_bytes);
   zip.begin(in);
-  outcome made;
+  outcome result;
   const std::size_t window = mr::detail::inflater::window_bytes, slack = mr::detail::inflater::slack_bytes;
   std::vector<std::uint8_t> memory(window + std::min(step, size) + 2 * slack + 1);
   std::uint8_t* out = memory.data();
-  while (made.status == inflate_status::more && made.bytes.size() < size) {
+  while (result.status == inflate_status::more && result.bytes.size() < size) {
     if (const auto used = static_cast<std::size_t>(out - memory.data()); used > window) {
       std::memmove(memory.data(), out - window, window);
       out = memory.data() + window;
     }
     const std::uint8_t* const before = out;
-    const std::uint8_t* const limit = out + std::min(step, size - made.bytes.size());
-    made.status = zip.run(memory.data(), out, limit);
+    const std::uint8_t* const limit = out + std::min(step, size - result.bytes.size());
+    result.status = zip.run(memory.data(), out, limit);
     REQUIRE(out < limit + slack);
-    if (made.status == inflate_status::more) REQUIRE(out >= limit);
-    made.bytes.append(reinterpret_cast<const char*>(before), static_cast<std::size_t>(out - before));
+    if (result.status == inflate_status::more) REQUIRE(out >= limit);
+    result.bytes.append(reinterpret_cast<const char*>(before), static_cast<std::size_t>(out - before));
   }
-  if (made.status == inflate_status::more && made.bytes.size() == size) made.status = zip.finish();
-  made.checksum = zip.checksum();
-  return made;
+  if (result.status == inflate_status::more && result.bytes.size() == size) result.status = zip.finish();
+  result.checksum = zip.checksum();
+  return result;
 }
 
-/// What zlib makes of it, and whether it has an error.
+/// The result of zlib, and whether it has an error.
 outcome by_zlib(std::string_view stream, std::size_t most) {
   z_stream z{};
   REQUIRE(inflateInit2(&z, 15) == Z_OK);
-  outcome made;
-  made.bytes.resize(most);
+  outcome result;
+  result.bytes.resize(most);
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(stream.data()));
   z.avail_in = static_cast<uInt>(stream.size());
-  z.next_out = reinterpret_cast<Bytef*>(made.bytes.data());
+  z.next_out = reinterpret_cast<Bytef*>(result.bytes.data());
   z.avail_out = static_cast<uInt>(most);
   const int got = ::inflate(&z, Z_NO_FLUSH);
   const bool wrong_sum = got == Z_DATA_ERROR && z.msg && std::string_view(z.msg) == "incorrect data check";
-  made.status = got == Z_STREAM_END || wrong_sum ? inflate_status::ended :
+  result.status = got == Z_STREAM_END || wrong_sum ? inflate_status::ended :
                 got == Z_DATA_ERROR || got == Z_NEED_DICT ? inflate_status::bad_code : inflate_status::more;
-  made.bytes.resize(z.total_out);
+  result.bytes.resize(z.total_out);
   inflateEnd(&z);
-  return made;
+  return result;
 }
 
 std::string content(mr::rng& d, std::size_t size, std::uint64_t kind) {
-  std::string made(size, '\0');
+  std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) {
-    const auto before = [&](std::size_t distance) { return i >= distance ? made[i - distance] : '\0'; };
-    made[i] = kind == 0 ? static_cast<char>(d.below(256)) :
+    const auto before = [&](std::size_t distance) { return i >= distance ? text[i - distance] : '\0'; };
+    text[i] = kind == 0 ? static_cast<char>(d.below(256)) :
               kind == 1 ? (d.chance(0.1) ? static_cast<char>(d.below(256)) : before(1 + d.below(4))) :
               kind == 2 ? static_cast<char>(d.between(-3, 3) + d.between(-3, 3)) :
               kind == 3 ? static_cast<char>(i / 300) :
                           d.chance(0.02) ? static_cast<char>(d.below(256)) : before(501);
   }
-  return made;
+  return text;
 }
 
 /// Bits in the order of deflate.
@@ -116,7 +116,7 @@ class bit_text {
     return *this;
   }
   bit_text& literal(unsigned byte) { return byte < 144 ? word(48 + byte, 8) : word(400 + byte - 144, 9); }
-  /// The stream with a zlib header before the bits, and these bytes behind them.
+  /// The stream with a zlib header before the bits, and these bytes after them.
   std::string stream(std::string_view more = "") const { return "\x78\x01" + bits_ + std::string(more); }
 
  private:
@@ -129,7 +129,7 @@ class bit_text {
   unsigned count_ = 0;
 };
 
-/// The code lengths 0 and 1 alone, then `lengths`, of which so many are of literals.
+/// The code lengths 0 and 1 alone, then `lengths`, the first N of which are of literals.
 bit_text dynamic(const std::vector<unsigned>& lengths, std::size_t literals) {
   bit_text t;
   t.number(1, 1).number(2, 2).number(static_cast<unsigned>(literals - 257), 5);
@@ -142,7 +142,7 @@ bit_text dynamic(const std::vector<unsigned>& lengths, std::size_t literals) {
 
 }  // namespace
 
-TEST_CASE("streams of zlib come out as they went in, in any pieces and steps") {
+TEST_CASE("streams of zlib are inflated to the original, in any pieces and steps") {
   mr::rng d({.seed = 1});
   for (int i = 0; i < 600; i += static_cast<int>(stride(8))) {
     const std::string text = content(d, d.chance(0.3) ? d.below(150'000) : d.below(3000), d.below(5));
@@ -160,7 +160,7 @@ TEST_CASE("streams of zlib come out as they went in, in any pieces and steps") {
   }
 }
 
-TEST_CASE("a stream that is cut anywhere says so, and what came before is right") {
+TEST_CASE("a stream that is cut anywhere is reported, and the bytes before the cut are right") {
   mr::rng d({.seed = 2});
   for (std::uint64_t kind = 0; kind < 5; ++kind) {
     const std::string text = content(d, 700, kind);
@@ -193,7 +193,7 @@ TEST_CASE("damaged streams are refused where zlib refuses them, with the same by
     const bool damaged = !ended && got.status != inflate_status::more && got.status != inflate_status::cut_short;
     REQUIRE(ended == (expected.status == inflate_status::ended));
     REQUIRE(damaged == (expected.status == inflate_status::bad_code));
-    // zlib holds back what a damaged match would follow, or the other way round; neither changes a byte.
+    // zlib withholds the bytes after a damaged match, or the other way round; neither changes a byte.
     const std::size_t both = std::min(got.bytes.size(), expected.bytes.size());
     REQUIRE(got.bytes.substr(0, both) == expected.bytes.substr(0, both));
     if (!damaged) REQUIRE(got.bytes.size() >= expected.bytes.size());
@@ -203,7 +203,7 @@ TEST_CASE("damaged streams are refused where zlib refuses them, with the same by
   CHECK(accepted > 100);
 }
 
-TEST_CASE("each kind of damage has a status of its own") {
+TEST_CASE("each kind of damage has its own status") {
   const auto status = [](const std::string& stream) { return inflate(stream, 1000).status; };
   CHECK(status("\x79\x01....") == inflate_status::bad_header);                    // no deflate
   CHECK(status("\x78\x02....") == inflate_status::bad_header);                    // no multiple of 31
@@ -222,7 +222,7 @@ TEST_CASE("each kind of damage has a status of its own") {
   CHECK(two.status == inflate_status::ended);
   CHECK(two.bytes == "aaaa");
   const outcome longer = inflate(fixed().literal('a').literal(200).literal('c').word(0, 7).stream("...."), 2);
-  CHECK(longer.status == inflate_status::more);   // behind the bytes that were asked for
+  CHECK(longer.status == inflate_status::more);   // after the requested bytes
   CHECK(longer.bytes.substr(0, 2) == "a\xc8");
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("codes are complete, or have one word") {
         inflate_status::bad_code_lengths);                  // 287 literals
 }
 
-TEST_CASE("checksums are those of zlib, by every way") {
+TEST_CASE("checksums equal zlib's, by every code path") {
   mr::rng d({.seed = 4});
   std::vector<std::uint8_t> bytes(70'000);
   for (auto& b : bytes) b = d.chance(0.5) ? 255 : static_cast<std::uint8_t>(d.below(256));

@@ -1,4 +1,4 @@
-// A whole PNG by libpng as its manual uses it: the samples as they are stored, or RGBA of 8 bits, and whether libpng
+// A complete PNG by libpng as its manual uses it: the samples as they are stored, or RGBA of 8 bits, and whether libpng
 // refuses the file. It prints nothing.
 //
 //   const slow::plain_libpng p(file, slow::plain_libpng::as::rgba);
@@ -28,7 +28,7 @@ class plain_libpng {
   std::size_t rows_read = 0;             ///< complete ones
   std::vector<std::uint8_t> pixels{};    ///< u16 in the order of the machine for samples of 16 bits
 
-  /// Without `check_sums` neither CRC nor Adler-32 is looked at. A picture of more than `max_pixels` is not decoded.
+  /// Without `check_sums` neither CRC nor Adler-32 is verified. An image of more than `max_pixels` is not decoded.
   plain_libpng(std::span<const std::byte> file, as what, bool check_sums = true, std::uint64_t max_pixels = 1 << 24)
       : file_(file) {
     read(what, check_sums, max_pixels);
@@ -55,18 +55,18 @@ class plain_libpng {
     info_ = png_create_info_struct(png_);
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);
-    // Of ancillary chunks, only tRNS changes pixels; what others claim is allocated.
+    // Among ancillary chunks, only tRNS changes pixels; the declared sizes of others are allocated.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     if (!check_sums) {
       png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
       png_set_option(png_, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
     }
-    // Without it, distances beyond the window that the stream's header tells are errors.
+    // Without it, distances beyond the window in the stream's header are errors.
     png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     bool good = header(what, max_pixels);
     if (good && !too_large) {
       pixels.resize(row_bytes * height);
-      good = passes_ == 1 ? all_rows() : whole();
+      good = passes_ == 1 ? all_rows() : full_image();
     }
     if (!good) error = text_;
     png_destroy_read_struct(&png_, &info_, nullptr);
@@ -101,7 +101,7 @@ class plain_libpng {
     return true;
   }
 
-  bool whole() noexcept {
+  bool full_image() noexcept {
     if (setjmp(escape_) != 0) return false;
     for (int pass = 0; pass < passes_; ++pass)
       for (std::size_t y = 0; y < height; ++y) png_read_row(png_, pixels.data() + y * row_bytes, nullptr);

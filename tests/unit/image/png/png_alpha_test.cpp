@@ -19,12 +19,12 @@ namespace mr = millrace;
 
 namespace {
 
-struct drawn_png {
+struct random_png {
   slow::png_samples samples;
   std::vector<std::byte> file;
 };
 
-drawn_png draw_png(mr::rng& d, bool interlaced = false) {
+random_png draw_png(mr::rng& d, bool interlaced = false) {
   const auto samples = slow::random_samples({.width = d.below(60) + 20, .height = d.below(60) + 20, .color = 6,
                                              .interlaced = interlaced}, d.bits());
   return {samples, slow::make_png(samples, {.seed = d.bits()})};
@@ -32,18 +32,18 @@ drawn_png draw_png(mr::rng& d, bool interlaced = false) {
 
 /// Channel `c` of the stored pixels, or its product with alpha as Pillow rounds it.
 slow::real_image plane(const slow::png_samples& from, std::size_t c, bool times_alpha) {
-  slow::real_image made({from.kind.height, from.kind.width, 1});
+  slow::real_image result({from.kind.height, from.kind.width, 1});
   for (std::size_t y = 0; y < from.kind.height; ++y)
     for (std::size_t x = 0; x < from.kind.width; ++x) {
       const unsigned product = from.at(y, x, c) * from.at(y, x, 3) + 128;
-      made(y, x, 0) = times_alpha ? ((product >> 8) + product) >> 8 : from.at(y, x, c);
+      result(y, x, 0) = times_alpha ? ((product >> 8) + product) >> 8 : from.at(y, x, c);
     }
-  return made;
+  return result;
 }
 
 }  // namespace
 
-TEST_CASE("a picture with alpha has the stored pixels, whatever box of it is taken") {
+TEST_CASE("an image with alpha has the stored pixels, for any box") {
   mr::rng d({.seed = 1});
   mr::scratch s;
   for (int round = 0; round < 20; ++round) {
@@ -79,11 +79,11 @@ TEST_CASE("colors are resized with alpha as their weight, within one level befor
   }
 }
 
-TEST_CASE("colors under transparent pixels do not show") {
+TEST_CASE("colors under transparent pixels are invisible") {
   slow::png_samples samples{.kind = {.width = 40, .height = 40, .color = 6}};
   for (std::size_t i = 0; i < 1'600; ++i) {
-    const bool seen = i % 40 < 20;
-    for (const unsigned value : {seen ? 200U : 0U, seen ? 10U : 255U, 50U, seen ? 255U : 0U})
+    const bool visible = i % 40 < 20;
+    for (const unsigned value : {visible ? 200U : 0U, visible ? 10U : 255U, 50U, visible ? 255U : 0U})
       samples.sample.push_back(value);
   }
   const mr::image got = mr::rgba_picture(mr::png(slow::view(slow::make_png(samples))).resize(13, 13)).pixels();
@@ -98,7 +98,7 @@ TEST_CASE("colors under transparent pixels do not show") {
   CHECK(edges >= 13);
 }
 
-TEST_CASE("operations change the colors and leave alpha, and what has no alpha or a background has 255") {
+TEST_CASE("operations change the colors and leave alpha, and images without alpha or with a background have 255") {
   mr::rng d({.seed = 3});
   const auto [samples, file] = draw_png(d);
   const mr::picture plain = mr::png(slow::view(file));
@@ -120,13 +120,13 @@ TEST_CASE("operations change the colors and leave alpha, and what has no alpha o
   }
 }
 
-TEST_CASE("pictures with alpha are together what each is alone, and a row of another size is refused") {
+TEST_CASE("images with alpha are the same together as alone, and a row of another size is refused") {
   mr::rng d({.seed = 4});
   mr::scratch s;
-  std::vector<drawn_png> files;
+  std::vector<random_png> files;
   std::vector<mr::rgba_picture> pictures;
   std::vector<const mr::rgba_picture*> items;
-  std::vector<std::vector<std::uint8_t>> made;
+  std::vector<std::vector<std::uint8_t>> buffers;
   std::vector<std::span<std::uint8_t>> rows;
   for (std::size_t i = 0; i < mr::rgba_picture::together; ++i) files.push_back(draw_png(d));
   for (std::size_t i = 0; i < files.size(); ++i)
@@ -134,21 +134,21 @@ TEST_CASE("pictures with alpha are together what each is alone, and a row of ano
   for (const auto& p : pictures) {
     items.push_back(&p);
     const auto [height, width, channels] = p.shape();
-    made.emplace_back(height * width * channels);
+    buffers.emplace_back(height * width * channels);
   }
-  for (auto& row : made) rows.emplace_back(row);
+  for (auto& row : buffers) rows.emplace_back(row);
   mr::rgba_picture::render_together(items, rows, s);
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const mr::image alone = pictures[i].pixels(s);
-    REQUIRE(std::equal(alone.span().begin(), alone.span().end(), made[i].begin(), made[i].end()));
+    REQUIRE(std::equal(alone.span().begin(), alone.span().end(), buffers[i].begin(), buffers[i].end()));
   }
-  std::vector<std::uint8_t> small(made[0].size() - 4);
+  std::vector<std::uint8_t> small(buffers[0].size() - 4);
   CHECK_THROWS_AS(pictures[0].render(small, s), mr::setup_error);
-  small.resize(made[0].size() - 1);
+  small.resize(buffers[0].size() - 1);
   CHECK_THROWS_AS(pictures[0].render(small, s), mr::setup_error);
 }
 
-TEST_CASE("pictures of one PNG over different backgrounds have each its own") {
+TEST_CASE("images of one PNG over different backgrounds have each its own") {
   mr::rng d({.seed = 7});
   mr::scratch s;
   const auto [samples, file] = draw_png(d);

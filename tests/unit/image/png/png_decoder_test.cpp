@@ -27,44 +27,44 @@ struct outcome {
 outcome decode(std::span<const std::byte> file, const mr::detail::png_pixel_options& options,
                std::optional<png_region> region = {}, const mr::detail::png_limits& limits = {}) {
   static mr::detail::png_decoder d;
-  outcome made;
+  outcome result;
   try {
     const auto& h = d.open(file, limits);
     if (!region) region = png_region{.right = h.width, .bottom = h.height};
     d.decode(*region, options, [&](std::size_t y, std::span<const std::uint8_t> row) {
-      REQUIRE(y == region->top + made.rows);
-      made.row_bytes = row.size();
-      made.pixels.insert(made.pixels.end(), row.begin(), row.end());
-      ++made.rows;
+      REQUIRE(y == region->top + result.rows);
+      result.row_bytes = row.size();
+      result.pixels.insert(result.pixels.end(), row.begin(), row.end());
+      ++result.rows;
     });
   } catch (const mr::data_error& e) {
     CHECK(e.where().stage == "png");
-    made.error = e.message();
+    result.error = e.message();
   }
-  return made;
+  return result;
 }
 
-/// The region of libpng's RGBA in one of our layouts; where alpha is composited, by the formula as it is written.
-std::vector<std::uint8_t> expected_pixels(const plain_libpng& whole, const png_region& r,
+/// The region of libpng's RGBA in one of our layouts; if alpha is composited, by the formula of the format.
+std::vector<std::uint8_t> expected_pixels(const plain_libpng& reference, const png_region& r,
                                           const mr::detail::png_pixel_options& o) {
-  std::vector<std::uint8_t> made;
+  std::vector<std::uint8_t> pixels;
   for (std::size_t y = r.top; y < r.bottom; ++y)
     for (std::size_t x = r.left; x < r.right; ++x) {
-      const std::uint8_t* const p = whole.row(y) + 4 * x;
+      const std::uint8_t* const p = reference.row(y) + 4 * x;
       for (std::size_t c = 0; c < 3; ++c) {
         const unsigned v = p[c] * p[3] + o.background[c] * (255U - p[3]) + 128;
-        made.push_back(o.composite ? static_cast<std::uint8_t>((v + (v >> 8)) >> 8) : p[c]);
+        pixels.push_back(o.composite ? static_cast<std::uint8_t>((v + (v >> 8)) >> 8) : p[c]);
       }
-      if (o.layout == png_layout::rgba) made.push_back(o.composite ? 255 : p[3]);
+      if (o.layout == png_layout::rgba) pixels.push_back(o.composite ? 255 : p[3]);
     }
-  return made;
+  return pixels;
 }
 
 std::vector<std::uint8_t> without_fourth(const std::vector<std::uint8_t>& rgbx) {
-  std::vector<std::uint8_t> made;
+  std::vector<std::uint8_t> rgb;
   for (std::size_t i = 0; i < rgbx.size(); ++i)
-    if (i % 4 != 3) made.push_back(rgbx[i]);
-  return made;
+    if (i % 4 != 3) rgb.push_back(rgbx[i]);
+  return rgb;
 }
 
 void expect_all_layouts(std::span<const std::byte> file, const png_region& region) {
@@ -107,18 +107,18 @@ png_region any_region(mr::rng& d, std::size_t width, std::size_t height) {
           .bottom = top + 1 + d.below(height - top)};
 }
 
-/// Transparency that fits the kind; empty where it is not allowed.
+/// Transparency that fits the kind; empty if it is not allowed.
 std::string transparency(mr::rng& d, const slow::png_samples& s, std::size_t colors) {
-  std::string made;
+  std::string palette;
   if (s.kind.color == 3)
-    for (std::uint64_t n = d.below(colors) + 1; n > 0; --n) made += static_cast<char>(d.below(256));
+    for (std::uint64_t n = d.below(colors) + 1; n > 0; --n) palette += static_cast<char>(d.below(256));
   if (s.kind.color == 0 || s.kind.color == 2)
     for (std::size_t c = 0; c < s.kind.channels(); ++c) {
       const unsigned v = s.sample[c];
-      made += static_cast<char>(v >> 8);
-      made += static_cast<char>(v);
+      palette += static_cast<char>(v >> 8);
+      palette += static_cast<char>(v);
     }
-  return made;
+  return palette;
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ TEST_CASE("every color type, depth, filter and pass, at sizes of 1 x 1 to 9 x 9"
   CHECK(files > 100);
 }
 
-TEST_CASE("larger pictures of every kind, in many pieces") {
+TEST_CASE("larger images of every kind, in many pieces") {
   mr::rng d({.seed = 2});
   slow::for_each_png_kind([&](slow::png_kind kind) {
     for (int i = 0; i < 4; ++i) {
@@ -178,8 +178,8 @@ TEST_CASE("rows that are longer than the window, with every filter") {
   }
 }
 
-TEST_CASE("narrow pictures that are longer than the window, of long matches") {
-  // Each stop inside a match leaves up to 257 bytes behind the limit, which is more than narrow rows have.
+TEST_CASE("narrow images that are longer than the window, of long matches") {
+  // Each stop inside a match leaves up to 257 bytes after the limit, which is more than narrow rows have.
   mr::rng d({.seed = 6});
   for (const std::size_t width : {1U, 3U, 7U, 20U, 90U})
     for (const unsigned color : {0U, 3U, 6U}) {
@@ -192,7 +192,7 @@ TEST_CASE("narrow pictures that are longer than the window, of long matches") {
     }
 }
 
-TEST_CASE("photographs have the pixels that libpng gives them") {
+TEST_CASE("photographs have the pixels of libpng") {
   for (std::uint64_t seed = 1; seed <= 6; ++seed)
     for (const std::size_t channels : {1U, 3U}) {
       const auto photo = slow::photo(375, 500, channels, seed);
@@ -207,7 +207,7 @@ TEST_CASE("photographs have the pixels that libpng gives them") {
     }
 }
 
-TEST_CASE("colors beyond the palette are black, and indices are no matter") {
+TEST_CASE("colors beyond the palette are black, and indices do not matter") {
   const auto samples = slow::random_samples({.width = 20, .height = 20, .color = 3, .depth = 8}, 1);
   const auto file = slow::make_png(samples, {.colors = 3});
   const plain_libpng expected(file, plain_libpng::as::rgba);
@@ -224,7 +224,7 @@ TEST_CASE("without a palette there are indices, but no colors") {
   expect_samples(file, samples, {.right = 20, .bottom = 20});
 }
 
-TEST_CASE("a wrong tRNS matters where alpha is used") {
+TEST_CASE("a wrong tRNS matters only if alpha is used") {
   const auto samples = slow::random_samples({.width = 3, .height = 3}, 1);
   const auto file = slow::make_png(samples);
   const auto wrong_size = slow::with_chunk(file, "tRNS", "abcd", "IDAT");
@@ -241,7 +241,7 @@ TEST_CASE("a wrong tRNS matters where alpha is used") {
         "the PNG's tRNS has 3 bytes, expected 1 to 2");
 }
 
-TEST_CASE("a file that is cut anywhere gives the rows before the cut, and an error") {
+TEST_CASE("a file that is cut anywhere returns the rows before the cut, and an error") {
   mr::rng d({.seed = 4});
   for (const auto& kind : {slow::png_kind{.width = 30, .height = 20},
                            slow::png_kind{.width = 9, .height = 30, .color = 3},
@@ -249,17 +249,17 @@ TEST_CASE("a file that is cut anywhere gives the rows before the cut, and an err
     for (const int level : {0, 6}) {
       const auto samples = slow::random_samples(kind, d.bits());
       const auto file = slow::make_png(samples, {.piece_bytes = 300, .level = level, .seed = d.bits()});
-      const outcome whole = decode(file, {.layout = png_layout::samples});
-      REQUIRE(whole.error == "");
+      const outcome reference = decode(file, {.layout = png_layout::samples});
+      REQUIRE(reference.error == "");
       std::size_t last_rows = 0;
       for (std::size_t cut = 0; cut < file.size(); ++cut) {
-        // Of exactly that size, so that a sanitizer sees what reads too far.
+        // Of exactly that size, so that a sanitizer detects reads beyond the end.
         const std::vector<std::byte> part(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(cut));
         const outcome got = decode(part, {.layout = png_layout::samples});
         CAPTURE(cut);
         CAPTURE(got.error);
         REQUIRE(got.error != "");
-        REQUIRE(std::equal(got.pixels.begin(), got.pixels.end(), whole.pixels.begin()));
+        REQUIRE(std::equal(got.pixels.begin(), got.pixels.end(), reference.pixels.begin()));
         REQUIRE(got.rows >= last_rows);
         last_rows = got.rows;
         if (got.rows > 0 && got.rows < kind.height)
@@ -275,7 +275,7 @@ TEST_CASE("a file that is cut anywhere gives the rows before the cut, and an err
     }
 }
 
-TEST_CASE("each kind of damage has a message of its own") {
+TEST_CASE("each kind of damage has its own message") {
   const slow::png_kind kind{.width = 4, .height = 3};
   const auto samples = slow::random_samples(kind, 1);
   const slow::png_recipe how{.filter = 0, .piece_bytes = 1000};
@@ -305,7 +305,7 @@ TEST_CASE("each kind of damage has a message of its own") {
   rows[13] = 5;
   CHECK(error(slow::deflated(rows, how), how) == "the PNG has a damaged row 1 of 3: got filter 5, expected 0 to 4");
   rows[13] = 0;
-  CHECK(error(slow::deflated(rows + "more", how), how) == "");   // as by libpng
+  CHECK(error(slow::deflated(rows + "more", how), how) == "");   // like libpng
   const slow::png_recipe pieces{.filter = 0, .piece_bytes = 20};
   auto file = slow::png_with_stream(kind, pieces, plain);
   const std::size_t second = slow::text_of_file(file).find("IDAT", slow::text_of_file(file).find("IDAT") + 4);
@@ -331,7 +331,7 @@ TEST_CASE("each kind of damage has a message of its own") {
         "the PNG has too few bytes: its chunks of image data end inside row 0 of 2 in pass 6 of 7");
 }
 
-TEST_CASE("a forged size takes no memory") {
+TEST_CASE("a forged size allocates no memory") {
   auto samples = slow::random_samples({.width = 9, .height = 2, .color = 6, .depth = 16}, 1);
   const std::string stream = slow::deflated(slow::filtered_rows(samples, {}), {});
   for (const bool interlaced : {false, true}) {
@@ -363,7 +363,7 @@ TEST_CASE("damage at random places is refused where libpng refuses it, and rows 
     CAPTURE(got.error);
     CAPTURE(expected.error);
     if (got.error.empty()) {
-      // Without checksums libpng minds other things behind the last row.
+      // Without checksums libpng checks other properties after the last row.
       if (check_sums) REQUIRE(expected.error == "");
       if (expected.error.empty()) REQUIRE(got.pixels == expected.pixels);
       ++accepted;

@@ -4,7 +4,7 @@
 //   std::vector<std::byte> file = slow::make_png(s, {.filter = 4, .piece_bytes = 100});
 //   file = slow::with_chunk(file, "tRNS", "\0\1", "IDAT");        // before the first IDAT
 //
-// Filters are those of the recipe, or drawn for each row; the encoder looks for nothing.
+// Filters are those of the recipe, or random for each row; the encoder does not optimize them.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -44,7 +44,7 @@ struct png_samples {
 };
 
 struct png_recipe {
-  int filter = -1;                   ///< of all rows; below 0: drawn for each
+  int filter = -1;                   ///< of all rows; below 0: random for each
   std::size_t piece_bytes = 1 << 16; ///< of an IDAT chunk
   int level = 6, strategy = Z_DEFAULT_STRATEGY, window_bits = 15;
   std::size_t colors = 256;          ///< of the palette, at most as many as the depth has
@@ -52,15 +52,15 @@ struct png_recipe {
 };
 
 inline png_samples random_samples(const png_kind& kind, std::uint64_t seed) {
-  png_samples made{.kind = kind};
+  png_samples result{.kind = kind};
   mr::rng d({.seed = seed});
   const unsigned most = (1U << kind.depth) - 1;
-  made.sample.resize(kind.width * kind.height * kind.channels());
+  result.sample.resize(kind.width * kind.height * kind.channels());
   // Some repeat, so that there are matches.
-  for (std::size_t i = 0; i < made.sample.size(); ++i)
-    made.sample[i] = i >= kind.channels() && d.chance(0.3) ? made.sample[i - kind.channels()] :
+  for (std::size_t i = 0; i < result.sample.size(); ++i)
+    result.sample[i] = i >= kind.channels() && d.chance(0.3) ? result.sample[i - kind.channels()] :
                                                              static_cast<unsigned>(d.below(most + 1));
-  return made;
+  return result;
 }
 
 inline void put_number(std::string& to, std::size_t value) {
@@ -68,12 +68,12 @@ inline void put_number(std::string& to, std::size_t value) {
 }
 
 inline std::string chunk_of(std::string_view name, std::string_view data) {
-  std::string body(name), made;
+  std::string body(name), chunk;
   body += data;
-  put_number(made, data.size());
-  made += body;
-  put_number(made, ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
-  return made;
+  put_number(chunk, data.size());
+  chunk += body;
+  put_number(chunk, ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
+  return chunk;
 }
 
 /// A zlib stream.
@@ -81,15 +81,15 @@ inline std::string deflated(std::string_view bytes, const png_recipe& how) {
   z_stream z{};
   if (deflateInit2(&z, how.level, Z_DEFLATED, how.window_bits, 8, how.strategy) != Z_OK)
     throw std::runtime_error("deflateInit2");
-  std::string made(deflateBound(&z, static_cast<uLong>(bytes.size())) + 64, '\0');
+  std::string deflated_bytes(deflateBound(&z, static_cast<uLong>(bytes.size())) + 64, '\0');
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = reinterpret_cast<Bytef*>(made.data());
-  z.avail_out = static_cast<uInt>(made.size());
+  z.next_out = reinterpret_cast<Bytef*>(deflated_bytes.data());
+  z.avail_out = static_cast<uInt>(deflated_bytes.size());
   if (deflate(&z, Z_FINISH) != Z_STREAM_END) throw std::runtime_error("deflate");
-  made.resize(z.total_out);
+  deflated_bytes.resize(z.total_out);
   deflateEnd(&z);
-  return made;
+  return deflated_bytes;
 }
 
 /// Filters rows of an image or of a pass and appends them.
@@ -116,18 +116,18 @@ class png_filterer {
       above = row;
     }
   }
-  std::string made{};
+  std::string bytes{};
 
  private:
   void filter(const std::vector<std::uint8_t>& row, const std::vector<std::uint8_t>& above) {
     const auto kind = how_.filter >= 0 ? static_cast<unsigned>(how_.filter) : static_cast<unsigned>(d_.below(5));
     const std::size_t pixel = std::max<std::size_t>(1, kind_.channels() * kind_.depth / 8);
-    made += static_cast<char>(kind);
+    bytes += static_cast<char>(kind);
     for (std::size_t i = 1; i < row.size(); ++i) {
       const int a = i > pixel ? row[i - pixel] : 0, b = above[i], c = i > pixel ? above[i - pixel] : 0;
       const int p = a + b - c, pa = std::abs(p - a), pb = std::abs(p - b), pc = std::abs(p - c);
       const int predicted[] = {0, a, b, (a + b) / 2, pa <= pb && pa <= pc ? a : pb <= pc ? b : c};
-      made += static_cast<char>(row[i] - predicted[kind]);
+      bytes += static_cast<char>(row[i] - predicted[kind]);
     }
   }
 
@@ -142,7 +142,7 @@ inline std::string filtered_rows(const png_samples& s, const png_recipe& how) {
   png_filterer rows(k, how);
   if (!k.interlaced) {
     rows.add(k.width, k.height, [&](std::size_t y, std::size_t x, std::size_t c) { return s.at(y, x, c); });
-    return rows.made;
+    return rows.bytes;
   }
   constexpr std::size_t passes[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
                                         {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
@@ -155,7 +155,7 @@ inline std::string filtered_rows(const png_samples& s, const png_recipe& how) {
       return s.at(top + y * down, left + x * across, c);
     });
   }
-  return rows.made;
+  return rows.bytes;
 }
 
 inline std::vector<std::byte> file_of_text(std::string_view text) {

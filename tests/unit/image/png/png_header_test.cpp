@@ -37,7 +37,7 @@ std::vector<std::byte> with_head(std::vector<std::byte> file, std::size_t at, st
 
 }  // namespace
 
-TEST_CASE("the header says what the chunks say") {
+TEST_CASE("the header contains the values of the chunks") {
   auto file = slow::make_png(slow::random_samples({.width = 70'000, .height = 2, .color = 3, .depth = 4,
                                                    .interlaced = true}, 1), {.colors = 9});
   file = slow::with_chunk(file, "tRNS", "\1\2\3", "IDAT");
@@ -59,7 +59,7 @@ TEST_CASE("the header says what the chunks say") {
   CHECK(h.row_bytes(3) == 2);
 }
 
-TEST_CASE("what is no PNG is told by its first bytes") {
+TEST_CASE("other files are recognized by their first bytes") {
   CHECK(message_of({}) == "a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these 0 bytes");
   CHECK(message_of(slow::file_of_text("\xff\xd8\xff")) ==
         "a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these 3 bytes begin with ff d8 ff");
@@ -108,9 +108,9 @@ TEST_CASE("chunks before the image data are checked") {
   const auto file = small(3, 8);
   const std::string text(slow::text_of_file(file));
   const auto changed = [&](std::size_t at, int by = 1) {
-    auto made = file;
-    made[at] ^= static_cast<std::byte>(by);
-    return made;
+    auto changed = file;
+    changed[at] ^= static_cast<std::byte>(by);
+    return changed;
   };
   const std::size_t palette = text.find("PLTE");
   CHECK(message_of(changed(palette + 4)).starts_with("the PNG's chunk PLTE at byte 33 has a wrong CRC: got "));
@@ -150,7 +150,7 @@ TEST_CASE("chunks before the image data are checked") {
   CHECK(message_of(slow::with_chunk(small(0), "PLTE", "abcd", "IDAT")) == "no error");
 }
 
-TEST_CASE("a header that is cut anywhere says so") {
+TEST_CASE("a header that is cut anywhere is an error") {
   const auto file = slow::with_chunk(small(3, 8), "tEXt", "abcd", "IDAT");
   const std::size_t data = slow::text_of_file(file).find("IDAT") - 4;
   for (std::size_t cut = 8; cut < data + 8; ++cut) {

@@ -22,15 +22,15 @@ using slow::plain_libpng;
 
 namespace {
 
-/// The whole picture by libpng, alpha dropped.
+/// The full image by libpng, alpha dropped.
 mr::image by_libpng(std::span<const std::byte> file) {
-  const plain_libpng whole(file, plain_libpng::as::rgba);
-  REQUIRE(whole.error == "");
-  mr::image made({whole.height, whole.width, 3});
-  for (std::size_t y = 0; y < whole.height; ++y)
-    for (std::size_t x = 0; x < whole.width; ++x)
-      for (std::size_t c = 0; c < 3; ++c) made(y, x, c) = whole.row(y)[4 * x + c];
-  return made;
+  const plain_libpng reference(file, plain_libpng::as::rgba);
+  REQUIRE(reference.error == "");
+  mr::image image({reference.height, reference.width, 3});
+  for (std::size_t y = 0; y < reference.height; ++y)
+    for (std::size_t x = 0; x < reference.width; ++x)
+      for (std::size_t c = 0; c < 3; ++c) image(y, x, c) = reference.row(y)[4 * x + c];
+  return image;
 }
 
 template <class Act>
@@ -53,7 +53,7 @@ std::string exif_of(int orientation) {
 
 }  // namespace
 
-TEST_CASE("the whole picture has the pixels that libpng gives, of every kind") {
+TEST_CASE("the full image has the pixels of libpng, for every kind") {
   mr::rng d({.seed = 1});
   mr::scratch s;
   slow::for_each_png_kind([&](slow::png_kind kind) {
@@ -72,7 +72,7 @@ TEST_CASE("the whole picture has the pixels that libpng gives, of every kind") {
   CHECK(slow::same(mr::png(slow::view(mr::encode_png(photo))).pixels(), photo));
 }
 
-TEST_CASE("plans of a PNG are within one level of slow operations on its pixels, alone and beside JPEGs") {
+TEST_CASE("plans of a PNG are within one level of slow operations on its pixels, alone and together with JPEGs") {
   mr::rng d({.seed = 9});
   mr::scratch s;
   for (int round = 0; round < 40; ++round) {
@@ -102,7 +102,7 @@ TEST_CASE("plans of a PNG are within one level of slow operations on its pixels,
   }
 }
 
-TEST_CASE("a background shows through, pixel by pixel") {
+TEST_CASE("a background is visible, pixel by pixel") {
   const auto samples = slow::random_samples({.width = 30, .height = 20, .color = 6}, 3);
   const auto file = slow::make_png(samples);
   const mr::rgb_color background{10, 100, 250};
@@ -117,7 +117,7 @@ TEST_CASE("a background shows through, pixel by pixel") {
       }
 }
 
-TEST_CASE("eXIf turns the picture, if that is asked for") {
+TEST_CASE("eXIf turns the image on request") {
   const mr::image photo = slow::photo(20, 31, 3, 1);
   slow::png_samples samples{.kind = {.width = 31, .height = 20}};
   samples.sample.assign(photo.span().begin(), photo.span().end());
@@ -127,19 +127,19 @@ TEST_CASE("eXIf turns the picture, if that is asked for") {
     for (const mr::picture& p : {mr::png(slow::view(file), {.apply_orientation = true}),
                                  mr::any_picture(slow::view(file), {.jpeg = {.apply_orientation = true}})}) {
       const mr::image turned = p.pixels();
-      const slow::seen_picture seen(31, 20, orientation);
+      const slow::picture_axes axes(31, 20, orientation);
       CAPTURE(orientation);
       REQUIRE(turned.shape()[0] == (orientation < 5 ? 20 : 31));
       for (std::size_t y = 0; y < turned.shape()[0]; ++y)
         for (std::size_t x = 0; x < turned.shape()[1]; ++x) {
-          const auto [row, column] = seen.nearest(y, x);
+          const auto [row, column] = axes.nearest(y, x);
           REQUIRE(turned(y, x, 0) == photo(row, column, 0));
         }
     }
   }
 }
 
-TEST_CASE("errors of a PNG name it, and damage below the crop is not seen") {
+TEST_CASE("errors of a PNG name it, and damage below the crop is not detected") {
   const auto samples = slow::random_samples({.width = 40, .height = 40}, 1);
   const auto file = slow::make_png(samples, {.piece_bytes = 500});
   const std::vector<std::byte> cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() * 2 / 3));
@@ -186,7 +186,7 @@ TEST_CASE("label maps in PNGs keep their numbers, under any geometry") {
       const auto got = map.values();
       for (std::size_t y = 0; y < got.shape()[0]; ++y)
         for (std::size_t x = 0; x < got.shape()[1]; ++x) {
-          const auto [row, column] = p.seen.nearest(y, x);
+          const auto [row, column] = p.axes.nearest(y, x);
           REQUIRE(got(y, x) == samples.at(row, column, 0));
         }
     };
@@ -197,7 +197,7 @@ TEST_CASE("label maps in PNGs keep their numbers, under any geometry") {
   }
 }
 
-TEST_CASE("PNGs that are no label map are refused, and damaged ones") {
+TEST_CASE("PNGs that are not a label map are refused, and damaged ones") {
   const auto error = [](const std::vector<std::byte>& file) {
     try {
       static_cast<void>(mr::labels(mr::bytes::borrowed(file, "seg.png")).values());

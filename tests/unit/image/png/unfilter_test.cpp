@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::size_t, 6> pixel_sizes = {1, 2, 3, 4, 6, 8};
 constexpr std::size_t slack = mr::detail::unfilter::slack_bytes;
 
-/// As the format defines it.
+/// By the definition of the format.
 int predicted(unsigned filter, int a, int b, int c) {
   const int p = a + b - c, pa = std::abs(p - a), pb = std::abs(p - b), pc = std::abs(p - c);
   const int all[] = {0, a, b, (a + b) / 2, pa <= pb && pa <= pc ? a : pb <= pc ? b : c};
@@ -26,23 +26,23 @@ int predicted(unsigned filter, int a, int b, int c) {
 
 std::vector<std::uint8_t> undone(unsigned filter, std::size_t pixel, const std::vector<std::uint8_t>& from,
                                  const std::vector<std::uint8_t>& above, std::size_t bytes) {
-  std::vector<std::uint8_t> made(bytes);
+  std::vector<std::uint8_t> row(bytes);
   for (std::size_t i = 0; i < bytes; ++i)
-    made[i] = static_cast<std::uint8_t>(from[i] + predicted(filter, i >= pixel ? made[i - pixel] : 0, above[i],
+    row[i] = static_cast<std::uint8_t>(from[i] + predicted(filter, i >= pixel ? row[i - pixel] : 0, above[i],
                                                             i >= pixel ? above[i - pixel] : 0));
-  return made;
+  return row;
 }
 
 std::vector<std::uint8_t> row(mr::rng& d, std::size_t bytes) {
-  std::vector<std::uint8_t> made(bytes + slack);
+  std::vector<std::uint8_t> row(bytes + slack);
   const bool small = d.chance(0.5);
-  for (auto& b : made) b = static_cast<std::uint8_t>(small ? d.below(5) : d.below(256));
-  return made;
+  for (auto& b : row) b = static_cast<std::uint8_t>(small ? d.below(5) : d.below(256));
+  return row;
 }
 
 }  // namespace
 
-TEST_CASE("filters are undone as the format says, with vectors and without") {
+TEST_CASE("filters are undone as in the format, with vectors and without") {
   mr::rng d({.seed = 1});
   for (const std::size_t pixel : pixel_sizes)
     for (std::size_t width = 1; width <= 70; width += stride(3))
@@ -65,7 +65,7 @@ TEST_CASE("filters are undone as the format says, with vectors and without") {
       }
 }
 
-TEST_CASE("several rows of Paeth at once are those of one after the other") {
+TEST_CASE("several rows of Paeth at once equal those one after the other") {
   mr::rng d({.seed = 2});
   for (const std::size_t pixel : pixel_sizes)
     for (std::size_t width = 1; width <= 40; width += stride(3))
@@ -85,7 +85,7 @@ TEST_CASE("several rows of Paeth at once are those of one after the other") {
             rows.push_back({.from = from[k].data(), .above = k == 0 ? first.data() : to[k - 1].data(),
                             .to = to[k].data(), .bytes = bytes});
           mr::detail::unfilter(pixel, vectors).paeth_rows(rows);
-          for (auto& made : to) made.resize(bytes);
+          for (auto& row : to) row.resize(bytes);
           CAPTURE(pixel);
           CAPTURE(width);
           CAPTURE(count);
@@ -95,7 +95,7 @@ TEST_CASE("several rows of Paeth at once are those of one after the other") {
 }
 
 TEST_CASE("Paeth chooses by the rule for all neighbors") {
-  // Eight triples at a time: a pixel that makes `left`, then one that shows the prediction.
+  // Eight triples at a time: a pixel that sets `left`, then one that shows the prediction.
   constexpr std::size_t pixel = 8;
   std::vector<std::uint8_t> from(2 * pixel + slack), above(2 * pixel + slack), to(2 * pixel + slack);
   std::size_t wrong = 0;

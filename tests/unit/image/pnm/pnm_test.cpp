@@ -37,7 +37,7 @@ std::string problem_of(const std::vector<std::byte>& file) {
 
 }  // namespace
 
-TEST_CASE("PGM and PPM of any depth give scaled pixels") {
+TEST_CASE("PGM and PPM of any depth have scaled pixels") {
   mr::rng d({.seed = 8});
   for (const std::uint32_t largest : {1U, 7U, 100U, 255U, 256U, 1000U, 65'535U})
     for (const std::size_t channels : {1U, 3U}) {
@@ -72,7 +72,7 @@ TEST_CASE("any blank of C, or a comment, may follow the mark of a PNM") {
   }
 }
 
-TEST_CASE("plans of a PNM are within one level of slow operations on its pixels, alone and beside JPEGs") {
+TEST_CASE("plans of a PNM are within one level of slow operations on its pixels, alone and together with JPEGs") {
   mr::rng d({.seed = 9});
   mr::scratch s;
   for (int round = 0; round < 60; ++round) {
@@ -102,7 +102,7 @@ TEST_CASE("plans of a PNM are within one level of slow operations on its pixels,
   }
 }
 
-TEST_CASE("damaged PNM files are errors that say what is wrong") {
+TEST_CASE("damaged PNM files are errors that name the defect") {
   const auto good = file_of("P5 3 2 255\n", {1, 2, 3, 4, 5, 6}, false);
   CHECK(problem_of(good) == "none");
   CHECK(problem_of({}).starts_with("a PNM was expected, but there are 0 bytes"));

@@ -1,4 +1,4 @@
-// Bytes that own their memory, and what decoding says of borrowed ones that were freed or changed.
+// Bytes that own their memory, and the error of decoding borrowed ones that were freed or changed.
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
@@ -27,7 +27,7 @@
 namespace {
 const void* poisoned = nullptr;
 }
-// Stands in for AddressSanitizer: one address is poisoned.
+// Replaces AddressSanitizer: one address is poisoned.
 extern "C" void* __asan_region_is_poisoned(void* begin, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(begin), at = reinterpret_cast<std::uintptr_t>(poisoned);
   return first <= at && at - first < bytes ? const_cast<void*>(poisoned) : nullptr;
@@ -63,27 +63,27 @@ const std::string freed =
 
 }  // namespace
 
-TEST_CASE("owned bytes keep their memory, and so does a picture of them") {
+TEST_CASE("owned bytes keep their memory, and so does an image of them") {
   const std::string text = jpeg_text();
   const mr::image expected = mr::jpeg(mr::bytes::borrowed(text)).pixels();
   auto local = std::make_unique<std::string>(text);
-  mr::bytes kept = mr::bytes::owned(*local, std::string("jpg"));
-  const mr::picture p = mr::jpeg(kept);
+  mr::bytes copy = mr::bytes::owned(*local, std::string("jpg"));
+  const mr::picture p = mr::jpeg(copy);
   const mr::picture of_vector = mr::jpeg(mr::bytes::owned(std::vector<std::uint8_t>(text.begin(), text.end())));
   const mr::picture of_bytes =
-      mr::jpeg(mr::bytes::owned(std::vector<std::byte>(kept.data(), kept.data() + kept.size())));
+      mr::jpeg(mr::bytes::owned(std::vector<std::byte>(copy.data(), copy.data() + copy.size())));
   local->assign(text.size(), 'x');
   local.reset();
-  CHECK(kept.name() == "jpg");
-  CHECK(kept.text() == text);
-  kept = {};
+  CHECK(copy.name() == "jpg");
+  CHECK(copy.text() == text);
+  copy = {};
   for (const mr::picture* each : {&p, &of_vector, &of_bytes})
     CHECK(std::memcmp(each->pixels().data(), expected.data(), expected.size()) == 0);
   CHECK(mr::bytes::owned("").empty());
   CHECK(mr::bytes::owned("abc").size() == 3);   // a literal without its zero
 }
 
-TEST_CASE("read_file gives the bytes of a file, which name it in errors") {
+TEST_CASE("read_file returns the bytes of a file, which name it in errors") {
   const temporary_folder folder;
   std::ofstream(folder / "a.JPG", std::ios::binary) << jpeg_text();
   std::ofstream(folder / "empty") << "";
@@ -110,7 +110,7 @@ TEST_CASE("read_file gives the bytes of a file, which name it in errors") {
   CHECK(what.find(folder / "empty") != std::string::npos);
 }
 
-TEST_CASE("decoding reports borrowed bytes that changed after the plan was made, wherever they changed") {
+TEST_CASE("decoding reports borrowed bytes that changed after the plan was built, at any offset") {
   std::string text = jpeg_text();
   const mr::picture p = mr::jpeg(mr::bytes::borrowed(text));
   CHECK(message_of([&] { (void)p.pixels(); }) == "no setup_error");

@@ -1,7 +1,7 @@
 #include <millrace/image/render/picture_renderer.hpp>
 #include <millrace/pictures.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../photographs.hpp"
 #include "../planned_pictures.hpp"
 
@@ -25,8 +25,8 @@ std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orienta
   return file;
 }
 
-/// Files of narrow last MCUs as well: there libjpeg chooses another upsampling for a crop than for the whole.
-slow::drawn_file draw_any_file(mr::rng& d, std::size_t largest) {
+/// Files of narrow last MCUs as well: there libjpeg chooses another upsampling for a crop than for the full image.
+slow::random_jpeg draw_any_file(mr::rng& d, std::size_t largest) {
   auto f = slow::draw_file(d, largest);
   if (d.chance(0.7)) return f;
   f.width = 16 * (d.below(3) + 1) + d.below(4);
@@ -37,7 +37,7 @@ slow::drawn_file draw_any_file(mr::rng& d, std::size_t largest) {
 
 }  // namespace
 
-TEST_CASE("the built-in decoder and libjpeg make the same exact pictures, bit for bit") {
+TEST_CASE("the built-in decoder and libjpeg compute the same exact images, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 11});
   mr::scratch s;
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
@@ -61,7 +61,7 @@ TEST_CASE("the built-in decoder and libjpeg make the same exact pictures, bit fo
   }
 }
 
-TEST_CASE("both decoders make the same exact pictures of photographs") {
+TEST_CASE("both decoders compute the same exact images of photographs") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 16});
   mr::scratch s;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
@@ -78,7 +78,7 @@ TEST_CASE("both decoders make the same exact pictures of photographs") {
   });
 }
 
-TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
+TEST_CASE("the built-in decoder and libjpeg compute the same fast images if these are decoded smaller, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 15});
   mr::scratch s;
   mr::event_counts counts;
@@ -104,7 +104,7 @@ TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where th
   CHECK(pictures > files);
 }
 
-TEST_CASE("of damage that is not left out nobody can tell whether the built-in decoder saw it first") {
+TEST_CASE("for damage that is not left out, it is undefined whether the built-in decoder detects it first") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
   mr::event_counts counts;
@@ -153,7 +153,7 @@ TEST_CASE("of damage that is not left out nobody can tell whether the built-in d
 
 namespace {
 
-/// Pictures of every kind, the damaged ones apart.
+/// Images of every kind, the damaged ones apart.
 struct mixed_pictures {
   std::vector<std::vector<std::byte>> files{};
   std::vector<mr::picture> pictures{};
@@ -175,15 +175,15 @@ struct mixed_pictures {
 std::vector<mr::image> render_together(const std::vector<mr::picture>& all, std::size_t first, std::size_t count,
                                        mr::scratch& s) {
   std::vector<const mr::picture*> items;
-  std::vector<mr::image> made;
+  std::vector<mr::image> images;
   std::vector<std::span<std::uint8_t>> rows;
   for (std::size_t i = first; i < first + count; ++i) {
     items.push_back(&all[i]);
-    made.emplace_back(all[i].shape());
+    images.emplace_back(all[i].shape());
   }
-  for (auto& m : made) rows.push_back(m.span());
+  for (auto& m : images) rows.push_back(m.span());
   mr::picture::render_together(items, rows, s);
-  return made;
+  return images;
 }
 
 std::map<std::string, std::uint64_t> counts_of(const mr::event_counts& t) {
@@ -194,7 +194,7 @@ std::map<std::string, std::uint64_t> counts_of(const mr::event_counts& t) {
 
 }  // namespace
 
-TEST_CASE("pictures rendered together are what they are alone, whoever the partners") {
+TEST_CASE("images that are rendered together are the same as alone, whoever the partners") {
   mr::rng d({.seed = 13});
   for (const auto quality : {mr::picture_quality::exact, mr::picture_quality::fast}) {
     const mixed_pictures all(d, 200, {.quality = quality});
@@ -202,13 +202,13 @@ TEST_CASE("pictures rendered together are what they are alone, whoever the partn
     for (int i = 0; i < 300; ++i) {
       const std::size_t count = d.below(mr::picture::together - 1) + 2;
       const std::size_t first = d.below(all.pictures.size() - count + 1);
-      const auto made = render_together(all.pictures, first, count, s);
-      for (std::size_t k = 0; k < count; ++k) REQUIRE(same(made[k], all.pictures[first + k].pixels(alone)));
+      const auto images = render_together(all.pictures, first, count, s);
+      for (std::size_t k = 0; k < count; ++k) REQUIRE(same(images[k], all.pictures[first + k].pixels(alone)));
     }
   }
 }
 
-TEST_CASE("together, the error is that of the picture that has one, and nothing of the group is counted") {
+TEST_CASE("together, the error is that of the image that has one, and nothing of the group is counted") {
   mr::rng d({.seed = 14});
   mixed_pictures all(d, 2);
   auto cut = slow::make_file(slow::photo(60, 60, 3, 1), {});
@@ -235,7 +235,7 @@ TEST_CASE("together, the error is that of the picture that has one, and nothing 
   CHECK(counts.counts().size() >= 1);
 }
 
-TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accepted, and called damaged elsewhere") {
+TEST_CASE("a JPEG whose first marker is damaged is decoded if damage is accepted, and is an error otherwise") {
   const auto file = slow::make_file(slow::photo(40, 50, 3, 1), {});
   auto damaged = file;
   REQUIRE(damaged[2] == std::byte{0xff});
@@ -249,7 +249,7 @@ TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accep
   CHECK(counts_of(counts)["damaged JPEGs accepted"] == 1);
 }
 
-TEST_CASE("counts say who decoded, and why it was libjpeg") {
+TEST_CASE("counts show the decoder, and the reason for libjpeg") {
   const auto pixels = slow::photo(64, 80, 3, 2);
   const auto plain = slow::make_file(pixels, {}), progressive = slow::make_file(pixels, {.progressive = true});
   auto cut = plain;
@@ -270,20 +270,20 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   (void)mr::jpeg(slow::view(cut), {.decoder = picture_decoder::libjpeg, .accept_damaged = true}).pixels(s);
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::libjpeg}).pixels(s);
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::built_in}).pixels(s);
-  auto found = counts_of(counts);
-  CHECK(found["JPEGs by the own decoder, several at once"] == 6);
-  CHECK(found["JPEGs by the own decoder, alone"] == 3);
-  CHECK(found["JPEGs by libjpeg: as asked"] == 2);
-  CHECK(found["JPEGs decoded smaller"] == 1);
-  CHECK(found["JPEGs by libjpeg: sampling"] == 1);
-  CHECK(found["JPEGs by libjpeg: colour space"] == 1);
-  CHECK(found["progressive JPEGs"] == 2);
-  CHECK(found["damaged JPEGs accepted"] == 1);
-  CHECK(found["warnings of libjpeg"] == mr::detail::jpeg_counts_of(s).warnings);
-  CHECK(found["warnings of libjpeg"] >= 1);
-  CHECK(found["bytes of JPEGs"] == 7 * plain.size() + 2 * progressive.size() + odd.size() + rgb.size() + cut.size() +
+  auto totals = counts_of(counts);
+  CHECK(totals["JPEGs by the own decoder, several at once"] == 6);
+  CHECK(totals["JPEGs by the own decoder, alone"] == 3);
+  CHECK(totals["JPEGs by libjpeg: as asked"] == 2);
+  CHECK(totals["JPEGs decoded smaller"] == 1);
+  CHECK(totals["JPEGs by libjpeg: sampling"] == 1);
+  CHECK(totals["JPEGs by libjpeg: colour space"] == 1);
+  CHECK(totals["progressive JPEGs"] == 2);
+  CHECK(totals["damaged JPEGs accepted"] == 1);
+  CHECK(totals["warnings of libjpeg"] == mr::detail::jpeg_counts_of(s).warnings);
+  CHECK(totals["warnings of libjpeg"] >= 1);
+  CHECK(totals["bytes of JPEGs"] == 7 * plain.size() + 2 * progressive.size() + odd.size() + rgb.size() + cut.size() +
                                        plain.size());
-  CHECK(found["pixels of JPEGs"] == 13 * 64 * 80);
+  CHECK(totals["pixels of JPEGs"] == 13 * 64 * 80);
   CHECK(mr::detail::jpeg_counts_of(s).pictures == 13);
   try {
     (void)mr::jpeg(slow::view(odd), {.decoder = picture_decoder::built_in}).pixels(s);

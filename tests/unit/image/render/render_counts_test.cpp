@@ -23,7 +23,7 @@ counted counts_of(const mr::event_counts& counts) {
 
 }  // namespace
 
-TEST_CASE("each rendered picture is counted by its decoder, its size and what entry points saved") {
+TEST_CASE("each rendered image is counted by its decoder, its size and the savings of entry points") {
   const std::string file(100, 'x');
   const mr::bytes data = mr::bytes::borrowed(file);
   const mr::jpeg_header baseline{.width = 20, .height = 10}, progressive{.width = 4, .height = 3, .progressive = true};
@@ -40,7 +40,7 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
   mr::scratch s;
   s.count_into(counts);
 
-  SUBCASE("several of the built-in decoder") {
+  SUBCASE("several images of the built-in decoder") {
     mr::detail::render_counts sums{.shared = 1, .libjpeg = {.progressive = 1, .damaged = 1, .warnings = 7}};
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
     CHECK(sums.built_in == 2);
@@ -61,7 +61,7 @@ TEST_CASE("each rendered picture is counted by its decoder, its size and what en
                   {"damaged JPEGs accepted", 1},
                   {"warnings of libjpeg", 7}});
   }
-  SUBCASE("one alone") {
+  SUBCASE("a single image") {
     mr::detail::render_counts sums;
     sums.add(jobs[3], {});
     sums.count_into(s, {});

@@ -1,7 +1,7 @@
 #include <millrace/image/render/picture_renderer.hpp>
 #include <millrace/pictures.hpp>
 
-#include "../drawn_files.hpp"
+#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -23,18 +23,18 @@ std::map<std::string, std::uint64_t> all_counts(const mr::event_counts& t) {
 
 std::vector<mr::image> rendered(const std::vector<mr::picture>& all, mr::scratch& s) {
   std::vector<const mr::picture*> items;
-  std::vector<mr::image> made;
+  std::vector<mr::image> images;
   std::vector<std::span<std::uint8_t>> rows;
   for (const auto& p : all) {
     items.push_back(&p);
-    made.emplace_back(p.shape());
+    images.emplace_back(p.shape());
   }
-  for (auto& m : made) rows.push_back(m.span());
+  for (auto& m : images) rows.push_back(m.span());
   mr::picture::render_together(items, rows, s);
-  return made;
+  return images;
 }
 
-/// Empty if the picture can be rendered alone.
+/// Empty if the image can be rendered alone.
 std::string error_alone(const mr::picture& p, mr::image& pixels) {
   mr::scratch own;
   try {
@@ -54,14 +54,14 @@ std::vector<std::byte> any_kind_of_file(mr::rng& d) {
   return d.chance(0.4) ? slow::damaged(f.bytes, d) : f.bytes;
 }
 
-mr::detail::jpeg_planes_request ask_of(const std::vector<std::byte>& file, const mr::crop_box& box) {
+mr::detail::jpeg_planes_request request_of(const std::vector<std::byte>& file, const mr::crop_box& box) {
   return {.bytes = file, .left = box.left, .top = box.top, .right = box.left + box.width,
           .bottom = box.top + box.height};
 }
 
 }  // namespace
 
-TEST_CASE("several pictures of the same JPEG are what each is alone, damaged files and all other kinds too") {
+TEST_CASE("several images of the same JPEG are the same as alone, damaged files and all other kinds too") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 41});
   mr::scratch s;
   mr::event_counts counts;
@@ -83,8 +83,8 @@ TEST_CASE("several pictures of the same JPEG are what each is alone, damaged fil
                                      : mr::picture_decoder::automatic,
           .limits = {.max_pixels = 100'000}};
       try {
-        const mr::picture whole = mr::jpeg(slow::view(files[d.below(files.size())]), options);
-        auto p = slow::planned(whole, mr::rng({.seed = d.bits()}));
+        const mr::picture full = mr::jpeg(slow::view(files[d.below(files.size())]), options);
+        auto p = slow::planned(full, mr::rng({.seed = d.bits()}));
         if (d.chance(0.3)) p = p.filter(mr::resize_filter::bicubic);
         all.push_back(p);
         mr::image pixels;
@@ -103,15 +103,15 @@ TEST_CASE("several pictures of the same JPEG are what each is alone, damaged fil
       CHECK_THROWS_AS(static_cast<void>(rendered(all, s)), mr::data_error);
     }
     of_damaged += fails && good.size() > 1;
-    const auto made = rendered(good, s);
-    for (std::size_t k = 0; k < good.size(); ++k) REQUIRE(slow::same(made[k], expected[k]));
+    const auto images = rendered(good, s);
+    for (std::size_t k = 0; k < good.size(); ++k) REQUIRE(slow::same(images[k], expected[k]));
   }
   CHECK(all_counts(counts)[shared_count] > rounds);
   CHECK(groups_with_errors > rounds / 20);
   CHECK(of_damaged > rounds / 50);
 }
 
-TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten pictures") {
+TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten images") {
   const auto file = slow::make_file(slow::photo(375, 500, 3, 1), {}), copy = file;
   mr::rng d({.seed = 4});
   mr::scratch s;
@@ -125,16 +125,16 @@ TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten pictures")
   static_cast<void>(rendered(crops, s));
   CHECK(all_counts(counts)[shared_count] == 7);
   CHECK(all_counts(counts)[text_of(mr::detail::event_name::own_together)] == 8);
-  // The same bytes elsewhere in memory are another file.
+  // The same bytes at another address are another file.
   static_cast<void>(rendered({mr::jpeg(slow::view(file)), mr::jpeg(slow::view(copy))}, s));
   CHECK(all_counts(counts)[shared_count] == 7);
-  // Sizes that are decoded smaller share with their like.
+  // Images that are decoded smaller share with others of that size.
   const auto fast = mr::jpeg(slow::view(file), {.quality = mr::picture_quality::fast});
   static_cast<void>(rendered({fast.resize(40, 40), fast, fast.resize(30, 40), fast.flip()}, s));
   CHECK(all_counts(counts)[shared_count] == 9);
 }
 
-TEST_CASE("requests of one file are joined where that is less work, and the longest comes first") {
+TEST_CASE("requests of one file are joined if that is less work, and the longest is first") {
   const std::vector<std::byte> one(1'000), two(4'000);
   const mr::detail::plane_size size{.width = 500, .height = 375};
   mr::detail::shared_requests all;
@@ -144,12 +144,12 @@ TEST_CASE("requests of one file are joined where that is less work, and the long
     return jobs;
   };
   all.begin(5);
-  all.add(0, ask_of(one, {.left = 10, .top = 20, .width = 300, .height = 200}), size);
-  all.add(1, ask_of(two, {.left = 0, .top = 0, .width = 30, .height = 30}), size);
-  all.add(3, ask_of(one, {.left = 250, .top = 5, .width = 200, .height = 190}), size);
-  all.add(4, ask_of(two, {.left = 470, .top = 345, .width = 30, .height = 30}), size);
+  all.add(0, request_of(one, {.left = 10, .top = 20, .width = 300, .height = 200}), size);
+  all.add(1, request_of(two, {.left = 0, .top = 0, .width = 30, .height = 30}), size);
+  all.add(3, request_of(one, {.left = 250, .top = 5, .width = 200, .height = 190}), size);
+  all.add(4, request_of(two, {.left = 470, .top = 345, .width = 30, .height = 30}), size);
   all.close();
-  // The small corners of the second file stay apart: all between them would have to be decoded.
+  // The small corners of the second file stay separate: all between them would have to be decoded.
   REQUIRE(all.list().size() == 3);
   CHECK(jobs_of(0) == std::vector<std::size_t>{4});
   CHECK(jobs_of(1) == std::vector<std::size_t>{0, 3});

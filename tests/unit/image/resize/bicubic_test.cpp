@@ -35,7 +35,7 @@ mr::detail::plan_axis random_axis(mr::rng& d, std::int64_t longest, std::int64_t
 
 }  // namespace
 
-TEST_CASE("the cubic's integers are the printed formula, and exact for whole pixels") {
+TEST_CASE("the cubic's integers are the printed formula, and exact for integer positions") {
   for (const std::int64_t pixel : {1L, 2L, 3L, 7L, 1'000L, 65'535L, (1L << 37) - 1, 1L << 37}) {
     const mr::detail::cubic_kernel kernel(pixel);
     CHECK(kernel.weight(0) == std::int64_t{1} << 31);
@@ -48,7 +48,7 @@ TEST_CASE("the cubic's integers are the printed formula, and exact for whole pix
   }
 }
 
-TEST_CASE("bicubic weights are those of the formula, sum to one and stay inside the clip; their span is foreseen") {
+TEST_CASE("bicubic weights are those of the formula, sum to one and stay inside the clip; their span is known before") {
   mr::rng d({.seed = 2});
   mr::detail::tap_table t;
   int largest = 0, least = 0;
@@ -83,11 +83,11 @@ TEST_CASE("bicubic weights are those of the formula, sum to one and stay inside 
     }
   }
   CHECK(least < -1'000);
-  CHECK(largest > 16'384);   // beside an edge, where the weights beyond it are missing
+  CHECK(largest > 16'384);   // at an edge, where the weights beyond it are missing
   CHECK(largest < 5 << 12);
 }
 
-TEST_CASE("bicubic, exact: planes become what columns and then rows give in real numbers, within one level") {
+TEST_CASE("bicubic, exact: planes equal columns and then rows in real numbers, within one level") {
   mr::detail::plane_resizer r;
   slow::difference sum;
   const std::uint64_t count = 600 / stride(6);
@@ -102,16 +102,16 @@ TEST_CASE("bicubic, exact: planes become what columns and then rows give in real
   CHECK(sum.mean < 0.02);
 }
 
-TEST_CASE("bicubic, fast: planes become what resized planes give in real numbers, within one level") {
+TEST_CASE("bicubic, fast: planes equal resized planes in real numbers, within one level") {
   mr::detail::plane_resizer r;
   slow::difference sum;
   const std::uint64_t count = 600 / stride(6);
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto c = bicubic_case(i);
     slow::stored_planes planes(c.file);
-    const auto made = slow::render(r, c, planes, true, i % 5 * 20);
-    const auto whole = planes.region({.width = c.width, .height = c.height});
-    const auto gap = slow::compare(made, slow::planes_then_colors(c, whole));
+    const auto rendered = slow::render(r, c, planes, true, i % 5 * 20);
+    const auto full = planes.region({.width = c.width, .height = c.height});
+    const auto gap = slow::compare(rendered, slow::planes_then_colors(c, full));
     CAPTURE(i);
     CHECK(gap.max <= 1);
     slow::gather(sum, gap, count);
@@ -119,7 +119,7 @@ TEST_CASE("bicubic, fast: planes become what resized planes give in real numbers
   CHECK(sum.mean < 0.05);
 }
 
-TEST_CASE("bicubic: portable and vector kernels give the same bits, and a used resizer those of a fresh one") {
+TEST_CASE("bicubic: portable and vector kernels compute the same bits, and a used resizer those of a fresh one") {
   portable plain;
   mr::detail::plane_resizer narrow(false), chosen;
   for (std::uint64_t i = 0; i < 600 / stride(6); ++i) {
@@ -130,17 +130,17 @@ TEST_CASE("bicubic: portable and vector kernels give the same bits, and a used r
       CAPTURE(i);
       CAPTURE(fast);
       c.filter = resize_filter::bicubic;
-      const auto made = slow::render(chosen, c, planes, fast);
-      REQUIRE(slow::same(made, slow::render(plain, c, planes, fast)));
-      REQUIRE(slow::same(made, slow::render(narrow, c, planes, fast)));
-      REQUIRE(slow::same(made, slow::render(fresh, c, planes, fast)));
+      const auto rendered = slow::render(chosen, c, planes, fast);
+      REQUIRE(slow::same(rendered, slow::render(plain, c, planes, fast)));
+      REQUIRE(slow::same(rendered, slow::render(narrow, c, planes, fast)));
+      REQUIRE(slow::same(rendered, slow::render(fresh, c, planes, fast)));
       c.filter = resize_filter::bilinear;
       REQUIRE(slow::same(slow::render(chosen, c, planes, fast), slow::render(fresh, c, planes, fast)));
     }
   }
 }
 
-TEST_CASE("a bicubic resize to the same size changes nothing, and the last filter that is named is the plan's") {
+TEST_CASE("a bicubic resize to the same size changes nothing, and the last named filter is the plan's") {
   const auto file = mr::encode_jpeg(slow::photo(50, 70, 3, 3));
   const auto p = mr::jpeg(slow::view(file)).crop({.left = 5, .top = 7, .width = 41, .height = 33});
   const auto bicubic = p.filter(mr::resize_filter::bicubic);
@@ -154,7 +154,7 @@ TEST_CASE("a bicubic resize to the same size changes nothing, and the last filte
         p.random_resized_crop(16, two).geometry().plan().rows.begin);
 }
 
-TEST_CASE("a drawn filter is either of both, each half of the time") {
+TEST_CASE("a random filter is either of both, each half of the time") {
   const auto file = mr::encode_jpeg(slow::photo(50, 70, 3, 3));
   const auto p = mr::jpeg(slow::view(file)).resize(20, 20);
   mr::rng d({.seed = 2});
@@ -165,7 +165,7 @@ TEST_CASE("a drawn filter is either of both, each half of the time") {
   CHECK(bicubic < 600);
 }
 
-TEST_CASE("a bicubic resize is within one level of the whole picture, decoded and resized; by both decoders the same") {
+TEST_CASE("a bicubic resize is within one level of the full image, decoded and resized; by both decoders the same") {
   mr::scratch s;
   for (std::uint64_t i = 0; i < 150; i += stride(3)) {
     const auto c = bicubic_case(1'000 + i);
@@ -177,14 +177,14 @@ TEST_CASE("a bicubic resize is within one level of the whole picture, decoded an
       if (c.width < 2 || c.height < 2) continue;
       REQUIRE(slow::same(by(mr::picture_decoder::built_in).pixels(s), by(mr::picture_decoder::libjpeg).pixels(s)));
     }
-    const auto whole = slow::resize_bicubic(slow::real(slow::decode(c.file)), 31, 40);
+    const auto full = slow::resize_bicubic(slow::real(slow::decode(c.file)), 31, 40);
     const mr::crop_box box{.left = 7, .top = 3, .width = 20, .height = 25};
     const auto p = mr::jpeg(slow::view(c.file)).filter(mr::resize_filter::bicubic).resize(31, 40).crop(box);
-    CHECK(slow::compare(p.pixels(s), slow::crop(whole, box)).max <= 1);
+    CHECK(slow::compare(p.pixels(s), slow::crop(full, box)).max <= 1);
   }
 }
 
-TEST_CASE("bicubic pixels of fixed pictures are fixed for ever, on every compiler and flag") {
+TEST_CASE("bicubic pixels of fixed images are frozen, on every compiler and flag") {
   mr::detail::stream_digest sum;
   mr::rng d({.seed = 78});
   mr::detail::plane_resizer r;

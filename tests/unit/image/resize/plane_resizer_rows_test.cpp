@@ -29,7 +29,7 @@ void run(Resizer& r, const mr::detail::resize_plan& plan, const mr::image& sourc
     std::uint8_t* row = r.next_row();
     for (std::size_t x = left; x < right; ++x, row += 4) {
       for (std::size_t c = 0; c < 3; ++c) row[c] = source(y, x, c);
-      row[3] = 0xab;   // the decoder's fourth byte means nothing
+      row[3] = 0xab;   // the decoder's fourth byte is unused
     }
     r.commit_row();
   }
@@ -104,7 +104,7 @@ TEST_CASE("a resize is within one level of real numbers") {
   CHECK(mean < 0.02);
 }
 
-TEST_CASE("no resize leaves every pixel as it is") {
+TEST_CASE("no resize leaves every pixel unchanged") {
   const auto source = slow::photo(19, 23, 3, 5);
   mr::detail::plane_resizer r;
   for (const bool flipped : {false, true}) {
@@ -152,7 +152,8 @@ TEST_CASE("weights are the same from every processor's code") {
 }
 #endif
 
-TEST_CASE("weights of every output sum to one, are never negative and stay inside the clip; their span is foreseen") {
+TEST_CASE("weights of every output sum to one, are never negative and stay inside the clip; their span is known "
+          "before") {
   mr::rng d({.seed = 2});
   mr::detail::tap_table t;
   for (int i = 0; i < 400; ++i) {
@@ -185,7 +186,7 @@ TEST_CASE("weights of every output sum to one, are never negative and stay insid
 #ifdef __x86_64__
 namespace {
 
-/// Memory whose end is the end of what may be read.
+/// Memory whose end is the end of the readable range.
 class guarded_pages {
  public:
   guarded_pages() {
@@ -255,7 +256,7 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, with three
   }
 }
 
-TEST_CASE("vector kernels read no further than the slack behind a row, however much it is shrunk") {
+TEST_CASE("vector kernels read no further than the slack after a row, however much it is shrunk") {
   if (!mr::detail::cpu_has_avx2()) return;
   const guarded_pages pages;
   mr::rng d({.seed = 4});
@@ -281,7 +282,7 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
 }
 #endif
 
-TEST_CASE("plain and vector kernels give the same bits") {
+TEST_CASE("plain and vector kernels compute the same bits") {
   mr::rng d({.seed = 3});
   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> plain;
   mr::detail::plane_resizer native, narrow(false);
@@ -300,6 +301,6 @@ TEST_CASE("plain and vector kernels give the same bits") {
   }
 }
 
-TEST_CASE("the pixels of fixed pictures are fixed for ever, on every compiler and flag") {
+TEST_CASE("the pixels of fixed images are frozen, on every compiler and flag") {
   CHECK(digest_of_fixed_pictures() == 4150225980975120248U);
 }

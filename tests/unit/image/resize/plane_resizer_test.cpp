@@ -19,21 +19,21 @@ bool same(const mr::image& a, const mr::image& b) {
 
 }  // namespace
 
-TEST_CASE("exact: planes become what decode, crop, resize and flip in real numbers give, within one level") {
+TEST_CASE("exact: planes equal decode, crop, resize and flip in real numbers, within one level") {
   mr::detail::plane_resizer r;
   const auto d = slow::check_exact(r, 600 / stride(6));
   CHECK(d.max <= 1);
   CHECK(d.mean < 0.012);
 }
 
-TEST_CASE("fast: planes become what resized planes give in real numbers, within one level") {
+TEST_CASE("fast: planes equal resized planes in real numbers, within one level") {
   mr::detail::plane_resizer r;
   const auto d = slow::check_fast(r, 600 / stride(6));
   CHECK(d.max <= 1);
   CHECK(d.mean < 0.015);
 }
 
-TEST_CASE("portable and vector kernels give the same bits, in registers of every width") {
+TEST_CASE("portable and vector kernels compute the same bits, in registers of every width") {
   portable plain;
   mr::detail::plane_resizer narrow(false), chosen;
   for (std::uint64_t i = 0; i < 600 / stride(6); ++i) {
@@ -64,35 +64,35 @@ TEST_CASE("a flipped result is the mirrored result") {
   }
 }
 
-TEST_CASE("rows from libjpeg become the same bits as its planes do") {
+TEST_CASE("rows from libjpeg become the same bits as its planes") {
   portable plain;
-  mr::detail::plane_resizer chosen;
-  const auto from_rows = [](auto& r, const slow::resize_case& c, const mr::image& whole) {
-    mr::image made({c.rows, c.columns, 3});
-    r.start({.plan = c.plan(), .target = {.data = made.data()}});
+  mr::detail::plane_resizer detected;
+  const auto from_rows = [](auto& r, const slow::resize_case& c, const mr::image& full) {
+    mr::image pixels({c.rows, c.columns, 3});
+    r.start({.plan = c.plan(), .target = {.data = pixels.data()}});
     const auto left = r.columns().source_begin() / 2, right = std::min(r.columns().source_end() + 3, c.width);
     r.set_source(left, right - left);
     for (std::size_t y = r.rows().source_begin(); r.wants_rows(); ++y) {
       REQUIRE(y < r.rows().source_end());
-      std::copy_n(&whole(y, left, 0), 4 * (right - left), r.next_row());
+      std::copy_n(&full(y, left, 0), 4 * (right - left), r.next_row());
       r.commit_row();
     }
-    return made;
+    return pixels;
   };
   for (std::uint64_t i = 0; i < 300; ++i) {
     const auto c = slow::random_case(i);
     slow::stored_planes planes(c.file);
-    const auto whole = slow::decode(c.file, JCS_EXT_RGBX);
-    const auto expected = slow::render(chosen, c, planes, false);
+    const auto full = slow::decode(c.file, JCS_EXT_RGBX);
+    const auto expected = slow::render(detected, c, planes, false);
     CAPTURE(i);
-    REQUIRE(same(from_rows(plain, c, whole), expected));
-    REQUIRE(same(from_rows(chosen, c, whole), expected));
+    REQUIRE(same(from_rows(plain, c, full), expected));
+    REQUIRE(same(from_rows(detected, c, full), expected));
   }
 }
 
 namespace {
 
-/// Numbers rendered at once, against those of the u8 picture, in memory with a guard at each end.
+/// Numbers rendered at once, against those of the u8 image, in memory with a guard at each end.
 template <class T, class Resizer>
 bool numbers_equal(Resizer& r, const slow::resize_case& c, slow::stored_planes& planes, std::size_t skew) {
   const auto pixels = slow::render(r, c, planes, false);
@@ -122,7 +122,7 @@ bool numbers_equal(Resizer& r, const slow::resize_case& c, slow::stored_planes& 
 
 }  // namespace
 
-TEST_CASE("numbers are the normalised u8 picture, bit for bit, wherever they lie") {
+TEST_CASE("numbers are the normalized u8 image, bit for bit, at any alignment") {
   portable plain;
   mr::detail::plane_resizer narrow(false), chosen;
   for (std::uint64_t i = 0; i < 120; ++i) {
@@ -138,7 +138,7 @@ TEST_CASE("numbers are the normalised u8 picture, bit for bit, wherever they lie
   }
 }
 
-TEST_CASE("a picture that is seen turned is the turned picture") {
+TEST_CASE("an image with a turned view is the turned image") {
   mr::detail::plane_resizer r;
   for (std::uint64_t i = 0; i < 100; ++i) {
     const auto c = slow::random_case(i);
@@ -146,16 +146,16 @@ TEST_CASE("a picture that is seen turned is the turned picture") {
     auto plan = c.plan();
     plan.transposed = true;
     if (i % 2 == 0) plan.rows.flip();
-    mr::image made({c.columns, c.rows, 3});
-    r.start({.plan = plan, .target = {.data = made.data(), .cold = true}});
+    mr::image pixels({c.columns, c.rows, 3});
+    r.start({.plan = plan, .target = {.data = pixels.data(), .cold = true}});
     r.render(planes.region({.width = c.width, .height = c.height}));
     const auto upright = slow::transpose(slow::render(r, c, planes, false));
     CAPTURE(i);
-    REQUIRE(same(made, i % 2 == 0 ? slow::flip(upright) : upright));
+    REQUIRE(same(pixels, i % 2 == 0 ? slow::flip(upright) : upright));
   }
 }
 
-TEST_CASE("a resizer that has made other pictures makes the same bits") {
+TEST_CASE("a resizer that was used for other images computes the same bits") {
   mr::detail::plane_resizer used;
   for (std::uint64_t i = 0; i < 150; ++i) {
     const auto c = slow::random_case(i);
@@ -166,7 +166,7 @@ TEST_CASE("a resizer that has made other pictures makes the same bits") {
   }
 }
 
-TEST_CASE("composed chroma weights are those of upsampling and then resizing, and stay inside the picture") {
+TEST_CASE("composed chroma weights are those of upsampling and then resizing, and stay inside the image") {
   mr::rng d({.seed = 4});
   mr::detail::tap_table luma, chroma;
   for (int i = 0; i < 300; ++i) {
@@ -180,7 +180,7 @@ TEST_CASE("composed chroma weights are those of upsampling and then resizing, an
     mr::detail::compose_chroma(luma, extent, chroma);
     REQUIRE(chroma.outputs() == luma.outputs());
     for (std::size_t o = 0; o < chroma.outputs(); ++o) {
-      // Each luma pixel gives 3/4 to the sample that it lies on and 1/4 to the nearest other one.
+      // Each luma pixel adds 3/4 to the sample at its position and 1/4 to the nearest other one.
       std::vector<int> fourfold(extent + 1, 0);
       const auto give = [&](std::size_t to, int weight) { fourfold[std::min(to, extent - 1)] += weight; };
       for (std::size_t k = 0; k < luma.count(o); ++k) {

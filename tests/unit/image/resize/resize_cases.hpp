@@ -1,4 +1,4 @@
-// Random pictures, crops, sizes and flips, and what has to come out of a resize of them, in real numbers.
+// Random images, crops, sizes and flips, and the expected result of their resize, in real numbers.
 #pragma once
 
 #include <millrace/image/resize/basic_plane_resizer.hpp>
@@ -13,11 +13,11 @@ namespace mr = millrace;
 
 namespace slow {
 
-/// One picture with its plan.
+/// One image with its plan.
 struct resize_case {
   std::vector<std::byte> file{};
   mr::crop_box box{};
-  std::size_t height = 0, width = 0;         ///< of the picture
+  std::size_t height = 0, width = 0;         ///< of the image
   std::size_t rows = 0, columns = 0;         ///< of the result
   bool flipped = false;
   bool gray = false;
@@ -59,7 +59,7 @@ inline resize_case random_case(std::uint64_t i) {
   return c;
 }
 
-/// The case's u8 pixels, as they are rendered into the middle of a guarded piece of memory.
+/// The case's u8 pixels, rendered into the middle of guarded memory.
 template <class Resizer>
 mr::image render(Resizer& r, const resize_case& c, stored_planes& planes, bool fast, std::size_t gap_bytes = 0) {
   constexpr std::size_t guard = 64;
@@ -73,12 +73,12 @@ mr::image render(Resizer& r, const resize_case& c, stored_planes& planes, bool f
   r.render(planes.region(needed, gap_bytes));
   for (auto* p = memory.data(); p < memory.data() + memory.size(); ++p)
     if ((p < data || p >= data + bytes) && *p != 0x5a) return mr::image({1, 1, 1});   // no result has this shape
-  mr::image made({c.rows, c.columns, 3});
-  std::copy(data, data + bytes, made.data());
-  return made;
+  mr::image result({c.rows, c.columns, 3});
+  std::copy(data, data + bytes, result.data());
+  return result;
 }
 
-/// Adds `more`, of which there are `count` in all.
+/// Adds `more`, one of `count` in all.
 inline void gather(difference& sum, const difference& more, std::size_t count) {
   sum.max = std::max(sum.max, more.max);
   sum.mean += more.mean / static_cast<double>(count);
@@ -90,22 +90,22 @@ inline real_image resized(const real_image& from, const resize_case& c) {
 }
 
 inline real_image decoded_then_resized(const resize_case& c) {
-  real_image whole = real(decode(c.file));
-  auto made = resized(crop(whole, c.box), c);
-  return c.flipped ? flip(made) : made;
+  real_image full = real(decode(c.file));
+  auto result = resized(crop(full, c.box), c);
+  return c.flipped ? flip(result) : result;
 }
 
 /// Upsampled in real numbers, one axis at a time as libjpeg does (3/4, 1/4, the last sample repeated).
 inline real_image upsampled_rows(const real_image& from, std::size_t height) {
-  real_image made({height, from.shape()[1], from.shape()[2]});
+  real_image result({height, from.shape()[1], from.shape()[2]});
   for (std::size_t y = 0; y < height; ++y) {
     const std::size_t own = y / 2, last = from.shape()[0] - 1;
     const std::size_t other = y % 2 == 1 ? std::min(own + 1, last) : own == 0 ? 0 : own - 1;
     for (std::size_t x = 0; x < from.shape()[1]; ++x)
       for (std::size_t c = 0; c < from.shape()[2]; ++c)
-        made(y, x, c) = 0.75 * from(own, x, c) + 0.25 * from(other, x, c);
+        result(y, x, c) = 0.75 * from(own, x, c) + 0.25 * from(other, x, c);
   }
-  return made;
+  return result;
 }
 
 /// The fast way in real numbers: planes at full size, cropped, resized, flipped, converted, clamped.
@@ -149,8 +149,8 @@ difference check_fast(Resizer& r, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto c = random_case(i);
     stored_planes planes(c.file);
-    const auto made = render(r, c, planes, true, i % 5 * 20);
-    gather(sum, compare(made, planes_then_colors(c, planes.region({.width = c.width, .height = c.height}))), count);
+    const auto pixels = render(r, c, planes, true, i % 5 * 20);
+    gather(sum, compare(pixels, planes_then_colors(c, planes.region({.width = c.width, .height = c.height}))), count);
   }
   return sum;
 }

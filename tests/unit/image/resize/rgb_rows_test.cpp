@@ -62,26 +62,26 @@ void check_against_libjpeg(bool wide_vectors = false) {
 
 }  // namespace
 
-TEST_CASE("rows made of planes are libjpeg's own: portable code") {
+TEST_CASE("rows computed from planes are libjpeg's own: portable code") {
   check_against_libjpeg<mr::detail::portable_upsampling>();
 }
 
 #ifdef __x86_64__
-TEST_CASE("rows made of planes are libjpeg's own: AVX2") {
+TEST_CASE("rows computed from planes are libjpeg's own: AVX2") {
   if (!mr::detail::cpu_has_avx2()) return;
   check_against_libjpeg<mr::detail::avx2_upsampling>();
 }
 
-TEST_CASE("rows made of planes are libjpeg's own: AVX-512") {
+TEST_CASE("rows computed from planes are libjpeg's own: AVX-512") {
   if (!mr::detail::cpu_has_wide_vectors()) return;
   check_against_libjpeg<mr::detail::avx2_upsampling>(true);
 }
 
-TEST_CASE("colours are equal for every luma, blue and red") {
+TEST_CASE("colors are equal for every luma, blue and red") {
   if (!mr::detail::cpu_has_avx2()) return;
   std::vector<std::uint8_t> luma(256), blue(256), red(256);
-  std::vector<std::uint8_t> made[2][3];
-  for (auto& build : made)
+  std::vector<std::uint8_t> rows[2][3];
+  for (auto& build : rows)
     for (auto& channel : build) channel.resize(256);
   for (std::size_t x = 0; x < 256; ++x) red[x] = static_cast<std::uint8_t>(x);
   for (const int y : {0, 1, 100, 127, 128, 129, 200, 254, 255})
@@ -92,9 +92,9 @@ TEST_CASE("colours are equal for every luma, blue and red") {
         return mr::detail::color_row<std::uint8_t>{.luma = luma.data(), .blue = blue.data(), .red = red.data(),
                                                    .count = 256, .rgb = {to[0].data(), to[1].data(), to[2].data()}};
       };
-      mr::detail::portable_upsampling::color_full(row(made[0]));
-      mr::detail::avx2_upsampling::color_full(row(made[1]));
-      for (std::size_t c = 0; c < 3; ++c) REQUIRE(made[0][c] == made[1][c]);
+      mr::detail::portable_upsampling::color_full(row(rows[0]));
+      mr::detail::avx2_upsampling::color_full(row(rows[1]));
+      for (std::size_t c = 0; c < 3; ++c) REQUIRE(rows[0][c] == rows[1][c]);
     }
 }
 #endif

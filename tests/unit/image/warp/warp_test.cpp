@@ -47,25 +47,25 @@ void check_warps() {
       CAPTURE(map.x0);
       CAPTURE(map.yx);
       CAPTURE(map.y0);
-      const auto made_by = [&](warp_filter filter) {
+      const auto warped = [&](warp_filter filter) {
         slow::picture p = from;
         w.run({.data = p.data.data(), .width = p.width, .height = p.height}, map, filter, {1, 2, 250});
         return p;
       };
-      slow::picture made = from;
-      slow::nearest(made, numbers_of(map), {1, 2, 250});
-      CHECK(made_by(warp_filter::nearest) == made);
-      made = from;
-      slow::smooth_warp(made, numbers_of(map), false, {1, 2, 250});
-      CHECK(made_by(warp_filter::bilinear) == made);
-      made = from;
-      slow::smooth_warp(made, numbers_of(map), true, {1, 2, 250});
-      CHECK(made_by(warp_filter::bicubic) == made);
+      slow::picture expected = from;
+      slow::nearest(expected, numbers_of(map), {1, 2, 250});
+      CHECK(warped(warp_filter::nearest) == expected);
+      expected = from;
+      slow::smooth_warp(expected, numbers_of(map), false, {1, 2, 250});
+      CHECK(warped(warp_filter::bilinear) == expected);
+      expected = from;
+      slow::smooth_warp(expected, numbers_of(map), true, {1, 2, 250});
+      CHECK(warped(warp_filter::bicubic) == expected);
     }
   }
 }
 
-/// Random values, or few of them: then many neighbors are equal, and many results are whole numbers.
+/// Random values, or few of them: then many neighbors are equal, and many results are integers.
 slow::picture picture_for_axis(std::uint64_t seed, mr::rng& random) {
   const auto side = [&] { return 1 + random.below(random.chance(0.2) ? 4 : 90); };
   const std::size_t width = side();
@@ -75,7 +75,7 @@ slow::picture picture_for_axis(std::uint64_t seed, mr::rng& random) {
   return p;
 }
 
-/// Whole numbers, halves, numbers close to them, and any others.
+/// Integers, halves, numbers close to them, and any others.
 double distance_for_axis(double most, mr::rng& random) {
   const double any = random.uniform(-most, most);
   const double near = std::floor(any) + 0.5 * static_cast<double>(random.below(2));
@@ -87,7 +87,7 @@ double distance_for_axis(double most, mr::rng& random) {
   }
 }
 
-/// Compares pictures that move along one axis, or are turned, with the kernel for any pixel, row by row.
+/// Compares images that move along one axis, or are turned, with the kernel for any pixel, row by row.
 template <class Kernels>
 void check_axes() {
   mr::rng random({.seed = 5});
@@ -109,7 +109,7 @@ void check_axes() {
     for (const warp_filter filter : {warp_filter::bilinear, warp_filter::bicubic}) {
       CAPTURE(i);
       CAPTURE(static_cast<int>(filter));
-      slow::picture made = from, expected = from;
+      slow::picture result = from, expected = from;
       std::vector<std::uint8_t> readable = from.data;
       readable.resize(readable.size() + 7);
       const mr::detail::warp_source source{.data = readable.data(),
@@ -122,29 +122,29 @@ void check_axes() {
         filter == warp_filter::bicubic ? mr::detail::portable_warping::bicubic(line)
                                        : mr::detail::portable_warping::bilinear(line);
       }
-      w.run({.data = made.data.data(), .width = made.width, .height = made.height}, map, filter, fill);
-      CHECK(made == expected);
+      w.run({.data = result.data.data(), .width = result.width, .height = result.height}, map, filter, fill);
+      CHECK(result == expected);
     }
   }
 }
 
 }  // namespace
 
-TEST_CASE("pictures that move along one axis have the pixels of those that move in any way") {
+TEST_CASE("images that move along one axis have the pixels of those that move in any way") {
   check_axes<mr::detail::portable_warping>();
 #ifdef __x86_64__
   if (mr::detail::cpu_has_avx2()) check_axes<mr::detail::avx2_warping>();
 #endif
 }
 
-TEST_CASE("pixels of rotated, sheared and moved pictures come from where Pillow takes them") {
+TEST_CASE("pixels of rotated, sheared and moved images are read from the positions of Pillow") {
   check_warps<mr::detail::portable_warping>();
 #ifdef __x86_64__
   if (mr::detail::cpu_has_avx2()) check_warps<mr::detail::avx2_warping>();
 #endif
 }
 
-TEST_CASE("rotations have the numbers of cosine and sine") {
+TEST_CASE("rotations have the values of cosine and sine") {
   mr::rng random({.seed = 1});
   for (int i = 0; i < 5'000; ++i) {
     const double degrees = i < 361 ? i : random.uniform(-720, 720);
@@ -169,7 +169,7 @@ TEST_CASE("numbers are rounded to 15 digits") {
   CHECK(mr::detail::with_15_digits(-0.98768834059513777) == -0.987688340595138);
 }
 
-TEST_CASE("a map that fixed point does not hold is followed in double") {
+TEST_CASE("a map that exceeds fixed point is followed in double") {
   const slow::picture from = slow::random_picture(40'000, 2, 3);
   slow::picture p = from;
   mr::detail::warp<mr::detail::portable_warping> w;
@@ -178,7 +178,7 @@ TEST_CASE("a map that fixed point does not hold is followed in double") {
   bool equal = true;
   for (std::size_t y = 0; y < 2; ++y)
     for (std::size_t x = 0; x < p.width; ++x) {
-      const std::size_t source = x + 1 + y;   // (x + 0.5, y + 0.5) comes from x + 1.75 + y / 2
+      const std::size_t source = x + 1 + y;   // (x + 0.5, y + 0.5) is read from x + 1.75 + y / 2
       equal = equal && p.at(x, y, 0) == (source < p.width ? from.at(source, y, 0) : 9);
     }
   CHECK(equal);

@@ -12,7 +12,7 @@ namespace detail = millrace::detail;
 
 namespace {
 
-/// Random bits and a segment of random tables. What is decoded is mostly nonsense: all the better.
+/// Random bits and a segment of random tables. The decoded data are mostly nonsense, which is a good test.
 struct segment {
   static constexpr std::size_t blocks = 24, data_bytes = blocks * 209 + 64;
 
@@ -46,7 +46,7 @@ struct segment {
     stream.begin_segment(slots.data(), blocks, store, stop);
   }
 
-  /// Everything that counts, without what is stored in vain.
+  /// The relevant state, without unused values.
   std::vector<std::int64_t> outcome() const {
     std::vector<std::int64_t> all{static_cast<std::int64_t>(stream.bit), stream.odd, stream.k};
     for (std::size_t i = 0; i < coefficients.size(); ++i)
@@ -59,7 +59,7 @@ struct segment {
 
 }  // namespace
 
-TEST_CASE("coefficients go where the zigzag has them, two blocks side by side") {
+TEST_CASE("coefficients are stored in zigzag order, two blocks side by side") {
   CHECK(detail::coefficient_order[0] == 0);
   CHECK(detail::coefficient_order[1] == 1);
   CHECK(detail::coefficient_order[2] == 16);
@@ -69,10 +69,10 @@ TEST_CASE("coefficients go where the zigzag has them, two blocks side by side") 
   CHECK(detail::coefficient_order[35] == 16 * 7 + 0);
   CHECK(detail::coefficient_order[63] == 16 * 7 + 7);
   for (std::size_t k = 64; k < 256; ++k) CHECK(detail::coefficient_order[k] == 128);
-  CHECK(reinterpret_cast<std::uintptr_t>(detail::coefficient_order.data()) % 256 == 0);   // the loops count on it
+  CHECK(reinterpret_cast<std::uintptr_t>(detail::coefficient_order.data()) % 256 == 0);   // the loops rely on it
 }
 
-TEST_CASE("the loops give what decoding symbol by symbol gives, whatever the bits and the partner") {
+TEST_CASE("the loops equal decoding symbol by symbol, whatever the bits and the partner") {
   mr::rng d({.seed = 21});
   const detail::stop_table stop;
   std::size_t odd = 0;

@@ -20,7 +20,7 @@ bool same(const detail::coefficient_entry& a, const detail::coefficient_entry& b
 
 constexpr detail::coefficient_entry slow_one = detail::unpacked(detail::slow_entry);
 
-/// An entry by decoding its index, symbol after symbol. `dc`: the first symbol is a DC difference.
+/// An entry computed by decoding its index, symbol after symbol. `dc`: the first symbol is a DC difference.
 detail::coefficient_entry entry_by_decoding(const detail::huffman_code& first_code, const detail::huffman_code& ac,
                                             unsigned index, bool dc) {
   const std::uint64_t window = std::uint64_t{index} << 53;
@@ -71,7 +71,7 @@ detail::skip_entry skip_by_decoding(const detail::huffman_code& dc, const detail
     used += steps.back().bits;
     if ((!first && s.ends()) || used >= 12) break;
   }
-  // Symbols are taken from the last one to the first; what would lead too far together is given up.
+  // Symbols are chosen from the last one to the first; combinations that lead too far are dropped.
   unsigned bits = 0, advance = 0;
   for (auto at = steps.rbegin(); at != steps.rend(); ++at) {
     const bool too_far = ((advance + at->advance) & 64) != 0;
@@ -84,7 +84,7 @@ detail::skip_entry skip_by_decoding(const detail::huffman_code& dc, const detail
 
 }  // namespace
 
-TEST_CASE("a symbol is found as by going bit by bit") {
+TEST_CASE("a symbol is found as if going bit by bit") {
   mr::rng d({.seed = 11});
   for (int i = 0; i < 200; ++i) {
     const auto bytes = slow::random_code(d, i % 2 == 0);
@@ -99,7 +99,7 @@ TEST_CASE("a symbol is found as by going bit by bit") {
   }
 }
 
-TEST_CASE("a code with more words than there are is impossible, and so is one that has that of all ones") {
+TEST_CASE("a code with more words than possible is impossible, and so is one with the word of all ones") {
   detail::huffman_code code;
   for (std::size_t last = 0; last < 8; ++last) {
     std::vector<std::uint8_t> bytes(16 + 256);
@@ -113,7 +113,7 @@ TEST_CASE("a code with more words than there are is impossible, and so is one th
   }
 }
 
-TEST_CASE("tables that are built in runs are those that decode each index") {
+TEST_CASE("tables that are built in runs equal those that decode each index") {
   mr::rng d({.seed = 12});
   auto tables = std::make_unique<detail::component_tables>();
   std::size_t two_symbols = 0, ends = 0, slow_ones = 0, far = 0;
@@ -156,7 +156,7 @@ TEST_CASE("tables that are built in runs are those that decode each index") {
   CHECK(far > 100);
 }
 
-TEST_CASE("tables are found again by their bytes, and stay whole when they leave the store") {
+TEST_CASE("tables are found again by their bytes, and stay complete when they leave the store") {
   mr::rng d({.seed = 13});
   detail::component_table_store store;
   const auto dc = slow::random_code(d, false), ac = slow::random_code(d, true);
@@ -167,7 +167,7 @@ TEST_CASE("tables are found again by their bytes, and stay whole when they leave
   for (int i = 0; i < 40; ++i) CHECK(store.get(slow::random_code(d, false), slow::random_code(d, true)));
   CHECK(store.size() == 16);
   CHECK(first->ac[77].bits == bits_before);
-  CHECK(store.get(dc, ac) != first);   // it had left
+  CHECK(store.get(dc, ac) != first);   // it had left the store
   std::vector<std::uint8_t> impossible(16 + 3);
   impossible[0] = 3;
   CHECK(!store.get(impossible, ac));
@@ -177,7 +177,7 @@ TEST_CASE("tables are found again by their bytes, and stay whole when they leave
   CHECK(!store.get(large_difference, ac));
 }
 
-TEST_CASE("tables in memory that held others are those in fresh memory, and no memory is asked for") {
+TEST_CASE("tables in reused memory equal those in fresh memory, and no memory is allocated") {
   mr::rng d({.seed = 8});
   detail::component_table_store store;
   std::set<const void*> places;

@@ -18,11 +18,11 @@ namespace {
 
 using inverse_dct = bool (*)(std::int16_t*, const detail::dequantiser&, detail::sample_target) noexcept;
 
-struct drawn_pair {
+struct random_pair {
   alignas(32) std::array<std::int16_t, detail::pair_coefficients> coefficients{};
   detail::dequantiser q;
 
-  explicit drawn_pair(mr::rng& d) {
+  explicit random_pair(mr::rng& d) {
     std::array<std::uint8_t, 64> zigzag;
     const std::int64_t coarsest = std::int64_t{1} << d.below(9);
     for (auto& step : zigzag) step = static_cast<std::uint8_t>(std::min<std::int64_t>(255, d.between(1, coarsest)));
@@ -36,16 +36,16 @@ struct drawn_pair {
   }
 };
 
-/// Of a copy, of which a tame one has to leave zeros.
-bool run(inverse_dct f, const drawn_pair& drawn, detail::sample_target to) {
-  drawn_pair p = drawn;
+/// Runs `f` on a copy; a tame one has to leave zeros.
+bool run(inverse_dct f, const random_pair& input, detail::sample_target to) {
+  random_pair p = input;
   const bool tame = f(p.coefficients.data(), p.q, to);
   if (tame) CHECK(std::all_of(p.coefficients.begin(), p.coefficients.begin() + 128, [](int c) { return c == 0; }));
   return tame;
 }
 
 /// T.81 A.3.3 in real numbers.
-double sample_by_definition(const drawn_pair& p, std::size_t block, std::size_t x, std::size_t y) {
+double sample_by_definition(const random_pair& p, std::size_t block, std::size_t x, std::size_t y) {
   const double pi = std::acos(-1.0);
   double sum = 0;
   for (std::size_t v = 0; v < 8; ++v)
@@ -61,12 +61,12 @@ double sample_by_definition(const drawn_pair& p, std::size_t block, std::size_t 
 
 }  // namespace
 
-TEST_CASE("samples are those of the definition, rounded") {
+TEST_CASE("samples equal the definition, rounded") {
   mr::rng d({.seed = 31});
   std::array<std::uint8_t, 128> samples{};
   std::size_t tame = 0;
   for (int i = 0; i < 300; ++i) {
-    const drawn_pair p(d);
+    const random_pair p(d);
     if (!run(detail::inverse_dct_pair, p, {samples.data(), 16})) continue;
     ++tame;
     double largest = 0;
@@ -80,7 +80,7 @@ TEST_CASE("samples are those of the definition, rounded") {
   CHECK(tame > 50);
 }
 
-TEST_CASE("every processor's code gives the same samples and the same answer to what is wild") {
+TEST_CASE("every processor's code computes the same samples and the same answer for wild input") {
 #ifdef __x86_64__
   if (!detail::avx2_inverse_dct::usable()) return;
   const std::pair<bool, inverse_dct> of_avx512[] = {
@@ -90,7 +90,7 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
   std::array<std::uint8_t, 128> plain{}, fast{};
   std::size_t tame = 0, wild = 0;
   for (int i = 0; i < 20'000; ++i) {
-    const drawn_pair p(d);
+    const random_pair p(d);
     const bool expected = run(detail::inverse_dct_pair, p, {plain.data(), 16});
     CHECK(run(detail::avx2_inverse_dct::pair, p, {fast.data(), 16}) == expected);
     if (expected) CHECK(plain == fast);
@@ -107,46 +107,46 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
 #endif
 }
 
-TEST_CASE("four blocks at once are what two pairs are, and stay as they are where that is not known") {
+TEST_CASE("four blocks at once equal two pairs, and stay unchanged if that is not known") {
 #ifdef __x86_64__
   if (!detail::avx512_inverse_dct::usable()) return;
   using enum detail::quad_result;
-  constexpr std::size_t stride = 35;   // and three bytes behind each row that stay
+  constexpr std::size_t stride = 35;   // and three bytes after each row that stay
   mr::rng d({.seed = 35});
-  std::array<std::size_t, 3> seen{};
+  std::array<std::size_t, 3> results{};
   for (int i = 0; i < 20'000; ++i) {
-    const drawn_pair first(d);
-    drawn_pair second(d);
+    const random_pair first(d);
+    random_pair second(d);
     second.q = first.q;
     for (const std::size_t dc : {std::size_t{0}, detail::right_block})
       second.coefficients[dc] = static_cast<std::int16_t>(d.between(-first.q.largest_dc, first.q.largest_dc));
     alignas(32) std::array<std::int16_t, 2 * detail::pair_coefficients> both{};
     std::copy(first.coefficients.begin(), first.coefficients.end(), both.begin());
     std::copy(second.coefficients.begin(), second.coefficients.end(), both.begin() + detail::pair_coefficients);
-    const auto given = both;
+    const auto before = both;
     std::array<std::uint8_t, 8 * stride> one_by_one{}, at_once{};
     const bool tame = run(detail::inverse_dct_pair, first, {one_by_one.data(), stride}) &&
                       run(detail::inverse_dct_pair, second, {one_by_one.data() + 16, stride});
     const detail::quad_result got = detail::avx512_inverse_dct::quad(both.data(), first.q, {at_once.data(), stride});
-    ++seen[static_cast<std::size_t>(got)];
+    ++results[static_cast<std::size_t>(got)];
     if (got == untouched) {
-      CHECK(both == given);
+      CHECK(both == before);
       continue;
     }
     CHECK((got == detail::quad_result::tame) == tame);
     CHECK(std::all_of(both.begin(), both.end(), [](int c) { return c == 0; }));
     if (tame) CHECK(at_once == one_by_one);
   }
-  CHECK(*std::min_element(seen.begin(), seen.end()) > 100);
+  CHECK(*std::min_element(results.begin(), results.end()) > 100);
 #endif
 }
 
-TEST_CASE("black and white blocks of the coarsest quantisers are tame, and a little more is not") {
+TEST_CASE("black and white blocks of the coarsest quantizers are tame, and slightly larger ones are not") {
   std::array<std::uint8_t, 64> zigzag;
   zigzag.fill(255);
   const detail::dequantiser q(zigzag.data());
   CHECK(q.may_overflow);
-  CHECK(q.largest_dc >= 4);   // 4 * 255 is what is nearest to 8 * 128
+  CHECK(q.largest_dc >= 4);   // 4 * 255 is the nearest to 8 * 128
   alignas(32) std::array<std::int16_t, detail::pair_coefficients> c{};
   std::array<std::uint8_t, 128> samples{};
   c[0] = 4;
@@ -171,14 +171,14 @@ constexpr reduced_kind reduced_kinds[] = {
 
 }  // namespace
 
-TEST_CASE("samples of a smaller size are the means of those that the definition gives") {
+TEST_CASE("samples of a smaller size are the means of those by definition") {
   mr::rng d({.seed = 33});
   for (const auto& kind : reduced_kinds) {
     const std::size_t size = kind.size, step = 8 / size;
     std::array<std::uint8_t, 32> samples{};
     int tame = 0;
     for (int i = 0; i < 200; ++i) {
-      const drawn_pair p(d);
+      const random_pair p(d);
       if (!run(kind.portable, p, {samples.data(), 2 * size})) continue;
       ++tame;
       double largest = 0;
@@ -197,7 +197,7 @@ TEST_CASE("samples of a smaller size are the means of those that the definition 
   }
 }
 
-TEST_CASE("every processor's code gives the same samples of a smaller size, and writes no others") {
+TEST_CASE("every processor's code computes the same samples of a smaller size, and writes no others") {
 #ifdef __x86_64__
   if (!detail::avx2_inverse_dct::usable()) return;
   mr::rng d({.seed = 34});
@@ -207,7 +207,7 @@ TEST_CASE("every processor's code gives the same samples of a smaller size, and 
     const std::size_t stride = 2 * kind.size + 3;
     int tame = 0, wild = 0;
     for (int i = 0; i < 20'000; ++i) {
-      const drawn_pair p(d);
+      const random_pair p(d);
       std::array<std::uint8_t, 44> plain{}, fast{};
       const bool expected = run(kind.portable, p, {plain.data(), stride});
       CHECK(run(by_vectors, p, {fast.data(), stride}) == expected);

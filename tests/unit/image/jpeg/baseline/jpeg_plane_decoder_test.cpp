@@ -3,8 +3,8 @@
 
 #include "../../../../thorough.hpp"
 #include "../../coded_files.hpp"
-#include "../../drawn_files.hpp"
-#include "../../drawn_requests.hpp"
+#include "../../random_jpegs.hpp"
+#include "../../random_requests.hpp"
 #include "../../photographs.hpp"
 
 #include <doctest/doctest.h>
@@ -13,20 +13,20 @@
 #include <set>
 
 namespace mr = millrace;
-using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::exact_request, slow::random_region,
+using slow::count_of, slow::damaged, slow::draw_file, slow::random_jpeg, slow::exact_request, slow::random_region,
     slow::seed_of_run;
 
 namespace {
 
-/// What a run has met, each kind once.
-struct kinds_seen {
+/// The kinds of files and requests of a run, each once.
+struct tested_kinds {
   std::set<std::size_t> widths, heights;
   std::set<int> qualities;
   std::set<unsigned> restart_intervals;
-  std::set<std::array<int, 4>> combinations;   // sampling, own tables, restart markers, whole or crop
+  std::set<std::array<int, 4>> combinations;   // sampling, own tables, restart markers, full or crop
   std::set<std::array<int, 2>> scales;         // sampling, eighths of the size
 
-  void add(const drawn_file& f, const mr::detail::jpeg_planes_request& ask) {
+  void add(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask) {
     widths.insert(f.width);
     heights.insert(f.height);
     qualities.insert(f.recipe.quality);
@@ -38,11 +38,12 @@ struct kinds_seen {
   }
 };
 
-slow::raw_planes by_libjpeg(const drawn_file& f, const mr::detail::jpeg_planes_request& ask) {
+slow::raw_planes by_libjpeg(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask) {
   return slow::raw_reader().read(f.bytes, f.height, ask.eighths);
 }
 
-void compare(const drawn_file& f, const mr::detail::jpeg_planes_request& ask, const mr::detail::jpeg_planes_result& got,
+void compare(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask,
+             const mr::detail::jpeg_planes_result& got,
              const slow::raw_planes& expected) {
   INFO(describe(f));
   CAPTURE(ask.eighths);
@@ -58,11 +59,11 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
   mr::rng d({.seed = seed_of_run(), .sample = 1});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   const std::size_t pairs = count_of("MILLRACE_TEST_PICTURES", 1'500) / 2;
-  kinds_seen seen;
+  tested_kinds kinds;
   for (std::size_t i = 0; i < pairs; ++i) {
-    const drawn_file a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
+    const random_jpeg a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
     const exact_request x(a.bytes, random_region(d, a)), y(b.bytes, random_region(d, b));
-    seen.add(a, x.ask);
+    kinds.add(a, x.ask);
     const auto expected_a = by_libjpeg(a, x.ask), expected_b = by_libjpeg(b, y.ask);
     for (auto* decoder : {&best, &portable}) {
       compare(a, x.ask, decoder->decode(x.ask), expected_a);
@@ -72,19 +73,19 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
     }
   }
   if (pairs < 750) return;
-  CHECK(seen.widths.size() == 64);
-  CHECK(seen.heights.size() == 64);
-  CHECK(seen.qualities.size() == 100);
-  CHECK(seen.restart_intervals.size() == 41);
-  CHECK(seen.combinations.size() == 5 * 2 * 2 * 2);
-  CHECK(seen.scales.size() == 5 * 4);
+  CHECK(kinds.widths.size() == 64);
+  CHECK(kinds.heights.size() == 64);
+  CHECK(kinds.qualities.size() == 100);
+  CHECK(kinds.restart_intervals.size() == 41);
+  CHECK(kinds.combinations.size() == 5 * 2 * 2 * 2);
+  CHECK(kinds.scales.size() == 5 * 4);
 }
 
-TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one before") {
+TEST_CASE("planes of photographs are those of libjpeg, alone and together with the previous one") {
   mr::rng d({.seed = seed_of_run(), .sample = 4});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   std::vector<std::byte> partner = slow::make_file(slow::photo(40, 50, 3, 1), {});
-  std::size_t taken = 0, left = 0;
+  std::size_t supported = 0, left = 0;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
     CAPTURE(name);
     if (const auto why = mr::refusal_of_header(file); why != mr::jpeg_refusal::none) {
@@ -108,21 +109,21 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
         CHECK(slow::difference_of(both[first ? 0 : 1].planes, expected) == "");
       }
     }
-    ++taken;
+    ++supported;
     partner = file;
   });
-  MESSAGE(taken << " photographs by the built-in decoder, " << left << " left to libjpeg");
-  CHECK(taken > 0);
+  MESSAGE(supported << " photographs by the built-in decoder, " << left << " left to libjpeg");
+  CHECK(supported > 0);
 }
 
-TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, without a warning of what was looked at") {
+TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a warning for the decoded part") {
   mr::rng d({.seed = seed_of_run(), .sample = 2});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 1'500);
   std::size_t refused = 0, taken = 0, warned = 0, unseen = 0;
   for (std::size_t i = 0; i < files; ++i) {
-    const drawn_file good = draw_file(d, 40);
-    drawn_file bad = draw_file(d, 64);
+    const random_jpeg good = draw_file(d, 40);
+    random_jpeg bad = draw_file(d, 64);
     const auto ask = random_region(d, bad);
     bad.bytes = damaged(bad.bytes, d);
     const exact_request x(bad.bytes, ask), y(good.bytes, random_region(d, good));
@@ -133,7 +134,7 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, wit
       const auto expected = slow::raw_reader().read(bad.bytes, bottom, ask.eighths);
       INFO(describe(bad));
       CHECK(!expected.error);
-      // Damage in an interval that is left out is not looked at.
+      // Damage in an interval that is left out is not detected.
       const bool left_out = got.entries != mr::detail::entry_origin::none;
       CHECK((expected.warnings == 0 || left_out));
       unseen += expected.warnings != 0;
@@ -144,7 +145,7 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, wit
       warned += by_libjpeg(bad, ask).warnings != 0;
     }
     CHECK(portable.decode(x.ask).refusal == got.refusal);
-    // The partner's planes are what they are without it.
+    // The partner's planes are the same as without it.
     const auto expected = by_libjpeg(good, y.ask);
     const bool first = d.chance(0.5);
     const auto both = first ? best.decode(x.ask, y.ask) : best.decode(y.ask, x.ask);
@@ -158,25 +159,25 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives, wit
   CHECK(unseen < files / 20);
 }
 
-/// Where the markers of a file's entropy-coded bytes begin.
+/// The begins of the markers in a file's entropy-coded bytes.
 std::vector<std::size_t> markers_of(const std::vector<std::byte>& file) {
   mr::detail::scan_header h;
   REQUIRE(mr::detail::read_scan_header(file, h) == mr::jpeg_refusal::none);
-  std::vector<std::size_t> found;
+  std::vector<std::size_t> markers;
   for (std::size_t i = h.data_offset_bytes; i + 1 < file.size(); ++i)
-    if (file[i] == std::byte{0xff} && file[i + 1] != std::byte{0}) found.push_back(i);
-  return found;
+    if (file[i] == std::byte{0xff} && file[i + 1] != std::byte{0}) markers.push_back(i);
+  return markers;
 }
 
-TEST_CASE("restart intervals without a wanted MCU are left out, if their markers are in order") {
-  const drawn_file f{{.quality = 90, .restart_interval = 4}, 160, 320, 3,
+TEST_CASE("restart intervals without a requested MCU are left out, if their markers are in order") {
+  const random_jpeg f{{.quality = 90, .restart_interval = 4}, 160, 320, 3,
                      slow::make_file(slow::photo(160, 320, 3, 12), {.restart_interval = 4})};
   mr::detail::jpeg_plane_decoder decoder;
   const auto decoded = [&](const std::vector<std::byte>& file, mr::detail::jpeg_planes_request ask) {
     ask.bytes = file;
     return decoder.decode(ask);
   };
-  // 20 by 10 MCUs: 5 intervals a row. Wanted are columns 9 and 10 of rows 3 and 4, which intervals 17 and 22 hold.
+  // 20 by 10 MCUs: 5 intervals a row. Requested are columns 9 and 10 of rows 3 and 4, in intervals 17 and 22.
   const mr::detail::jpeg_planes_request ask{.left = 145, .top = 50, .right = 175, .bottom = 78};
   const auto got = decoded(f.bytes, ask);
   compare(f, ask, got, by_libjpeg(f, ask));
@@ -201,21 +202,21 @@ TEST_CASE("restart intervals without a wanted MCU are left out, if their markers
     doubled.insert(doubled.begin() + static_cast<std::ptrdiff_t>(markers[k]), {f.bytes[markers[k]],
                                                                                f.bytes[markers[k] + 1]});
     for (const auto& bad : {renumbered, missing, doubled}) {
-      // The marker behind the last wanted interval is not looked for, for not all of that interval is wanted.
+      // The marker after the last requested interval is not searched, because not all of that interval is requested.
       const bool looked_at = k < 22;
       CHECK((decoded(bad, ask).refusal != mr::jpeg_refusal::none) == looked_at);
       refused += looked_at;
     }
   }
-  CHECK(unseen == 48);   // all but the two that are wanted
+  CHECK(unseen == 48);   // all but the two that are requested
   CHECK(refused == 66);
 }
 
-TEST_CASE("markers are found wherever they lie, and stuffed bytes are none") {
+TEST_CASE("markers are found at any offset, and stuffed bytes are not markers") {
   mr::rng d({.seed = seed_of_run(), .sample = 7});
   for (int i = 0; i < 3'000; ++i) {
     const std::size_t size = d.below(100);
-    const auto memory = std::make_unique<std::uint8_t[]>(size);   // AddressSanitizer sees what reads too far
+    const auto memory = std::make_unique<std::uint8_t[]>(size);   // AddressSanitizer detects reads beyond the end
     for (std::size_t k = 0; k < size; ++k)
       memory[k] = static_cast<std::uint8_t>(d.chance(0.1) ? 255 : d.chance(0.8) ? 0 : d.below(256));
     std::size_t expected = 0;
@@ -225,13 +226,13 @@ TEST_CASE("markers are found wherever they lie, and stuffed bytes are none") {
   }
 }
 
-TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not taken, and the rest has its planes") {
+TEST_CASE("with any Huffman codes, files that libjpeg refuses are refused, and the others have its planes") {
   mr::rng d({.seed = seed_of_run(), .sample = 3});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
-  std::size_t taken = 0, impossible = 0;
-  const auto drawn_code = [&](bool ac) { return d.chance(0.3) ? slow::full_code(d, ac) : slow::random_code(d, ac); };
+  std::size_t supported = 0, impossible = 0;
+  const auto any_code = [&](bool ac) { return d.chance(0.3) ? slow::full_code(d, ac) : slow::random_code(d, ac); };
   for (std::size_t i = 0; i < 1'500; ++i) {
-    const slow::file_codes codes{.dc = drawn_code(false), .ac = drawn_code(true)};
+    const slow::file_codes codes{.dc = any_code(false), .ac = any_code(true)};
     const auto file = slow::coded_file(codes, d);
     if (!file) continue;
     const exact_request x(*file, {});
@@ -245,14 +246,14 @@ TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not take
     } else if (got) {
       CHECK(expected.warnings == 0);
       CHECK(slow::difference_of(got.planes, expected) == "");
-      ++taken;
+      ++supported;
     }
   }
   CHECK(impossible > 200);
-  CHECK(taken > 200);
+  CHECK(supported > 200);
 }
 
-TEST_CASE("a header that promises more than the file can hold costs no memory") {
+TEST_CASE("a header that declares more than the file can contain costs no memory") {
   auto file = slow::make_file(slow::photo(16, 16, 3, 5), {});
   for (std::size_t i = 0; i + 9 < file.size(); ++i)
     if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xc0}) {
@@ -273,32 +274,32 @@ TEST_CASE("a file that ends in fill bytes is left to libjpeg, which warns of it"
   CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::damaged);
 }
 
-TEST_CASE("a longer list is decoded two at a time, each as by itself") {
+TEST_CASE("a longer list is decoded two at a time, each as if alone") {
   mr::rng d({.seed = seed_of_run(), .sample = 3});
-  std::vector<drawn_file> files;
-  std::vector<mr::detail::jpeg_planes_request> asked;
+  std::vector<random_jpeg> files;
+  std::vector<mr::detail::jpeg_planes_request> requests;
   for (int i = 0; i < 40; ++i) {
     files.push_back(draw_file(d, 90));
     if (i % 7 == 3) files.back().bytes.resize(files.back().bytes.size() / 2);
   }
   for (const auto& f : files) {
-    asked.push_back(random_region(d, f));
-    asked.back().bytes = f.bytes;
+    requests.push_back(random_region(d, f));
+    requests.back().bytes = f.bytes;
   }
   mr::detail::jpeg_plane_decoder decoder, alone;
-  std::vector<int> seen(files.size());
-  decoder.decode_each(asked, [&](std::size_t i, const mr::detail::jpeg_planes_result& got) {
-    ++seen[i];
-    CHECK(got.refusal == alone.decode(asked[i]).refusal);
-    if (got) compare(files[i], asked[i], got, by_libjpeg(files[i], asked[i]));
+  std::vector<int> calls(files.size());
+  decoder.decode_each(requests, [&](std::size_t i, const mr::detail::jpeg_planes_result& got) {
+    ++calls[i];
+    CHECK(got.refusal == alone.decode(requests[i]).refusal);
+    if (got) compare(files[i], requests[i], got, by_libjpeg(files[i], requests[i]));
   });
-  CHECK(seen == std::vector<int>(files.size(), 1));
+  CHECK(calls == std::vector<int>(files.size(), 1));
   mr::scratch s;
-  CHECK(decode_planes(asked[0], s).refusal == mr::jpeg_refusal::none);
-  CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::jpeg_refusal::none);
+  CHECK(decode_planes(requests[0], s).refusal == mr::jpeg_refusal::none);
+  CHECK(decode_planes(requests[0], requests[1], s)[1].refusal == mr::jpeg_refusal::none);
 }
 
-TEST_CASE("pictures that were left in the midst, refused or not, change nothing in the next ones") {
+TEST_CASE("images whose decoding stopped early, refused or not, change nothing in the next ones") {
   mr::rng d({.seed = seed_of_run(), .sample = 5});
   mr::detail::jpeg_plane_decoder decoders[] = {mr::detail::jpeg_plane_decoder(),
                                        mr::detail::jpeg_plane_decoder(mr::detail::jpeg_plane_decoder::code::portable)};
@@ -309,7 +310,7 @@ TEST_CASE("pictures that were left in the midst, refused or not, change nothing 
   struct left_early {};
   for (auto& decoder : decoders)
     for (std::size_t i = 0; i < 200; i += stride(4)) {
-      // The large one is under way in either job when the small one is ready.
+      // The large one is in progress in either job when the small one is ready.
       const auto small = slow::make_file(slow::photo(16 + d.below(60), 16, 3, 10), {});
       std::array<mr::detail::jpeg_planes_request,
         2> both{mr::detail::jpeg_planes_request{.bytes = large}, {.bytes = small}};
@@ -325,16 +326,16 @@ TEST_CASE("pictures that were left in the midst, refused or not, change nothing 
     }
 }
 
-TEST_CASE("a decoder that was moved leaves the memory of the one it was moved from alone") {
+TEST_CASE("moving a decoder leaves the memory of its origin alone") {
   const auto file = slow::make_file(slow::photo(40, 40, 3, 11), {});
   auto first = std::make_unique<mr::detail::jpeg_plane_decoder>();
   CHECK(first->decode({.bytes = file}).refusal == mr::jpeg_refusal::none);
   mr::detail::jpeg_plane_decoder moved = std::move(*first);
-  first.reset();   // AddressSanitizer sees what is touched of it
+  first.reset();   // AddressSanitizer detects any access to it
   CHECK(slow::difference_of(moved.decode({.bytes = file}).planes, slow::raw_reader().read(file, 40)) == "");
 }
 
-TEST_CASE("a size that libjpeg's scaling does not have is refused") {
+TEST_CASE("a size outside of libjpeg's scaling is refused") {
   const auto file = slow::make_file(slow::photo(16, 16, 3, 7), {});
   mr::detail::jpeg_plane_decoder decoder;
   for (const int eighths : {-8, 0, 3, 5, 6, 7, 9, 16})

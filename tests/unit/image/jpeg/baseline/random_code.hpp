@@ -1,4 +1,4 @@
-// Huffman codes as files bring them: those of photographs, and any others that a DHT segment can hold.
+// Huffman codes of files: those of photographs, and any others that a DHT segment can contain.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -10,7 +10,7 @@
 
 namespace slow {
 
-/// 16 counts and the symbols. `ac` symbols are any byte now and then, else usual ones; lengths are skewed at random.
+/// 16 counts and the symbols. `ac` symbols are sometimes any byte, else usual ones; lengths are skewed at random.
 inline std::vector<std::uint8_t> random_code(millrace::rng& d, bool ac) {
   std::vector<std::uint8_t> bytes(16);
   const unsigned share = static_cast<unsigned>(d.between(10, 70));
@@ -18,7 +18,7 @@ inline std::vector<std::uint8_t> random_code(millrace::rng& d, bool ac) {
   std::uint32_t free_words = 1;
   for (std::size_t i = 0; i < 16; ++i) {
     free_words = free_words * 2 > 4'000 ? 4'000 : free_words * 2;
-    const std::uint32_t limit = free_words - 1;   // that of all ones stays free
+    const std::uint32_t limit = free_words - 1;   // the word of all ones stays free
     std::uint32_t count = limit * share / 100 + static_cast<std::uint32_t>(d.below(2));
     const auto room = static_cast<std::uint32_t>((ac ? 162 : 12) + 16 - bytes.size());
     if (count > limit) count = limit;
@@ -39,7 +39,7 @@ inline std::vector<std::uint8_t> random_code(millrace::rng& d, bool ac) {
   return bytes;
 }
 
-/// A code in which no word is left, that of all ones neither, which T.81 keeps free.
+/// A code that uses all words, including that of all ones, which T.81 reserves.
 inline std::vector<std::uint8_t> full_code(millrace::rng& d, bool ac) {
   std::vector<std::uint8_t> bytes(16);
   std::uint32_t free_words = 1;

@@ -20,7 +20,7 @@ std::string refusal_of(const std::vector<std::byte>& file) {
   return refusal_name(detail::read_scan_header(file, header));
 }
 
-/// Where the payload of the first segment with that marker begins.
+/// The begin of the payload of the first segment with that marker.
 std::size_t payload_of(const std::vector<std::byte>& file, unsigned marker) {
   for (std::size_t i = 2; i + 3 < file.size();) {
     if (std::to_integer<unsigned>(file[i + 1]) == marker) return i + 4;
@@ -38,7 +38,7 @@ std::vector<std::byte> with(std::vector<std::byte> file, unsigned marker, std::s
 
 }  // namespace
 
-TEST_CASE("a header says what libjpeg was told") {
+TEST_CASE("a header contains the settings of libjpeg") {
   const auto file = slow::make_file(slow::photo(37, 53, 3, 1), {.horizontal = 2, .vertical = 1, .restart_interval = 5});
   detail::scan_header h;
   CHECK(detail::read_scan_header(file, h) == mr::jpeg_refusal::none);
@@ -54,7 +54,7 @@ TEST_CASE("a header says what libjpeg was told") {
   CHECK(h.component[1].quantiser == h.component[2].quantiser);
 }
 
-TEST_CASE("each kind of file that is left to libjpeg says why") {
+TEST_CASE("each kind of file that is left to libjpeg has its reason") {
   const auto color = slow::make_file(slow::photo(20, 20, 3, 2), {});
   CHECK(refusal_of(color) == "none");
   CHECK(refusal_of({}) == "no JPEG");
@@ -80,13 +80,13 @@ TEST_CASE("each kind of file that is left to libjpeg says why") {
     CHECK(refusal_of({color.begin(), color.begin() + static_cast<std::ptrdiff_t>(n)}) == "no JPEG");
 }
 
-TEST_CASE("stuffed zeros are taken out as by going byte by byte") {
+TEST_CASE("stuffed zeros are removed as by going byte by byte") {
   mr::rng d({.seed = 41});
   detail::byte_memory memory;
   for (int i = 0; i < 500; ++i) {
     std::vector<std::uint8_t> file(d.below(i < 400 ? 90 : 30'000)), expected;
     for (auto& byte : file) byte = d.chance(0.15) ? 0xff : d.chance(0.15) ? 0 : static_cast<std::uint8_t>(d.below(256));
-    for (std::size_t k = 0; k + 1 < file.size(); ++k)   // no marker, most of the time
+    for (std::size_t k = 0; k + 1 < file.size(); ++k)   // usually not a marker
       if (file[k] == 0xff && !d.chance(i % 3 == 0 ? 0.02 : 0)) file[++k] = 0;
     std::size_t at = 0;
     bool marker = false;
@@ -101,7 +101,7 @@ TEST_CASE("stuffed zeros are taken out as by going byte by byte") {
       expected.push_back(0xff);
       at += 2;
     }
-    // Of exact size on the heap, for AddressSanitizer.
+    // In a heap block of exact size, for AddressSanitizer.
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[file.size()]);
     std::copy(file.begin(), file.end(), exact.get());
     detail::unstuffer u;

@@ -1,4 +1,4 @@
-// libjpeg's decompressor, which prints nothing and leaves an error by longjmp to a place of the caller's.
+// libjpeg's decompressor, which prints nothing and reports an error by longjmp to a function of the caller.
 //
 //   if (setjmp(escape_) != 0) return false;          // in each function of a derived class that calls libjpeg
 //   jpeg_read_header(&info_, 1);
@@ -17,12 +17,12 @@ class escaping_decompressor {
   escaping_decompressor& operator=(const escaping_decompressor&) = delete;
 
  protected:
-  /// jpeg_destroy_decompress() is the caller's.
+  /// The caller calls jpeg_destroy_decompress().
   void create() noexcept {
     info_.err = jpeg_std_error(&messages_);
     messages_.error_exit = [](j_common_ptr info) { std::longjmp(*static_cast<std::jmp_buf*>(info->client_data), 1); };
     messages_.output_message = [](j_common_ptr) {};
-    info_.client_data = &escape_;   // for what fails while it is made
+    info_.client_data = &escape_;   // for errors during its creation
     jpeg_create_decompress(&info_);
     info_.client_data = &escape_;
   }

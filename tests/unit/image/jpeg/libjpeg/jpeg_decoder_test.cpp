@@ -13,7 +13,7 @@ namespace mr = millrace;
 
 namespace {
 
-/// The least processor time of five calls: a busy machine lengthens some, and shortens none.
+/// The smallest processor time of five calls: a busy machine lengthens some, and shortens none.
 double least_cpu_seconds(const std::function<void()>& call) {
   double least = 1e9;
   for (int i = 0; i < 5; ++i) {
@@ -24,9 +24,9 @@ double least_cpu_seconds(const std::function<void()>& call) {
   return least;
 }
 
-/// What decoding came to: empty for pixels, else the error's message.
+/// The outcome of decoding: empty for pixels, else the error's message.
 std::string outcome(std::span<const std::byte> file, const mr::jpeg_options& options, mr::scratch& s) {
-  // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
+  // A copy of exact size on the heap, so that AddressSanitizer detects any read beyond it.
   const std::vector<std::byte> exact(file.begin(), file.end());
   try {
     const auto p = mr::jpeg(slow::view(exact), options);
@@ -64,7 +64,7 @@ std::vector<std::byte> with_scans(std::vector<std::byte> file, int more) {
   return file;
 }
 
-/// The segments of a marker taken out.
+/// Removes the segments of a marker.
 std::vector<std::byte> without(std::vector<std::byte> file, std::byte marker) {
   for (std::size_t at = 2; file[at + 1] != std::byte{0xda};) {
     const std::size_t length = 2 + (std::to_integer<std::size_t>(file[at + 2]) << 8 |
@@ -88,18 +88,18 @@ TEST_CASE("a file cut at any length is an error, or pixels where damage is accep
       const auto cut = std::span(file).first(n);
       const auto strict = outcome(cut, {}, s);
       const auto tolerant = outcome(cut, {.accept_damaged = true}, s);
-      if (n + 20 < file.size()) CHECK(strict != "");   // the last bytes may hold nothing but padding and the end marker
+      if (n + 20 < file.size()) CHECK(strict != "");   // the last bytes may be only padding and the end marker
       accepted += tolerant.empty();
       if (strict.empty()) CHECK(tolerant.empty());
     }
     CHECK(accepted > file.size() / 4);
-    CHECK(outcome(file, {}, s).empty());   // the decoder is none the worse for it
+    CHECK(outcome(file, {}, s).empty());   // the decoder is still usable
     CHECK(mr::detail::jpeg_counts_of(s).damaged > 0);
   }
   CHECK(mr::detail::jpeg_counts_of(s).progressive > 0);
 }
 
-TEST_CASE("flipped bits never do more than give an error or other pixels") {
+TEST_CASE("flipped bits never lead to more than an error or other pixels") {
   mr::scratch s;
   mr::rng d({.seed = 2});
   const mr::jpeg_encode_options kinds[] = {{.quality = 50},
@@ -134,9 +134,9 @@ TEST_CASE("pixel bombs are refused by their header") {
     CHECK(outcome(file, {.limits = {.max_pixels = 255}}, s) ==
           "the image's header declares too many pixels: got 16 x 16 pixels, expected at most max_pixels = 255");
     CHECK(outcome(file, {.limits = {.max_pixels = 256}}, s).empty());
-    // Below the limit, but with nothing behind the header: the first missing byte ends it.
+    // Below the limit, but with nothing after the header: the first missing byte ends it.
     CHECK(outcome(patched(file, 13'000, 13'000), {}, s) != "");
-    CHECK(outcome(patched(file, 65'535, 1), {}, s) != "");   // more than libjpeg takes
+    CHECK(outcome(patched(file, 65'535, 1), {}, s) != "");   // more than libjpeg supports
   });
   CHECK(seconds < 0.2);
 }
@@ -172,7 +172,7 @@ TEST_CASE("decoding stops below the crop") {
   CHECK(mr::detail::jpeg_counts_of(s).damaged == 0);
 }
 
-TEST_CASE("results do not depend on what a scratch was used for before") {
+TEST_CASE("results do not depend on earlier uses of a scratch") {
   mr::rng d({.seed = 8});
   mr::scratch used;
   for (int i = 0; i < 30; ++i) {
@@ -184,16 +184,16 @@ TEST_CASE("results do not depend on what a scratch was used for before") {
   }
 }
 
-TEST_CASE("a file without its tables is not decoded by those of the file before it") {
+TEST_CASE("a file without its tables is not decoded by those of the previous file") {
   const auto pixels = slow::photo(40, 60, 3, 9);
   const auto before = mr::encode_jpeg(slow::photo(50, 50, 3, 10), {.quality = 7});
-  const auto whole = mr::encode_jpeg(pixels, {.optimize_tables = false});
+  const auto file = mr::encode_jpeg(pixels, {.optimize_tables = false});
   mr::scratch used;
   (void)mr::jpeg(slow::view(before), {.decoder = mr::picture_decoder::libjpeg}).pixels(used);
-  // libjpeg-turbo takes the standard's Huffman tables where there are none, as in the frames of a film.
-  const auto bare = without(whole, std::byte{0xc4});
-  const auto a = mr::jpeg(slow::view(bare)).pixels(used), b = mr::jpeg(slow::view(whole)).pixels();
+  // libjpeg-turbo uses the standard's Huffman tables if there are none, as in the frames of a film.
+  const auto bare = without(file, std::byte{0xc4});
+  const auto a = mr::jpeg(slow::view(bare)).pixels(used), b = mr::jpeg(slow::view(file)).pixels();
   CHECK(std::equal(a.span().begin(), a.span().end(), b.span().begin()));
-  CHECK(outcome(without(whole, std::byte{0xdb}), {}, used) ==
+  CHECK(outcome(without(file, std::byte{0xdb}), {}, used) ==
         "the JPEG cannot be decoded: Quantization table 0x00 was not defined");
 }

@@ -1,4 +1,4 @@
-// What libjpeg's headers leave behind, pinned: a macro that comes back here would break somebody's enum.
+// The macros that libjpeg's headers define, pinned: a macro that reappears here would break a user's enum.
 #define TRUE 7
 #define DCTSIZE mine
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
@@ -27,14 +27,14 @@ enum names_of_others {
 
 }  // namespace
 
-// Types of these names may be declared by others, differently.
+// Other libraries may declare types of these names differently.
 using INT16 = char[16];
 using INT32 = char[32];
 using UINT8 = char[8];
 using UINT16 = char[17];
 using boolean = char[1];
 
-TEST_CASE("libjpeg's headers leave nothing but names with their own prefix") {
+TEST_CASE("libjpeg's headers define only names with their own prefix") {
   CHECK(count_of_names == 49);
   CHECK(sizeof(INT32) == 32);
   CHECK(std::is_same_v<decltype(jpeg_decompress_struct::arith_code), int>);

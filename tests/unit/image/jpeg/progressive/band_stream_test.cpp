@@ -52,7 +52,7 @@ std::vector<slow::zigzag_block> blocks_of(stored_blocks& from) {
 
 }  // namespace
 
-TEST_CASE("sets are what their words say") {
+TEST_CASE("sets equal their words") {
   mr::rng d({.seed = 61});
   for (int i = 0; i < 3'000; ++i) {
     const coefficient_set set = d.bits() & (d.chance(0.5) ? d.bits() : ~std::uint64_t{0});
@@ -62,9 +62,9 @@ TEST_CASE("sets are what their words say") {
       if ((set & set_of(k)) != 0) members.push_back(k);
     CHECK(size_of(set) == members.size());
     CHECK(first_of(set) == (set == 0 ? 64 : members[0]));
-    coefficient_set chosen = 0;
+    coefficient_set selected = 0;
     for (std::size_t m = 0; m < members.size(); ++m)
-      if ((bits >> (members.size() - 1 - m) & 1) != 0) chosen |= set_of(members[m]);
+      if ((bits >> (members.size() - 1 - m) & 1) != 0) selected |= set_of(members[m]);
     for (unsigned n = 0; n < members.size(); ++n) {
       const coefficient_set place = set_of(members[members.size() - 1 - n]);
       CHECK(portable_sets::nth_last(set, n) == place);
@@ -72,10 +72,10 @@ TEST_CASE("sets are what their words say") {
       if (band_loops::has_fast_code()) CHECK(bmi2_sets::nth_last(set, n) == place);
 #endif
     }
-    CHECK(portable_sets::spread(bits, set) == chosen);
+    CHECK(portable_sets::spread(bits, set) == selected);
 #ifdef __x86_64__
     if (band_loops::has_fast_code()) {
-      CHECK(bmi2_sets::spread(bits, set) == chosen);
+      CHECK(bmi2_sets::spread(bits, set) == selected);
     }
 #endif
     const auto first = static_cast<unsigned>(d.between(1, 63));
@@ -88,10 +88,10 @@ TEST_CASE("sets are what their words say") {
   }
 }
 
-TEST_CASE("bands are decoded as one bit at a time, whatever the code and the bits") {
+TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the bits") {
   mr::rng d({.seed = 62});
   auto table = std::make_unique<band_table>();
-  std::size_t whole = 0, odd = 0;
+  std::size_t valid = 0, odd = 0;
   for (int i = 0; i < 6'000; ++i) {
     const bool refines = d.chance(0.6);
     const auto code = refines ? refining_code(d) : slow::random_code(d, true);
@@ -116,7 +116,7 @@ TEST_CASE("bands are decoded as one bit at a time, whatever the code and the bit
     bool possible = true;
     for (auto& block : expected)
       possible = possible && (refines ? slowly.refinement(block) : slowly.first_bits(block));
-    (possible ? whole : odd)++;
+    (possible ? valid : odd)++;
     for (const auto& loops : {band_loops::best(), band_loops::portable()})
       for (const bool stored : {true, false}) {
         stored_blocks got = before;
@@ -134,7 +134,7 @@ TEST_CASE("bands are decoded as one bit at a time, whatever the code and the bit
         CHECK(blocks_of(got) == blocks_of(stored ? after : before));
       }
   }
-  CHECK(whole > 500);
+  CHECK(valid > 500);
   CHECK(odd > 500);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a DC code has no symbol above 15") {
   }
 }
 
-TEST_CASE("data that end within a block are noticed behind it") {
+TEST_CASE("data that end within a block are detected after it") {
   const std::vector<std::uint8_t> code{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01};   // a one, of 2 bits
   auto table = std::make_unique<band_table>();
   REQUIRE(table->build(code, {band_kind::first_ac, 0}));

@@ -13,11 +13,11 @@
 
 namespace mr = millrace;
 using mr::detail::jpeg_planes_request, mr::jpeg_refusal, mr::detail::progressive_decoder;
-using slow::count_of, slow::damaged, slow::draw_progressive_file, slow::drawn_file, slow::seed_of_run;
+using slow::count_of, slow::damaged, slow::draw_progressive_file, slow::random_jpeg, slow::seed_of_run;
 
 namespace {
 
-/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
+/// A request for bytes in a block of exactly their size, so that AddressSanitizer detects any read beyond it.
 struct exact_request {
   std::unique_ptr<std::byte[]> memory;
   jpeg_planes_request ask;
@@ -28,7 +28,7 @@ struct exact_request {
   }
 };
 
-jpeg_planes_request random_ask(mr::rng& d, const drawn_file& f) {
+jpeg_planes_request random_request(mr::rng& d, const random_jpeg& f) {
   jpeg_planes_request ask;
   ask.eighths = d.chance(0.6) ? 8 : 1 << d.below(3);
   if (d.chance(0.3)) return ask;
@@ -45,7 +45,7 @@ std::string refusal_of(std::span<const std::byte> file) {
   return refusal_name(progressive_decoder().decode({.bytes = file}).refusal);
 }
 
-/// The markers of a file, with the data behind them.
+/// The markers of a file, with the data after them.
 struct marked_part {
   unsigned marker;
   std::vector<std::byte> bytes;
@@ -73,7 +73,7 @@ std::vector<std::byte> joined(const std::vector<marked_part>& parts) {
   return file;
 }
 
-/// The place of scan `n`, counted from the end if it is negative.
+/// The offset of scan `n`, counted from the end if it is negative.
 std::size_t scan_at(const std::vector<marked_part>& parts, int n) {
   std::vector<std::size_t> scans;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -91,8 +91,8 @@ TEST_CASE("planes of progressive files are those of libjpeg, by every processor'
   std::set<std::array<int, 4>> kinds;          // DC or AC, refinement, its place, components
   std::set<std::pair<int, int>> bands;
   for (std::size_t i = 0; i < files; ++i) {
-    const drawn_file f = draw_progressive_file(d, d.chance(0.03) ? 400 : 64);
-    exact_request x(f.bytes, random_ask(d, f));
+    const random_jpeg f = draw_progressive_file(d, d.chance(0.03) ? 400 : 64);
+    exact_request x(f.bytes, random_request(d, f));
     x.ask.max_scans = 1'000;
     INFO(describe_scans(f));
     CAPTURE(x.ask.eighths);
@@ -119,15 +119,15 @@ TEST_CASE("planes of progressive files are those of libjpeg, by every processor'
   CHECK(bands.size() > 600);
 }
 
-TEST_CASE("damaged progressive files are refused, or have the planes that libjpeg gives without a warning") {
+TEST_CASE("damaged progressive files are refused, or have the planes of libjpeg without a warning") {
   mr::rng d({.seed = seed_of_run(), .sample = 52});
   progressive_decoder best, portable(progressive_decoder::code::portable);
   const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 3'000);
   std::size_t refused = 0, taken = 0, unlike = 0;
   for (std::size_t i = 0; i < files; ++i) {
-    drawn_file f = draw_progressive_file(d, 48);
-    const auto whole = f.bytes;
-    const auto ask = random_ask(d, f);
+    random_jpeg f = draw_progressive_file(d, 48);
+    const auto original = f.bytes;
+    const auto ask = random_request(d, f);
     f.bytes = damaged(f.bytes, d);
     const exact_request x(f.bytes, ask);
     const auto got = best.decode(x.ask);
@@ -143,14 +143,14 @@ TEST_CASE("damaged progressive files are refused, or have the planes that libjpe
     CHECK(expected.warnings == 0);
     CHECK(slow::difference_of(got.planes, expected) == "");
     ++taken;
-    unlike += f.bytes != whole;
+    unlike += f.bytes != original;
   }
   CHECK(refused > files / 3);
   CHECK(taken > files / 50);
   CHECK(unlike > files / 60);
 }
 
-TEST_CASE("each kind of progressive file that is left to libjpeg says why") {
+TEST_CASE("each kind of progressive file that is left to libjpeg has its reason") {
   const auto pixels = slow::photo(40, 40, 3, 8);
   const auto file = slow::make_file(pixels, {.progressive = true});
   const auto parts = parts_of(file);
@@ -166,7 +166,7 @@ TEST_CASE("each kind of progressive file that is left to libjpeg says why") {
     change(p);
     return joined(p);
   };
-  // Each scan is needed, for what it sends or for what another one adds to.
+  // Each scan is needed, for its coefficients or as the base of another one.
   for (int n = 0; n < 10; ++n) {
     const auto without = changed([n](auto& p) { p.erase(p.begin() + static_cast<std::ptrdiff_t>(scan_at(p, n))); });
     CHECK(refusal_of(without) != "none");
@@ -175,7 +175,7 @@ TEST_CASE("each kind of progressive file that is left to libjpeg says why") {
   const auto last_left_out = changed([](auto& p) { p.erase(p.begin() + static_cast<std::ptrdiff_t>(scan_at(p, -1))); });
   CHECK(refusal_of(last_left_out) == "progressive, scans left out");
   CHECK(mr::refusal_of_header(last_left_out) == jpeg_refusal::unrefined);
-  // A scan twice: what it sends has been sent.
+  // A scan twice: its coefficients have already been sent.
   for (int n = 0; n < 10; ++n)
     CHECK(refusal_of(changed([n](auto& p) {
             const auto at = static_cast<std::ptrdiff_t>(scan_at(p, n));
@@ -204,7 +204,7 @@ TEST_CASE("each kind of progressive file that is left to libjpeg says why") {
   CHECK(with(9, 0x31) == "unusual header");
 }
 
-TEST_CASE("quantizers are those that there are when a component's first scan begins") {
+TEST_CASE("the quantizers of a component are those at the beginning of its first scan") {
   const auto pixels = slow::photo(40, 40, 3, 12);
   auto parts = parts_of(slow::make_file(pixels, {.quality = 60, .progressive = true}));
   marked_part other{0xdb, std::vector<std::byte>(69, std::byte{1})};
@@ -220,7 +220,7 @@ TEST_CASE("quantizers are those that there are when a component's first scan beg
   CHECK(slow::difference_of(got.planes, slow::raw_reader().read(file, 40)) == "");
 }
 
-TEST_CASE("limits are those of the request, and a header that promises too much costs no memory") {
+TEST_CASE("limits are those of the request, and a header that declares too much costs no memory") {
   const auto file = slow::make_file(slow::photo(64, 64, 3, 5), {.progressive = true});
   progressive_decoder decoder;
   const auto with = [&](int scans, std::size_t bytes) {
@@ -240,7 +240,7 @@ TEST_CASE("limits are those of the request, and a header that promises too much 
   CHECK(decoder.decode({.bytes = large, .max_memory_bytes = ~std::size_t{0}}).refusal == jpeg_refusal::damaged);
 }
 
-TEST_CASE("a picture that was refused in the midst changes nothing in the next ones, larger or smaller") {
+TEST_CASE("an image that was refused in the middle changes nothing in the next ones, larger or smaller") {
   mr::rng d({.seed = seed_of_run(), .sample = 53});
   progressive_decoder decoder;
   const auto large = slow::make_file(slow::photo(200, 200, 3, 9), {.quality = 95, .progressive = true});

@@ -1,4 +1,4 @@
-// The AC scans of a progressive JPEG one bit at a time, as ITU-T T.81 figures G.3 to G.8 have them.
+// The AC scans of a progressive JPEG one bit at a time, as in ITU-T T.81, G.3 to G.8.
 #pragma once
 
 #include "../baseline/random_code.hpp"
@@ -21,7 +21,7 @@ class slow_band {
   std::size_t bit = 0;
   unsigned blocks_passed = 0;
 
-  /// Returns false for what libjpeg warns of, or what lies beyond the band or beyond 10 bits.
+  /// Returns false for input that libjpeg warns of, and for coefficients beyond the band or beyond 10 bits.
   bool first_bits(zigzag_block& block) {
     if (blocks_passed > 0) return --blocks_passed, true;
     for (unsigned k = first_; k <= last_; ++k) {

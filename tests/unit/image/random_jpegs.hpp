@@ -1,4 +1,4 @@
-// Random JPEG files that the built-in decoder takes, and damage to them.
+// Random JPEG files that the built-in decoder supports, and damage to them.
 #pragma once
 
 #include "slow_planes.hpp"
@@ -9,14 +9,14 @@
 
 namespace slow {
 
-struct drawn_file {
+struct random_jpeg {
   file_recipe recipe;
   std::size_t height = 0, width = 0, channels = 3;
   std::vector<std::byte> bytes;
 };
 
-inline drawn_file draw_file(mr::rng& d, std::size_t largest) {
-  drawn_file f;
+inline random_jpeg draw_file(mr::rng& d, std::size_t largest) {
+  random_jpeg f;
   f.height = d.below(largest) + 1;
   f.width = d.below(largest) + 1;
   f.channels = d.chance(0.2) ? 1 : 3;
@@ -32,21 +32,21 @@ inline drawn_file draw_file(mr::rng& d, std::size_t largest) {
   return f;
 }
 
-/// How many pictures the long tests take; a nightly run asks for more.
+/// The number of images in the long tests; a nightly run sets a larger one.
 inline std::size_t count_of(const char* variable, std::size_t usual) {
   const char* text = std::getenv(variable);
   return text ? static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) : usual;
 }
 inline std::uint64_t seed_of_run() { return count_of("MILLRACE_TEST_SEED", 1); }
 
-inline std::string describe(const drawn_file& f) {
+inline std::string describe(const random_jpeg& f) {
   return std::to_string(f.width) + " x " + std::to_string(f.height) + " x " + std::to_string(f.channels) +
          ", quality " + std::to_string(f.recipe.quality) + ", luma " + std::to_string(f.recipe.horizontal) + "x" +
          std::to_string(f.recipe.vertical) + ", restart " + std::to_string(f.recipe.restart_interval) +
          (f.recipe.optimize_tables ? ", own tables" : "");
 }
 
-/// Bits flipped, a cut, a splice, bytes put in or taken out, or nothing but noise.
+/// Bits flipped, a cut, a splice, bytes inserted or removed, or nothing but noise.
 inline std::vector<std::byte> damaged(std::vector<std::byte> file, mr::rng& d) {
   const auto at = [&] { return static_cast<std::ptrdiff_t>(d.below(file.size())); };
   const auto noise = [&] { return static_cast<std::byte>(d.chance(0.3) ? 0xff : d.below(256)); };

@@ -1,14 +1,14 @@
-// Random requests to the built-in decoder, for bytes in memory of their own.
+// Random requests to the built-in decoder, with bytes in separate memory.
 #pragma once
 
-#include "drawn_files.hpp"
+#include "random_jpegs.hpp"
 
 #include <cstring>
 #include <memory>
 
 namespace slow {
 
-/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
+/// A request for bytes in a block of exactly their size, so that AddressSanitizer detects any read beyond it.
 struct exact_request {
   std::unique_ptr<std::byte[]> memory;
   mr::detail::jpeg_planes_request ask;
@@ -33,7 +33,7 @@ inline mr::detail::jpeg_planes_request random_region(mr::rng& d, std::size_t wid
   ask.bottom = ask.top + 1 + d.below(height - ask.top);
   return ask;
 }
-inline mr::detail::jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
+inline mr::detail::jpeg_planes_request random_region(mr::rng& d, const random_jpeg& f) {
   return random_region(d, f.width, f.height);
 }
 
