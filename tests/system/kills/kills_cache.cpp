@@ -35,7 +35,7 @@ std::unique_ptr<mr::detail::cached_storage> cache_in(const std::string& folder,
 
 bool reads_right(mr::storage_interface& cache, distant_files& below, std::uint64_t n) {
   const std::string name = name_of(n);
-  return read_whole(cache, name, 10'000) == below.files.at(name).text;
+  return read_complete(cache, name, 10'000) == below.files.at(name).text;
 }
 
 /// Two caches on one folder, as of two processes that are killed at the same time.

@@ -1,5 +1,5 @@
-// Tar archives made by hand, sources that fail on demand, and a reader that keeps everything: for the tests of this
-// folder. Nothing here depends on the library's own writer.
+// Tar archives built by the tests, sources that fail on demand, and a reader that keeps everything: for the tests of
+// this folder. Nothing here depends on the library's own writer.
 #pragma once
 
 #include "../../temporary_folder.hpp"
@@ -88,7 +88,7 @@ inline std::string pax_record(const std::string& key, const std::string& value) 
 inline std::string pax(const std::string& records, char type = 'x') {
   return block({.name = "PaxHeaders/x", .size_bytes = records.size(), .type = type}) + padded(records);
 }
-/// As Python's tarfile writes members with a time that is no integer.
+/// As Python's tarfile writes members with a fractional time.
 inline std::string pax_file(const std::string& name, std::string_view data) {
   return pax(pax_record("mtime", "1700000000.1234567")) + file(name, data);
 }
@@ -99,7 +99,7 @@ inline std::string gnu_long_name(const std::string& name, std::string_view data)
          padded(with_end) + block({.name = name.substr(0, 99), .size_bytes = data.size(), .magic = gnu}) + padded(data);
 }
 
-/// One piece of data: where it lies in the file that is stored, its bytes, and the size of that file.
+/// One piece of data: its offset in the stored file, its bytes, and the size of that file.
 struct sparse_map {
   std::uint64_t at = 0, stored = 0, size = 0;
 };
@@ -149,7 +149,7 @@ inline std::string mixed_shard(std::size_t count) {
   return tar + end_marker();
 }
 
-/// Bytes in memory that arrive in small pieces, and that fail where they are told to.
+/// Bytes in memory that arrive in small pieces, and that fail on request.
 class memory_source : public mr::byte_source {
  public:
   struct faults {
@@ -175,9 +175,9 @@ class memory_source : public mr::byte_source {
   }
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
     if (!faults_.in_parts) return byte_source::read_parts(offset_bytes, parts);
-    std::size_t wanted = 0, filled = 0;
-    for (const auto& part : parts) wanted += part.size();
-    std::vector<std::byte> all(wanted);
+    std::size_t requested = 0, filled = 0;
+    for (const auto& part : parts) requested += part.size();
+    std::vector<std::byte> all(requested);
     const std::size_t got = read_at(offset_bytes, all);
     for (const auto& part : parts) {
       const std::size_t count = std::min(part.size(), got - filled);
@@ -218,7 +218,7 @@ inline std::string shown(const mr::record& r) {
   return text;
 }
 
-/// One pool for all readers of a test program: some tests make ten thousand of them.
+/// One pool for all readers of a test program: some tests create ten thousand readers.
 inline mr::block_pool& shared_pool() {
   static mr::block_pool pool;
   return pool;
@@ -257,7 +257,7 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
   return result;
 }
 
-/// The same through an index of the shard; all samples are asked for at once. Nothing for a compressed shard.
+/// The same through an index of the shard; all samples are requested at once. Nothing for a compressed shard.
 inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::shard_reader_options& options) {
   outcome result;
   try {
@@ -284,8 +284,8 @@ inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::s
   return result;
 }
 
-/// How what an index gives differs from what shard_reader gives; empty if it does not.
-inline std::string difference(const outcome& whole, const outcome& indexed) {
+/// The difference between the results of an index and of shard_reader; empty if there is none.
+inline std::string difference(const outcome& expected, const outcome& indexed) {
   const auto text = [](const outcome& o) {
     return std::to_string(o.samples.size()) + " samples, then '" + o.error + "' at " +
            std::to_string(o.where.offset_bytes) + ": " + o.message;
@@ -294,9 +294,9 @@ inline std::string difference(const outcome& whole, const outcome& indexed) {
     return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names,
                        c.missing_end_markers};
   };
-  if (!(whole == indexed) || whole.where.offset_bytes != indexed.where.offset_bytes)
-    return "; by index: " + text(indexed) + "; by shard_reader: " + text(whole);
-  return whole.error.empty() && passed_over(whole.counters) != passed_over(indexed.counters)
+  if (!(expected == indexed) || expected.where.offset_bytes != indexed.where.offset_bytes)
+    return "; by index: " + text(indexed) + "; by shard_reader: " + text(expected);
+  return expected.error.empty() && passed_over(expected.counters) != passed_over(indexed.counters)
              ? "; by index other members are passed over" : "";
 }
 
@@ -323,7 +323,7 @@ inline bool have(const std::string& tool) {
   return std::system(("command -v " + tool + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// `data` through a program such as "gzip -c"; the program must be there.
+/// `data` through a program such as "gzip -c", which must be installed.
 inline std::string through(const std::string& command, std::string_view data) {
   const temporary_folder folder;
   save(folder / "in", data);

@@ -1,4 +1,4 @@
-// A cache stays within its limits, and goes on without its folder where that fails.
+// A cache stays within its limits, and the run continues without it when its folder fails.
 #include "../../../eventually.hpp"
 #include "cached_place.hpp"
 
@@ -26,18 +26,18 @@ void set_time(const std::string& path, long seconds) {
 
 }  // namespace
 
-TEST_CASE("a replaced object is another one, and its old blocks go first") {
+TEST_CASE("a replaced object is another one, and its old blocks are evicted first") {
   cached_place p;
   p.options.bytes = 5 * cached_place::block_on_disk;
   p.below->add("far://a", 8'000, "1");
   p.below->add("far://b", 7'999);
-  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
   const std::string old = p.text("far://a");
   p.below->add("far://a", 8'000, "2");
   const auto cache = p.cache();
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   p.below->files["far://a"] = {.text = old, .version = "1"};
-  CHECK(read_whole(*cache, "far://a") == old);
+  CHECK(read_complete(*cache, "far://a") == old);
   CHECK(cache->figures().evictions == 0);
   CHECK(p.below->read_bytes == 16'000);
   std::set<std::uint64_t> versions;
@@ -46,7 +46,7 @@ TEST_CASE("a replaced object is another one, and its old blocks go first") {
   const std::uint64_t outdated = *versions.begin();
   for (const auto& e : p.entries())   // one block of the other version is the very oldest
     set_time(e.path, e.name.version == outdated ? 1'000'000 : e.name.number == 0 ? 10 : 2'000'000);
-  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
   std::size_t outdated_left = 0;
   for (const auto& e : p.entries()) outdated_left += e.name.version == outdated;
   CHECK(outdated_left == 1);
@@ -54,7 +54,7 @@ TEST_CASE("a replaced object is another one, and its old blocks go first") {
   CHECK(p.kept_bytes() <= p.options.bytes);
 }
 
-TEST_CASE("the least recently used blocks make room; open ones stay, also those that others have open") {
+TEST_CASE("the least recently used blocks are replaced; open ones stay, also those that others have open") {
   cached_place p;
   p.options.bytes = 4 * cached_place::block_on_disk;
   for (const char* name : {"far://a", "far://b", "far://c", "far://d", "far://e", "far://f"}) p.below->add(name, 4'000);
@@ -62,56 +62,56 @@ TEST_CASE("the least recently used blocks make room; open ones stay, also those 
   const auto is_kept = [&](const char* name) { return !p.path_of(name).empty(); };
   long seconds = 1'000;
   for (const char* name : {"far://c", "far://a", "far://d", "far://b"}) {
-    CHECK(read_whole(*cache, name) == p.text(name));
+    CHECK(read_complete(*cache, name) == p.text(name));
     set_time(p.path_of(name), ++seconds);
   }
   CHECK(cache->figures().evictions == 0);
   CHECK(p.kept_bytes() == 4 * cached_place::block_on_disk);
-  CHECK(read_whole(*cache, "far://c") == p.text("far://c"));   // used again: now a is the oldest
-  CHECK(read_whole(*cache, "far://e") == p.text("far://e"));
+  CHECK(read_complete(*cache, "far://c") == p.text("far://c"));   // used again: now a is the oldest
+  CHECK(read_complete(*cache, "far://e") == p.text("far://e"));
   CHECK(!is_kept("far://a"));
   CHECK((is_kept("far://c") && is_kept("far://d") && is_kept("far://b") && is_kept("far://e")));
   CHECK(cache->figures().evictions == 1);
   CHECK(cache->figures().evicted_bytes == cached_place::block_on_disk);
 
-  const auto held = other->open("far://d");   // the oldest now
+  const auto oldest = other->open("far://d");   // the oldest now
   std::string buffer(10, '\0');
-  CHECK(held->read_at(0, std::as_writable_bytes(std::span(buffer))) == 10);
+  CHECK(oldest->read_at(0, std::as_writable_bytes(std::span(buffer))) == 10);
   set_time(p.path_of("far://d"), 10);
-  CHECK(read_whole(*cache, "far://f") == p.text("far://f"));
+  CHECK(read_complete(*cache, "far://f") == p.text("far://f"));
   CHECK((is_kept("far://d") && !is_kept("far://b")));
   CHECK(p.kept_bytes() <= p.options.bytes);
 
-  // All are open: the next one is read without the cache, and told once.
+  // All are open: the next one is read without the cache, and reported once.
   std::vector<std::unique_ptr<mr::stored_file>> all;
   for (const char* name : {"far://c", "far://d", "far://e", "far://f"}) {
     all.push_back(other->open(name));
     CHECK(all.back()->read_at(0, std::as_writable_bytes(std::span(buffer))) == 10);
   }
-  CHECK(p.told.empty());
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
-  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
-  CHECK(p.kept().size() == 4);
+  CHECK(p.notices.empty());
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
+  CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
+  CHECK(p.block_paths().size() == 4);
   CHECK(cache->figures().passed_bytes == 8'000);
-  REQUIRE(p.told.size() == 1);
-  CHECK(p.told[0].find("its limits have no space") != std::string::npos);
+  REQUIRE(p.notices.size() == 1);
+  CHECK(p.notices[0].find("its limits have no space") != std::string::npos);
 }
 
-TEST_CASE("parts of dead processes go; one that is being written is waited for, up to a limit") {
+TEST_CASE("parts of dead processes are removed; one that is being written is waited for, up to a limit") {
   cached_place p;
   p.below->add("far://a", 4'000);
   p.options.bytes = 2 * cached_place::block_on_disk;
-  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
-  REQUIRE(p.kept().size() == 1);
-  const std::string path = p.kept()[0], part = path + ".part";
+  CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
+  REQUIRE(p.block_paths().size() == 1);
+  const std::string path = p.block_paths()[0], part = path + ".part";
   std::filesystem::remove(path);
   const auto write_part = [&] { std::ofstream(part) << std::string(100'000, 'x'); };
   write_part();
   const auto cache = p.cache();
-  CHECK(p.kept().empty());   // at the start
+  CHECK(p.block_paths().empty());   // at the start
   write_part();
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));   // by the one who needs it
-  CHECK(p.kept() == std::vector<std::string>{path});
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));   // by the thread that needs it
+  CHECK(p.block_paths() == std::vector<std::string>{path});
 
   std::filesystem::remove(path);
   write_part();
@@ -119,8 +119,8 @@ TEST_CASE("parts of dead processes go; one that is being written is waited for, 
   REQUIRE(::flock(live, LOCK_EX) == 0);
   p.options.wait_limit = std::chrono::milliseconds(50);
   const auto hasty = p.cache();
-  CHECK(p.kept() == std::vector<std::string>{part});
-  CHECK(read_whole(*hasty, "far://a") == p.text("far://a"));
+  CHECK(p.block_paths() == std::vector<std::string>{part});
+  CHECK(read_complete(*hasty, "far://a") == p.text("far://a"));
   CHECK(hasty->figures().waits == 1);
   CHECK(hasty->figures().waits_given_up == 1);
   CHECK(hasty->figures().passed_bytes == 4'000);
@@ -130,23 +130,23 @@ TEST_CASE("parts of dead processes go; one that is being written is waited for, 
   });
   p.options.wait_limit = std::chrono::minutes(1);
   const auto patient = p.cache();
-  CHECK(read_whole(*patient, "far://a") == p.text("far://a"));
+  CHECK(read_complete(*patient, "far://a") == p.text("far://a"));
   dies.join();
   CHECK(patient->figures().waits == 1);
   CHECK(patient->figures().misses == 1);
-  CHECK(p.kept() == std::vector<std::string>{path});
+  CHECK(p.block_paths() == std::vector<std::string>{path});
 }
 
-TEST_CASE("files of others in the folder are neither counted nor removed") {
+TEST_CASE("other files in the folder are neither counted nor removed") {
   cached_place p;
   p.options.bytes = 2 * cached_place::block_on_disk;
   p.below->add("far://a", 20'000);
   std::ofstream(p.folder / "notes.txt") << std::string(50'000, 'n');
-  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
-  const std::string bucket = std::filesystem::path(p.kept().at(0)).parent_path().string();
+  CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
+  const std::string bucket = std::filesystem::path(p.block_paths().at(0)).parent_path().string();
   std::ofstream(bucket + "/mine.part") << "mine";
   std::ofstream(bucket + "/0123456789abcdef-0123456789abcdef-0000000g") << "mine";
-  for (int i = 0; i < 3; ++i) CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  for (int i = 0; i < 3; ++i) CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
   CHECK(p.kept_bytes() <= p.options.bytes);
   CHECK(std::filesystem::exists(bucket + "/mine.part"));
   CHECK(std::filesystem::exists(bucket + "/0123456789abcdef-0123456789abcdef-0000000g"));
@@ -155,7 +155,7 @@ TEST_CASE("files of others in the folder are neither counted nor removed") {
   CHECK(status.permissions() == std::filesystem::perms::owner_all);
 }
 
-TEST_CASE("a disk that takes nothing is told once, and the run goes on without it") {
+TEST_CASE("a disk that accepts no data is reported once, and the run continues without it") {
   cached_place p;
   p.below->add("far://a", 60'000);
   struct ::rlimit before {};
@@ -165,34 +165,34 @@ TEST_CASE("a disk that takes nothing is told once, and the run goes on without i
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   ::setrlimit(RLIMIT_FSIZE, &little);
   const auto cache = p.cache();
-  const std::string read = read_whole(*cache, "far://a");
+  const std::string read = read_complete(*cache, "far://a");
   ::setrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, handler);
   CHECK(read == p.text("far://a"));
   CHECK(cache->figures().passed_bytes == 60'000);
   CHECK(cache->figures().refusals > 0);
   CHECK(p.kept_bytes() == 0);
-  REQUIRE(p.told.size() == 1);
-  CHECK(p.told[0].find("continues without the cache") != std::string::npos);
-  CHECK(p.told[0].find("File too large") != std::string::npos);
-  CHECK(eventually([&] {   // it is tried again a second later
-    CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
-    return !p.kept().empty();
+  REQUIRE(p.notices.size() == 1);
+  CHECK(p.notices[0].find("continues without the cache") != std::string::npos);
+  CHECK(p.notices[0].find("File too large") != std::string::npos);
+  CHECK(eventually([&] {   // it is retried a second later
+    CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
+    return !p.block_paths().empty();
   }));
 }
 
-TEST_CASE("a share of the file system that stays free holds the cache back") {
+TEST_CASE("a share of the file system that stays free limits the cache") {
   cached_place p;
-  p.options.keep_free_share = 1;   // the disk is never as empty as that
+  p.options.keep_free_share = 1;   // the disk never has that much free space
   p.below->add("far://a", 9'000);
   const auto cache = p.cache();
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(p.kept_bytes() == 0);
   CHECK(cache->figures().passed_bytes == 9'000);
-  CHECK(p.told.size() == 1);
+  CHECK(p.notices.size() == 1);
 }
 
-TEST_CASE("threads that want the same blocks fetch each once") {
+TEST_CASE("each block that several threads need is fetched once") {
   cached_place p;
   p.below->delay_ms = 2;
   p.below->add("far://a", 60'000);
@@ -203,13 +203,13 @@ TEST_CASE("threads that want the same blocks fetch each once") {
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&, i] {
       for (const char* name : {"far://a", "far://b"})
-        wrong += read_whole(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
+        wrong += read_complete(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
   CHECK(p.below->read_bytes == 90'000);
   CHECK(cache->figures().waits + other->figures().waits > 0);
-  CHECK(p.told.empty());
+  CHECK(p.notices.empty());
 }
 
 TEST_CASE("threads under a limit that is far too small") {
@@ -224,7 +224,7 @@ TEST_CASE("threads under a limit that is far too small") {
     threads.emplace_back([&, i] {
       for (int k = 0; k < 12; ++k) {
         const std::string name = "far://" + std::to_string((i + k) % 6);
-        wrong += read_whole(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
+        wrong += read_complete(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
         if (p.kept_bytes() > *p.options.bytes + cached_place::block_on_disk) over = true;
       }
     });

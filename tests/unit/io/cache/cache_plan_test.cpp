@@ -1,4 +1,4 @@
-// Files that will be read are fetched before they are asked for, in their order and within a limit.
+// Files that will be read are fetched before they are requested, in their order and within a limit.
 #include "../../../eventually.hpp"
 #include "cached_place.hpp"
 
@@ -11,7 +11,7 @@ using mr::detail::cache_plan;
 
 namespace {
 
-std::vector<std::string> taken(cache_plan& plan, std::size_t count) {
+std::vector<std::string> next_names(cache_plan& plan, std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < count; ++i) names.push_back(*plan.next());
   return names;
@@ -21,20 +21,20 @@ void expect(auto& of, const std::vector<std::string>& names) { of.expect(names);
 
 }  // namespace
 
-TEST_CASE("lists take turns, each in its order; what is read or fetched is not fetched again") {
+TEST_CASE("lists take turns, each in its order; files that were read or fetched are not fetched again") {
   cache_plan plan(1'000);
   expect(plan, {"a", "b", "c", "d"});
   expect(plan, {"x", "b", "y"});
   plan.closed("c");
-  CHECK(taken(plan, 5) == std::vector<std::string>{"a", "x", "b", "y", "d"});
+  CHECK(next_names(plan, 5) == std::vector<std::string>{"a", "x", "b", "y", "d"});
   expect(plan, {"c", "a"});   // a is still ahead
-  CHECK(taken(plan, 1) == std::vector<std::string>{"c"});
+  CHECK(next_names(plan, 1) == std::vector<std::string>{"c"});
   plan.closed("a");
   expect(plan, {"a"});
-  CHECK(taken(plan, 1) == std::vector<std::string>{"a"});
+  CHECK(next_names(plan, 1) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("what is ahead stays below the limit until readers have done with it") {
+TEST_CASE("prefetched files stay below the limit until readers close them") {
   cache_plan plan(1'000);
   expect(plan, {"a", "b"});
   CHECK(plan.next() == "a");
@@ -47,7 +47,7 @@ TEST_CASE("what is ahead stays below the limit until readers have done with it")
     CHECK(plan.next() == "b");
     went_on = true;
   });
-  std::thread same([&] { CHECK(!plan.wait_for_room("a")); });   // a reader has come to its end before
+  std::thread same([&] { CHECK(!plan.wait_for_room("a")); });   // a reader has already reached its end
   sleep_ms(50);
   CHECK(!went_on);
   plan.closed("a");
@@ -82,19 +82,19 @@ TEST_CASE("a cache fetches expected files, and readers find them there") {
   const auto cache = p.cache();
   cache->expect(names);
   REQUIRE(eventually([&] { return p.below->read_bytes == all; }));
-  REQUIRE(eventually([&] { return p.kept().size() == 27; }));
+  REQUIRE(eventually([&] { return p.block_paths().size() == 27; }));
   for (int i = 0; i < 9; ++i)
-    CHECK(read_whole(*cache, "far://" + std::to_string(i)) == p.text("far://" + std::to_string(i)));
+    CHECK(read_complete(*cache, "far://" + std::to_string(i)) == p.text("far://" + std::to_string(i)));
   CHECK(p.below->read_bytes == all);
   const mr::cache_figures f = cache->figures();
   CHECK(f.ahead_bytes == all);
   CHECK(f.misses == 0);
   CHECK(f.hits == 27);
   CHECK(f.files_without_version == 0);
-  CHECK(p.told.empty());
+  CHECK(p.notices.empty());
 }
 
-TEST_CASE("fetching ahead stops at its limit, and goes on as files are closed") {
+TEST_CASE("fetching ahead stops at its limit, and continues as files are closed") {
   cached_place p;
   p.options.bytes = 20 * cached_place::block_on_disk;
   p.options.ahead_bytes = 20'000;
@@ -111,11 +111,11 @@ TEST_CASE("fetching ahead stops at its limit, and goes on as files are closed") 
   CHECK(cache->figures().ahead_bytes < 20'000 + 4'096);
   CHECK(!p.path_of("far://0").empty());
   CHECK(p.path_of("far://3").empty());
-  CHECK(read_whole(*cache, "far://0") == p.text("far://0"));
+  CHECK(read_complete(*cache, "far://0") == p.text("far://0"));
   CHECK(eventually([&] { return !p.path_of("far://3").empty(); }));
 }
 
-TEST_CASE("errors below and slow storages hold neither readers nor the end back") {
+TEST_CASE("errors below and slow storages block neither readers nor the end") {
   cached_place p;
   p.below->add("far://a", 9'000);
   p.below->add("far://b", 9'000);
@@ -124,7 +124,7 @@ TEST_CASE("errors below and slow storages hold neither readers nor the end back"
   cache->expect(std::vector<std::string>{"far://a", "far://b"});
   REQUIRE(eventually([&] { return p.below->reads > 0; }));
   p.below->fails_from = ~std::uint64_t{0};
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   p.options.ahead_files = 0;
   cache = p.cache();
   const std::uint64_t read = p.below->read_bytes;

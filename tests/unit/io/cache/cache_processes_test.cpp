@@ -1,4 +1,4 @@
-// Processes share a cache: one fetches, the others wait, and neither death nor a standstill of one stops the others.
+// Processes share a cache: one fetches, the others wait, and neither death nor a stop of one blocks the others.
 #include "../../../eventually.hpp"
 #include "cached_place.hpp"
 
@@ -15,14 +15,14 @@ namespace mr = millrace;
 
 namespace {
 
-/// What a process has read.
+/// The reads of a process.
 struct process_result {
   std::uint64_t read_bytes = 0;   ///< from below
   std::uint64_t waits = 0, waits_given_up = 0, passed_bytes = 0;
   bool right = false;
 };
 
-/// A child that reads files through its own cache, and tells what came of it.
+/// A child that reads files through its own cache, and reports the result.
 class reading_process {
  public:
   reading_process(const cached_place& p, const std::vector<std::string>& names) {
@@ -34,7 +34,7 @@ class reading_process {
     }
     process_result result{.right = true};
     const auto cache = p.cache();
-    for (const std::string& name : names) result.right = read_whole(*cache, name) == p.text(name) && result.right;
+    for (const std::string& name : names) result.right = read_complete(*cache, name) == p.text(name) && result.right;
     result.read_bytes = p.below->read_bytes;
     const auto figures = cache->figures();
     result.waits = figures.waits;
@@ -61,7 +61,7 @@ class reading_process {
   pid_t child_ = 0;
 };
 
-/// Waits until somebody fetches a block, which takes as long as the delay of the files.
+/// Waits until a process fetches a block; the files' delay is the duration of the fetch.
 bool is_fetched(const cached_place& p) {
   return eventually([&] {
     return std::ranges::any_of(p.entries(), [](const auto& entry) { return entry.name.is_part && entry.bytes > 0; });
@@ -73,7 +73,7 @@ bool is_fetched(const cached_place& p) {
 TEST_CASE("four processes fetch each block once") {
   cached_place p;
   p.options.wait_limit = std::chrono::minutes(5);
-  p.below->delay_ms = 10;   // so that all four have begun before one is done
+  p.below->delay_ms = 10;   // so that all four begin before one ends
   std::vector<std::string> names, backwards;
   std::uint64_t all = 0;
   for (int i = 0; i < 6; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("four processes fetch each block once") {
   CHECK(p.kept_bytes() > all);
 }
 
-TEST_CASE("the death of the process that fetches is noticed at once") {
+TEST_CASE("the death of the fetching process is detected at once") {
   cached_place p;
   p.options.wait_limit = std::chrono::minutes(5);
   p.below->add("far://a", 4'000);
@@ -114,10 +114,10 @@ TEST_CASE("the death of the process that fetches is noticed at once") {
   CHECK(r.read_bytes == 4'000);
   CHECK(r.waits_given_up == 0);
   CHECK(r.passed_bytes == 0);
-  CHECK(p.kept().size() == 1);
+  CHECK(p.block_paths().size() == 1);
 }
 
-TEST_CASE("a process that stands still while it fetches keeps the others waiting up to the limit") {
+TEST_CASE("a process that is stopped while it fetches delays the others up to the limit") {
   cached_place p;
   p.options.wait_limit = std::chrono::milliseconds(100);
   p.below->add("far://a", 4'000);
@@ -135,19 +135,19 @@ TEST_CASE("a process that stands still while it fetches keeps the others waiting
   CHECK(!p.path_of("far://b").empty());
 }
 
-TEST_CASE("a process that stands still with the ledger's lock keeps the others waiting for seconds, not for ever") {
+TEST_CASE("a process that is stopped with the ledger's lock delays the others for seconds, not forever") {
   cached_place p;
   p.below->add("far://a", 9'000);
-  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
   const auto cache = p.cache();
   p.below->add("far://b", 9'000);
   const int ledger = ::open((cache->root() + "/ledger").c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(::flock(ledger, LOCK_EX) == 0);
-  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
-  CHECK(p.told.empty());
-  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
+  CHECK(p.notices.empty());
+  CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
   CHECK(cache->figures().passed_bytes == 9'000);
-  REQUIRE(p.told.size() == 1);
-  CHECK(p.told[0].find("cannot lock") != std::string::npos);
+  REQUIRE(p.notices.size() == 1);
+  CHECK(p.notices[0].find("cannot lock") != std::string::npos);
   ::close(ledger);
 }

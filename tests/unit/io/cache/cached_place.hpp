@@ -1,4 +1,4 @@
-// A cache in a folder of its own over files in memory, with small blocks.
+// A cache in its own folder over files in memory, with small blocks.
 #pragma once
 
 #include "../../../temporary_folder.hpp"
@@ -16,10 +16,10 @@ struct cached_place {
 
   temporary_folder folder{};
   std::shared_ptr<distant_files> below = std::make_shared<distant_files>();
-  std::vector<std::string> told{};
+  std::vector<std::string> notices{};
   millrace::cache_options options{.folder = folder.path(), .keep_free_share = 0,
                                   .notice = [this](const millrace::notice& n) {
-                                    if (n.kind == millrace::notice_kind::cache) told.push_back(n.text);
+                                    if (n.kind == millrace::notice_kind::cache) notices.push_back(n.text);
                                   }};
 
   std::unique_ptr<millrace::detail::cached_storage> cache() const {
@@ -29,7 +29,7 @@ struct cached_place {
   std::vector<millrace::detail::cache_entry> entries() const {
     return millrace::detail::list_cache(millrace::detail::cache_root(folder.path()));
   }
-  std::vector<std::string> kept() const {
+  std::vector<std::string> block_paths() const {
     std::vector<std::string> paths;
     for (const auto& entry : entries()) paths.push_back(entry.path);
     return paths;
@@ -40,10 +40,10 @@ struct cached_place {
     return sum;
   }
   const std::string& text(const std::string& name) const { return below->files.at(name).text; }
-  /// The path of the first block of a file; empty if it is not kept.
+  /// The path of the first block of a file; empty if it is not cached.
   std::string path_of(const std::string& name) const {
     const millrace::detail::cached_object object{.name = name, .identity = *below->find(name)};
-    for (const std::string& path : kept())
+    for (const std::string& path : block_paths())
       if (millrace::detail::open_cache_block(path).belongs_to(object, 0, layout)) return path;
     return {};
   }

@@ -1,4 +1,4 @@
-// Files in memory in the place of a remote storage: what is read of them is counted, and may be slow or fail.
+// Files in memory in the place of a remote storage: reads are counted, and may be slow or fail.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -44,7 +44,7 @@ struct distant_files final : millrace::storage_interface {
     }
     void will_read(std::span<const millrace::byte_range> ranges) override {
       for (const millrace::byte_range& r : ranges)
-        from.told += std::to_string(r.offset_bytes) + "+" + std::to_string(r.size_bytes) + " ";
+        from.announced += std::to_string(r.offset_bytes) + "+" + std::to_string(r.size_bytes) + " ";
     }
   };
 
@@ -53,21 +53,21 @@ struct distant_files final : millrace::storage_interface {
   std::atomic<std::uint64_t> read_bytes{0}, reads{0}, opened{0};
   std::atomic<std::uint64_t> fails_from{~std::uint64_t{0}}, cut_at{~std::uint64_t{0}};
   std::size_t max_read = ~std::size_t{0};
-  std::string told{};   // ranges that will be read; of tests with one thread
+  std::string announced{};   // ranges that will be read; of tests with one thread
   int delay_ms = 0;
 
   std::unique_ptr<millrace::stored_file> open(const std::string& name) override {
     const std::lock_guard lock(mutex);
-    const auto found = files.find(name);
-    if (found == files.end()) return nullptr;
+    const auto entry = files.find(name);
+    if (entry == files.end()) return nullptr;
     ++opened;
-    return std::make_unique<file>(*this, name, found->second);
+    return std::make_unique<file>(*this, name, entry->second);
   }
   std::optional<millrace::file_identity> find(const std::string& name) override {
     const std::lock_guard lock(mutex);
-    const auto found = files.find(name);
-    if (found == files.end()) return std::nullopt;
-    return millrace::file_identity{found->second.text.size(), found->second.version};
+    const auto entry = files.find(name);
+    if (entry == files.end()) return std::nullopt;
+    return millrace::file_identity{entry->second.text.size(), entry->second.version};
   }
   std::vector<std::string> list(const std::string& prefix) override {
     std::vector<std::string> names;
@@ -76,7 +76,7 @@ struct distant_files final : millrace::storage_interface {
     return names;
   }
 
-  /// Adds a file of bytes that depend on its name, its version and their offset.
+  /// Adds a file whose bytes depend on its name, its version and their offset.
   void add(const std::string& name, std::size_t bytes, const std::string& version = "1") {
     files[name] = {.text = text_of_file(name + version, bytes), .version = version};
   }
@@ -88,8 +88,8 @@ struct distant_files final : millrace::storage_interface {
   }
 };
 
-/// Reads a whole file, `step` bytes at a time.
-inline std::string read_whole(millrace::storage_interface& from, const std::string& name, std::size_t step = 1000) {
+/// Reads a complete file, `step` bytes at a time.
+inline std::string read_complete(millrace::storage_interface& from, const std::string& name, std::size_t step = 1000) {
   const auto file = from.open(name);
   if (!file) return "none";
   std::string text, buffer(step, '\0');

@@ -1,4 +1,4 @@
-// What killed writers leave is removed by later ones, and nobody else's file is.
+// Later writers remove the files of killed ones, and no other files.
 #include <millrace/io/tar/write/shard_writer.hpp>
 
 #include "../tar_bytes.hpp"
@@ -24,21 +24,21 @@ namespace {
 class writing_process {
  public:
   explicit writing_process(const std::string& pattern) {
-    int said[2];
-    REQUIRE(::pipe(said) == 0);
+    int ready[2];
+    REQUIRE(::pipe(ready) == 0);
     id_ = ::fork();
     REQUIRE(id_ >= 0);
     if (id_ == 0) {
       mr::shard_writer writer({.pattern = pattern});
       writer.write("k", {{"txt", "half"}});
-      if (::write(said[1], "x", 1) == 1)
+      if (::write(ready[1], "x", 1) == 1)
         for (;;) ::pause();
       ::_exit(1);
     }
     char one = 0;
-    CHECK(::read(said[0], &one, 1) == 1);
-    ::close(said[0]);
-    ::close(said[1]);
+    CHECK(::read(ready[0], &one, 1) == 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
   }
   ~writing_process() {
     ::kill(id_, SIGKILL);
@@ -59,7 +59,7 @@ std::vector<std::string> names_in(const temporary_folder& f) {
 
 }  // namespace
 
-TEST_CASE("what a killed writer left is removed by the next one of its pattern, and nobody else's file is") {
+TEST_CASE("the files of a killed writer are removed by the next one of its pattern, and no other files") {
   const temporary_folder f;
   const std::string pattern = f / "t-%02d.tar", other = f / "u-%02d.tar";
   { const writing_process killed(pattern), of_another_pattern(other); }
@@ -68,30 +68,30 @@ TEST_CASE("what a killed writer left is removed by the next one of its pattern, 
   const std::string kernel = mr::detail::kernel_id();
   REQUIRE(kernel.size() == 12);
   CHECK(left[0].starts_with(".t-00.tar." + kernel + "-"));
-  // Nobody holds these either, but they are another machine's, another pattern's, or no temporary files.
-  const std::vector<std::string> kept = {".t-00.tar.0123456789ab-7-0.partial", ".t-00.tar.7-0.partial",
+  // No process has these open either, but they are another machine's, another pattern's, or not temporary files.
+  const std::vector<std::string> foreign = {".t-00.tar.0123456789ab-7-0.partial", ".t-00.tar.7-0.partial",
                                          ".t-0.tar." + kernel + "-7-0.partial", ".t-00.tar." + kernel + "-7-0",
                                          ".t-x0.tar." + kernel + "-7-0.partial", "t-00.tar." + kernel + "-7-0.partial"};
-  for (const auto& name : kept) save(f / name, "not ours");
+  for (const auto& name : foreign) save(f / name, "not ours");
   std::filesystem::create_directory(f / (".t-01.tar." + kernel + "-7-0.partial"));
-  std::filesystem::create_symlink(f / kept[0], f / (".t-02.tar." + kernel + "-7-0.partial"));
+  std::filesystem::create_symlink(f / foreign[0], f / (".t-02.tar." + kernel + "-7-0.partial"));
   {
     const writing_process alive(pattern);
-    CHECK(names_in(f).size() == left.size() + kept.size() + 2);   // its own came, the killed one's went
+    CHECK(names_in(f).size() == left.size() + foreign.size() + 2);   // its own appeared, the killed one's was removed
     mr::shard_writer beside({.pattern = pattern, .first_number = 5});
     beside.write("k", {{"txt", "x"}});
     beside.close();
-    CHECK(names_in(f).size() == left.size() + kept.size() + 3);
+    CHECK(names_in(f).size() == left.size() + foreign.size() + 3);
   }
   mr::shard_writer({.pattern = pattern}).write("k", {{"txt", "x"}});
-  auto expected = kept;
+  auto expected = foreign;
   expected.insert(expected.end(), {left[1], ".t-01.tar." + kernel + "-7-0.partial",
                                    ".t-02.tar." + kernel + "-7-0.partial", "t-05.tar"});
   std::sort(expected.begin(), expected.end());
   CHECK(names_in(f) == expected);
 }
 
-TEST_CASE("writers of one pattern that begin all the time never take each other's files for abandoned") {
+TEST_CASE("writers of one pattern that begin all the time never mistake each other's files for abandoned") {
   const temporary_folder f;
   const mr::detail::posix_files files;
   std::vector<std::string> errors(2);

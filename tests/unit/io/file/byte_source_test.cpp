@@ -18,10 +18,10 @@ namespace {
 
 /// System calls that follow a script: each read fails with the next number, or moves at most that many bytes.
 struct script {
-  std::deque<long> reads;              // negative: fail with that errno; positive: at most so many bytes
+  std::deque<long> reads;              // negative: fail with that errno; positive: at most that many bytes
   std::deque<int> opens;               // errno of the next opens; 0: fine
   std::vector<std::int64_t> pauses_ns;
-  std::vector<std::size_t> asked;
+  std::vector<std::size_t> requested;
   int open_files = 0;
   int opened = 0;
   off_t size_on_reopen = -1;
@@ -69,7 +69,7 @@ struct scripted_files : mr::detail::posix_files {
   }
   /// Whether the call succeeds, and with how many bytes at most.
   bool may_move(std::size_t& bytes) const {
-    plan->asked.push_back(bytes);
+    plan->requested.push_back(bytes);
     if (plan->reads.empty()) return true;
     const long next = plan->reads.front();
     plan->reads.pop_front();
@@ -117,7 +117,7 @@ std::string some_bytes() {
 
 }  // namespace
 
-TEST_CASE("a file is read from any offset, and gives 0 at its end") {
+TEST_CASE("a file is read from any offset, and returns 0 at its end") {
   const temporary_folder f;
   save(f / "x", some_bytes());
   mr::file_source source(f / "x");
@@ -130,7 +130,7 @@ TEST_CASE("a file is read from any offset, and gives 0 at its end") {
   CHECK(source.read_at(1'000'000, buffer) == 0);
 }
 
-TEST_CASE("a read fills its parts one behind the other, more of them than one call takes") {
+TEST_CASE("a read fills its parts one after the other, also more of them than fit into one call") {
   const temporary_folder f;
   save(f / "x", some_bytes());
   mr::file_source source(f / "x");
@@ -144,13 +144,13 @@ TEST_CASE("a read fills its parts one behind the other, more of them than one ca
   CHECK(mr::detail::read_fully(source, 0, std::span(parts)) == 1000);
   CHECK(all == some_bytes());
   CHECK(source.read_parts(0, {}) == 0);
-  // A source that knows nothing of parts.
+  // A source without support for parts.
   memory_source plain(some_bytes());
   CHECK_FALSE(plain.reads_parts());
   CHECK(read_all_in_parts(plain) == some_bytes());
 }
 
-TEST_CASE("short reads and interruptions do not show") {
+TEST_CASE("short reads and interruptions are invisible") {
   const temporary_folder f;
   save(f / "x", some_bytes());
   script plan;
@@ -169,21 +169,21 @@ TEST_CASE("short reads and interruptions do not show") {
   CHECK(plan.open_files == 0);
 }
 
-TEST_CASE("no single call asks for more than one GiB") {
+TEST_CASE("no single call requests more than one GiB") {
   const temporary_folder f;
   save(f / "x", "abc");
   script plan;
   scripted_source source(f / "x", scripted_files(plan));
-  // A span that claims 3 GiB; the file has three bytes, so that nothing beyond them is touched.
+  // A span with a size of 3 GiB; the file has three bytes, so that nothing beyond them is accessed.
   std::vector<std::byte> buffer(3);
   CHECK(source.read_at(0, std::span<std::byte>(buffer.data(), std::size_t{3} << 30)) == 3);
-  CHECK(plan.asked == std::vector<std::size_t>{std::size_t{1} << 30});
+  CHECK(plan.requested == std::vector<std::size_t>{std::size_t{1} << 30});
   const std::vector<std::span<std::byte>> parts{{buffer.data(), 2}, {buffer.data(), std::size_t{3} << 30}};
   CHECK(source.read_parts(0, parts) == 3);
-  CHECK(plan.asked.back() == std::size_t{1} << 30);
+  CHECK(plan.requested.back() == std::size_t{1} << 30);
 }
 
-TEST_CASE("EAGAIN is retried with growing pauses, and not for ever") {
+TEST_CASE("EAGAIN is retried with growing pauses, and not forever") {
   const temporary_folder f;
   save(f / "x", some_bytes());
   script plan;
@@ -238,7 +238,7 @@ TEST_CASE("a file that was replaced while its handle was stale is an error, not 
   }
 }
 
-TEST_CASE("a file that ends before the size that it had is an error: what comes behind is missing") {
+TEST_CASE("a file that ends before its initial size is an error: the rest is missing") {
   const temporary_folder f;
   save(f / "x", some_bytes());
   mr::file_source source(f / "x");
@@ -252,7 +252,7 @@ TEST_CASE("a file that ends before the size that it had is an error: what comes 
     CHECK(e.where().shard == f / "x");
     CHECK(e.where().offset_bytes == 600);
   }
-  // What is written meanwhile is none of our business.
+  // Data that is appended meanwhile is ignored.
   mr::file_source grows(f / "x");
   save(f / "x", some_bytes());
   CHECK(read_all(grows) == some_bytes());
@@ -272,7 +272,7 @@ TEST_CASE("any other failure names shard, offset and the system's reason, and is
     CHECK(e.where().shard == f / "x");
     CHECK(e.where().offset_bytes == 300);
   }
-  CHECK(plan.asked.size() == 2);
+  CHECK(plan.requested.size() == 2);
   CHECK(plan.pauses_ns.empty());
 }
 

@@ -90,7 +90,7 @@ std::string error_of_shard(std::string bytes) {
 
 }  // namespace
 
-TEST_CASE("a file of another kind in the place of a shard or of lines is named, with what to do") {
+TEST_CASE("a file of another kind in place of a shard or of lines is named, with the remedy") {
   for (const foreign& f : files()) {
     CAPTURE(f.name);
     const std::string shard = error_of_shard(f.bytes);

@@ -1,4 +1,4 @@
-// Which samples of a shard are chosen, and the lists of keys that choose them.
+// The choice of a shard's samples, and lists of keys.
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 
@@ -23,7 +23,7 @@ constexpr std::size_t shards = 3, samples_per_shard = 500;
 
 std::string key_of(std::size_t sample) { return "k" + std::to_string(sample); }
 
-/// Shards in which sample i has the key ki, and its number as its payload behind `size` bytes of nothing.
+/// Shards in which sample i has the key ki, and as its payload `size` filler bytes followed by its number.
 std::vector<std::string> write_shards(const temporary_folder& f, std::size_t size = 100) {
   mr::shard_writer writer({.pattern = f / "s-%d.tar", .max_samples = samples_per_shard});
   for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
@@ -34,20 +34,20 @@ std::vector<std::string> write_shards(const temporary_folder& f, std::size_t siz
   return names;
 }
 
-/// All chosen samples in their order, by number; each is read, and its location asked for.
-std::vector<std::size_t> chosen_of(mr::detail::shard_data& data, std::size_t size = 100) {
+/// All chosen samples in their order, by number; each is read, and its location requested.
+std::vector<std::size_t> chosen_numbers(mr::detail::shard_data& data, std::size_t size = 100) {
   std::vector<std::size_t> numbers;
   for (std::size_t s = 0; s < data.counts().size(); ++s) {
-    std::vector<mr::detail::located_sample> wanted;
-    for (std::uint64_t i = 0; i < data.counts()[s]; ++i) wanted.push_back({s, i});
-    if (wanted.empty()) continue;
-    std::vector<mr::record> records(wanted.size());
+    std::vector<mr::detail::located_sample> positions;
+    for (std::uint64_t i = 0; i < data.counts()[s]; ++i) positions.push_back({s, i});
+    if (positions.empty()) continue;
+    std::vector<mr::record> records(positions.size());
     std::exception_ptr failure;
-    REQUIRE(data.read(wanted, records, failure) == wanted.size());
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
+    REQUIRE(data.read(positions, records, failure) == positions.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) {
       numbers.push_back(std::stoul(std::string(records[i]["txt"].text().substr(size))));
       REQUIRE(records[i].key() == key_of(numbers.back()));
-      REQUIRE(data.location_of(wanted[i]).key == key_of(numbers.back()));
+      REQUIRE(data.location_of(positions[i]).key == key_of(numbers.back()));
     }
   }
   return numbers;
@@ -102,29 +102,29 @@ TEST_CASE("a million keys are found, and no other") {
   for (std::size_t i = 0; i < 1'000'000; ++i) keys.push_back("n" + std::to_string(i * 7));
   const mr::key_list list = keys;
   CHECK(list.size() == keys.size());
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < 1'000'000; ++i) found += list.contains("n" + std::to_string(i), "s.tar");
-  CHECK(found == 142'858);
+  std::size_t matches = 0;
+  for (std::size_t i = 0; i < 1'000'000; ++i) matches += list.contains("n" + std::to_string(i), "s.tar");
+  CHECK(matches == 142'858);
 }
 
-TEST_CASE("only, without, where and repeats choose what a loop over all samples would") {
+TEST_CASE("only, without, where and repeats choose the same as a loop over all samples") {
   const temporary_folder f;
   const auto names = write_shards(f);
   const auto third = [](std::size_t i) { return i % 3 == 0; };
-  const auto chosen = [&](mr::detail::sample_choice choice) {
+  const auto choose = [&](mr::detail::sample_choice choice) {
     auto data = data_of(names, std::move(choice));
-    return chosen_of(data);
+    return chosen_numbers(data);
   };
-  CHECK(chosen({}) == those([](std::size_t) { return 1; }));
-  CHECK(chosen({.only = keys_of(those(third))}) == those(third));
-  CHECK(chosen({.without = keys_of(those(third))}) == those([&](std::size_t i) { return !third(i); }));
-  CHECK(chosen({.only = keys_of(those(third)), .without = keys_of({0, 3, 4, 999, 1'499}),
+  CHECK(choose({}) == those([](std::size_t) { return 1; }));
+  CHECK(choose({.only = keys_of(those(third))}) == those(third));
+  CHECK(choose({.without = keys_of(those(third))}) == those([&](std::size_t i) { return !third(i); }));
+  CHECK(choose({.only = keys_of(those(third)), .without = keys_of({0, 3, 4, 999, 1'499}),
                 .where = [](std::string_view key, std::string_view) { return key.size() < 5; }}) ==
         those([&](std::size_t i) { return third(i) && i != 0 && i != 3 && i != 999 && i < 1'000; }));
-  CHECK(chosen({.where = [](std::string_view, std::string_view shard) { return shard.ends_with("s-1.tar"); }}) ==
+  CHECK(choose({.where = [](std::string_view, std::string_view shard) { return shard.ends_with("s-1.tar"); }}) ==
         those([](std::size_t i) { return i / samples_per_shard == 1; }));
   const auto often = [](std::size_t i) { return i % 5 == 0 ? i % 7 : i % 2; };
-  CHECK(chosen({.repeats = [&](std::string_view key, std::string_view) {
+  CHECK(choose({.repeats = [&](std::string_view key, std::string_view) {
           return often(std::stoul(std::string(key.substr(1))));
         }}) == those(often));
 }
@@ -146,7 +146,7 @@ TEST_CASE("a sample has the same identity in every choice; each repeat has anoth
   CHECK(thrice.id_of({2, 500}) != all.id_of({2, 0}));
 }
 
-TEST_CASE("the checksum is of the chosen samples, however they were chosen") {
+TEST_CASE("the checksum is that of the chosen samples, whatever the options") {
   const temporary_folder f;
   const auto names = write_shards(f);
   const auto checksum = [&](mr::detail::sample_choice choice) { return data_of(names, std::move(choice)).choice(); };
@@ -168,7 +168,7 @@ TEST_CASE("the checksum is of the chosen samples, however they were chosen") {
   CHECK(others.size() == 5);
 }
 
-TEST_CASE("keys that no shard has are told of, and a choice of nothing is an error") {
+TEST_CASE("unknown keys are reported, and an empty choice is an error") {
   const temporary_folder f;
   const auto names = write_shards(f);
   const auto some = data_of(names, {.only = std::vector<std::string>{"k1", "nowhere"},
@@ -188,7 +188,7 @@ TEST_CASE("keys that no shard has are told of, and a choice of nothing is an err
                        doctest::Contains("chosen 2^32 times or more together"), mr::setup_error);
 }
 
-TEST_CASE("keys that no shard has are shown with those of the shards, and with what is wrong with the list") {
+TEST_CASE("unknown keys are shown with those of the shards, and with the defect of the list") {
   const temporary_folder f;
   mr::shard_writer writer({.pattern = f / "d-%d.tar"});
   for (const char* key : {"./img0", "./img1", "./img2", "./img3"}) writer.write(key, {{"cls", "1"}});
@@ -223,25 +223,26 @@ TEST_CASE("keys that no shard has are shown with those of the shards, and with w
                        doctest::Contains("Write the keys without ./"), mr::setup_error);
 }
 
-TEST_CASE("a choice reads what it has chosen, and little more") {
+TEST_CASE("a choice reads its samples, and little more") {
   const temporary_folder f;
   const auto names = write_shards(f, 60'000);
   const auto hundredth = those([](std::size_t i) { return i % 100 == 50; });
   auto data = data_of(names, {.only = keys_of(hundredth)});
   const auto before = data.reads().snapshot().bytes;
-  CHECK(chosen_of(data, 60'000) == hundredth);
+  CHECK(chosen_numbers(data, 60'000) == hundredth);
   const auto read = data.reads().snapshot().bytes - before;
   CHECK(read < 60'000 * hundredth.size() * 11 / 10);
   CHECK(read > 60'000 * hundredth.size());
-  // In the blocks of small samples the same samples come as one by one, and a thin choice is not read in blocks.
+  // In blocks of small samples the result is the same as one by one, and a sparse choice is not read in blocks.
   const temporary_folder g;
   const auto small = write_shards(g);
   for (const std::size_t step : {1, 3, 100}) {
-    const auto wanted = those([&](std::size_t i) { return i % step == 0; });
-    auto one_by_one = data_of(small, {.only = keys_of(wanted)}), in_blocks = data_of(small, {.only = keys_of(wanted)});
+    const auto expected = those([&](std::size_t i) { return i % step == 0; });
+    auto one_by_one = data_of(small, {.only = keys_of(expected)}),
+         in_blocks = data_of(small, {.only = keys_of(expected)});
     const bool blocks = in_blocks.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{32} << 20}) > 0;
     CHECK(blocks == (step < 100));
-    (void)chosen_of(in_blocks);
-    CHECK(chosen_of(in_blocks) == chosen_of(one_by_one));
+    (void)chosen_numbers(in_blocks);
+    CHECK(chosen_numbers(in_blocks) == chosen_numbers(one_by_one));
   }
 }

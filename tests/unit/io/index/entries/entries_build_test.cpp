@@ -1,4 +1,4 @@
-// Entry points of many shards: made once, kept with what is learned, and lost with the shard that they were made for.
+// Entry points of many shards: built once, kept with new checksums, and lost with their shard.
 #include "../../cache/distant_files.hpp"
 #include "entry_shards.hpp"
 
@@ -7,7 +7,7 @@
 
 using namespace entry_test;
 
-TEST_CASE("entries are made once, kept when checksums are learned, and lost with the shard that they were made for") {
+TEST_CASE("entries are built once, kept when checksums are learned, and lost with their shard") {
   const temporary_folder f;
   const auto names = write_shards(f, 3, 30);
   const auto entries_of = [&](std::size_t shard) {
@@ -21,10 +21,10 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
   const auto before = entries_of(1);
   REQUIRE(before.fields() > 20);
 
-  SUBCASE("an index that knows more checksums is written with the entries that lie in the file") {
+  SUBCASE("an index with more checksums is written with the entries of the file") {
     auto index = mr::detail::load_index(mr::detail::index_path(names[1]), mr::detail::identify_shard(names[1])).index;
     index.set_entries({});
-    index.learn_checksum(2, 99);   // of the text of no bytes
+    index.learn_checksum(2, 99);   // of the empty text
     REQUIRE(index.checksum(2) == 99);
     CHECK(mr::detail::keep_index(mr::detail::index_path(names[1]), index).written);
     CHECK(index.entries().ends == before.ends);
@@ -33,7 +33,7 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
     CHECK(read_all(data) > 60);
     CHECK(count_of(data, mr::detail::event_name::fields_refused) == 0);
   }
-  SUBCASE("a shard with another time keeps its entries, and a payload that has changed is not given wrong ones") {
+  SUBCASE("a shard with another time keeps its entries, and a payload that has changed gets no wrong ones") {
     std::string tar = load(names[1]);
     const std::size_t at = mr::detail::build_indexes(names).indexes[1]->member(1).offset_bytes;
     tar[at + 3] = static_cast<char>(tar[at + 3] ^ 1);
@@ -55,7 +55,7 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
     CHECK(make(names).counts.entries_made == 1);
     CHECK(entries_of(1).made);
   }
-  SUBCASE("nor has one of that size whose members lie elsewhere") {
+  SUBCASE("nor has one of that size whose members are elsewhere") {
     std::string tar = load(names[1]);
     const std::size_t at = tar.find("k31.cls");
     REQUIRE(at != std::string::npos);
@@ -71,12 +71,12 @@ TEST_CASE("entries are made once, kept when checksums are learned, and lost with
 TEST_CASE("a payload that has changed is refused by its CRC and counted, if checksums are off") {
   const temporary_folder f;
   const auto names = write_shards(f, 1, 30);
-  const auto made = make(names);
-  const std::uint64_t fields = made.indexes[0]->entries().fields();
+  const auto build = make(names);
+  const std::uint64_t fields = build.indexes[0]->entries().fields();
   const auto time = std::filesystem::last_write_time(names[0]);
   std::string tar = load(names[0]);
   for (const std::uint32_t member : {1U, 4U}) {
-    const std::size_t at = made.indexes[0]->member(member).offset_bytes;
+    const std::size_t at = build.indexes[0]->member(member).offset_bytes;
     tar[at] = static_cast<char>(tar[at] ^ 1);
   }
   save(names[0], tar);
@@ -92,11 +92,11 @@ TEST_CASE("a payload that has changed is refused by its CRC and counted, if chec
   CHECK(count_of(data, mr::detail::event_name::fields_with_entries) == 0);   // each is reported once
 }
 
-TEST_CASE("what cannot be read, kept or made is told, and leaves the index as good as before") {
+TEST_CASE("errors of reading, building and writing are reported, and leave the index usable") {
   const temporary_folder f;
   const auto names = write_shards(f, 2, 30);
   (void)make(names, {.entries = {}});
-  SUBCASE("an error of the maker is that of the call, and leaves no half index") {
+  SUBCASE("an error of the maker is that of the call, and leaves no partial index") {
     for (const auto& name : names) std::filesystem::remove(mr::detail::index_path(name));
     for (const unsigned threads : {1U, 4U}) {
       mr::detail::index_build_options o{.threads = threads};
@@ -108,13 +108,13 @@ TEST_CASE("what cannot be read, kept or made is told, and leaves the index as go
     CHECK(f.file_count() <= 4);
     CHECK(mr::detail::build_indexes(names).counts.samples == 60);
   }
-  SUBCASE("a set without any entries is looked at once") {
+  SUBCASE("a set without any entries is inspected once") {
     for (const auto& name : names) std::filesystem::remove(mr::detail::index_path(name));
     int calls = 0;
     mr::detail::index_build_options o{.threads = 1};
     o.entries = [&](std::string_view, std::span<const std::byte>) { return ++calls, std::vector<std::byte>(); };
     CHECK(mr::detail::build_indexes(names, o).counts.entries_made == 2);
-    CHECK(calls == 168);   // payloads of no bytes are not shown
+    CHECK(calls == 168);   // empty payloads are not shown
     CHECK(mr::detail::build_indexes(names, o).counts.entries_made == 0);
     CHECK(calls == 168);
     mr::detail::shard_data data(names);
@@ -129,21 +129,21 @@ TEST_CASE("what cannot be read, kept or made is told, and leaves the index as go
     tar[at] = static_cast<char>(tar[at] ^ 1);
     save(names[0], tar);
     std::filesystem::last_write_time(names[0], time);
-    const auto made = make(names);
-    CHECK(made.counts.entries_unreadable == 1);
-    CHECK(made.indexes[0]->entries().range_of(1).size_bytes == 0);
-    CHECK(made.indexes[0]->entries().range_of(4).size_bytes > 0);
+    const auto build = make(names);
+    CHECK(build.counts.entries_unreadable == 1);
+    CHECK(build.indexes[0]->entries().range_of(1).size_bytes == 0);
+    CHECK(build.indexes[0]->entries().range_of(4).size_bytes > 0);
   }
-  SUBCASE("indexes that nothing keeps get none, and no payload is read for them") {
+  SUBCASE("indexes that cannot be stored get none, and no payload is read for them") {
     for (const auto& name : names) std::filesystem::remove(mr::detail::index_path(name));
-    const auto made = make(names, {.files = {.cache_folder = f / "none/none"}});
-    CHECK(made.counts.not_kept == 2);
-    CHECK(made.counts.entries_looked_at == 0);
+    const auto build = make(names, {.files = {.cache_folder = f / "none/none"}});
+    CHECK(build.counts.not_kept == 2);
+    CHECK(build.counts.entries_looked_at == 0);
     CHECK(make(names, {.keep = false}).counts.entries_looked_at == 0);
   }
 }
 
-TEST_CASE("entries of a storage come in chunks, within a limit that is told") {
+TEST_CASE("entries of a storage arrive in chunks, within a limit that is reported") {
   const temporary_folder f;
   const auto names = write_shards(f, 4, 60);
   (void)make(names);
@@ -154,27 +154,27 @@ TEST_CASE("entries of a storage come in chunks, within a limit that is told") {
   const std::uint64_t expected = read_all(local);
   CHECK(expected > 150);
   mr::detail::shard_data far(names, {.files = {.storage = mr::storage(files)}});
-  const std::size_t held = far.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{256} << 20});
-  CHECK(held == 48 * 2 * mr::detail::entry_cache::chunk_bytes);
+  const std::size_t reserved = far.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{256} << 20});
+  CHECK(reserved == 48 * 2 * mr::detail::entry_cache::chunk_bytes);
   CHECK(read_all(far) == expected);
   const std::uint64_t reads = files->reads;
   CHECK(read_all(far) == expected);
-  CHECK(files->reads - reads <= 240);   // of samples; entries are there
+  CHECK(files->reads - reads <= 240);   // of samples; entries are cached
   CHECK(count_of(far, mr::detail::event_name::fields_with_entries) == 2 * expected);
   // The index is read without its entries: heads and table.
   files->read_bytes = 0;
   (void)mr::detail::load_stored_index(mr::storage(files), names[0]);
   CHECK(files->read_bytes == files->files[mr::detail::index_path(names[0])].text.size());   // small: in one request
-  // A folder for indexes gets entries of its own.
+  // A folder for indexes gets its own entries.
   files->files.erase(mr::detail::index_path(names[0]));
-  mr::detail::shard_data kept(names, {.files = {.cache_folder = f / "kept", .storage = mr::storage(files)},
+  mr::detail::shard_data data(names, {.files = {.cache_folder = f / "kept", .storage = mr::storage(files)},
                                       .entries = entries_for});
-  CHECK(read_all(kept) == expected);
+  CHECK(read_all(data) == expected);
   const mr::detail::index_file_options in_folder{.cache_folder = f / "kept", .storage = mr::storage(files)};
   CHECK(std::filesystem::exists(mr::detail::index_path(names[0], in_folder)));
 }
 
-TEST_CASE("chunks of entries go when the limit is reached, the least recently used first") {
+TEST_CASE("chunks of entries are evicted at the limit, the least recently used first") {
   mr::detail::entry_cache cache({.limit_bytes = 300});
   const auto chunk = [](std::size_t bytes) { return std::make_shared<const std::vector<std::byte>>(bytes); };
   cache.add({0, 0}, chunk(100));

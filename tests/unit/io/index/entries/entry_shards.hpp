@@ -1,4 +1,4 @@
-// Shards whose index has toy entry points, and what reads them.
+// Shards whose index has toy entry points, and their readers.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
@@ -20,7 +20,7 @@ namespace entry_test {
 namespace mr = millrace;
 using namespace tar_test;
 
-/// Entries of every field "jpg" but those of 7 bytes: a text that depends on each byte of the payload.
+/// Entries of every field "jpg" except those of 7 bytes: a text that depends on each byte of the payload.
 inline std::vector<std::byte> entries_for(std::string_view field, std::span<const std::byte> payload) {
   if (field != "jpg" || payload.size() == 7) return {};
   const std::string text = std::to_string(100'000'000 + mr::crc32c(payload) % 900'000'000).substr(1) +
@@ -29,7 +29,7 @@ inline std::vector<std::byte> entries_for(std::string_view field, std::span<cons
   return {bytes.begin(), bytes.end()};
 }
 
-inline std::string shown_entries(const mr::bytes& field) {
+inline std::string entries_text(const mr::bytes& field) {
   const auto entries = field.entries();
   return {reinterpret_cast<const char*>(entries.data()), entries.size()};
 }
@@ -64,11 +64,11 @@ inline bool has_some(const mr::bytes& field) {
   return !expected_entries(field).empty() && expected_entries(field).size() <= field.size();
 }
 
-/// Reads all samples in lists in a random order; checks that entries are right. Returns how many fields have some.
+/// Reads all samples in lists in a random order; verifies the entries. Returns the number of fields with entries.
 inline std::size_t read_in_lists(mr::detail::indexed_reader& reader, std::uint32_t samples, bool all,
                                  std::uint64_t seed) {
   mr::rng random({.seed = seed});
-  std::size_t found = 0;
+  std::size_t with_entries = 0;
   for (std::uint32_t done = 0; done < samples;) {
     std::vector<std::uint32_t> numbers(1 + random.below(20));
     for (auto& n : numbers) n = random.below(3) == 0 ? static_cast<std::uint32_t>(random.below(samples))
@@ -77,12 +77,12 @@ inline std::size_t read_in_lists(mr::detail::indexed_reader& reader, std::uint32
     REQUIRE(reader.read(numbers, records) == numbers.size());
     for (const mr::record& r : records)
       for (const mr::bytes& field : r.fields()) {
-        const std::string got = shown_entries(field);
-        found += !got.empty();
+        const std::string got = entries_text(field);
+        with_entries += !got.empty();
         if (!got.empty() || all) CHECK(got == (has_some(field) ? expected_entries(field) : ""));
       }
   }
-  return found;
+  return with_entries;
 }
 
 inline std::uint64_t count_of(const mr::detail::shard_data& data, mr::detail::event_name name) {
@@ -93,25 +93,25 @@ inline std::uint64_t count_of(const mr::detail::shard_data& data, mr::detail::ev
   return 0;
 }
 
-/// Reads everything of a data set. Returns how many fields came with entries; all of them are right.
+/// Reads everything of a data set, and verifies the entries. Returns the number of fields with entries.
 inline std::uint64_t read_all(mr::detail::shard_data& data) {
-  std::uint64_t found = 0;
+  std::uint64_t with_entries = 0;
   for (std::size_t shard = 0; shard < data.counts().size(); ++shard)
     for (std::uint64_t first = 0; first < data.counts()[shard]; first += 16) {
-      std::vector<mr::detail::located_sample> wanted;
+      std::vector<mr::detail::located_sample> positions;
       for (std::uint64_t n = first; n < std::min(first + 16, data.counts()[shard]); ++n)
-        wanted.push_back({shard, n ^ (n + 1 < data.counts()[shard] || n % 2 == 1 ? 1U : 0U)});
-      std::vector<mr::record> records(wanted.size());
+        positions.push_back({shard, n ^ (n + 1 < data.counts()[shard] || n % 2 == 1 ? 1U : 0U)});
+      std::vector<mr::record> records(positions.size());
       std::exception_ptr failure;
-      const std::size_t good = data.read(wanted, records, failure);
-      if (good < wanted.size()) std::rethrow_exception(failure);
+      const std::size_t good = data.read(positions, records, failure);
+      if (good < positions.size()) std::rethrow_exception(failure);
       for (const mr::record& r : records) {
-        const std::string got = shown_entries(r["jpg"]);
+        const std::string got = entries_text(r["jpg"]);
         if (!got.empty()) CHECK(got == expected_entries(r["jpg"]));
-        found += !got.empty();
+        with_entries += !got.empty();
       }
     }
-  return found;
+  return with_entries;
 }
 
 

@@ -38,9 +38,9 @@ struct shard_on_disk {
   }
   mr::detail::shard_index fresh() const {
     mr::file_source source(path);
-    mr::detail::shard_index made = mr::detail::scan_shard(source, shared_pool());
-    made.identify(identity);
-    return made;
+    mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
+    index.identify(identity);
+    return index;
   }
   std::string index_name() const { return mr::detail::index_path(path); }
 };
@@ -55,13 +55,13 @@ std::string text_of(const mr::detail::shard_index& index) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Writes over a file of the same size, which file systems do faster than making another.
+/// Overwrites a file of the same size, which is faster than creating another one.
 void overwrite(const std::string& path, std::string_view data) {
   std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
   out.write(data.data(), static_cast<std::streamsize>(data.size()));
 }
 
-/// Head and columns with checksums that are right, whatever they say.
+/// Writes matching checksums of head and columns, whatever these contain.
 void make_checksums_right(std::string& file) {
   mr::detail::index_head head;
   std::memcpy(static_cast<void*>(&head), file.data(), sizeof head);
@@ -72,7 +72,7 @@ void make_checksums_right(std::string& file) {
 
 }  // namespace
 
-TEST_CASE("an index comes back from its file as it was") {
+TEST_CASE("an index that is read from its file equals the written one") {
   const std::string damaged = small_shard().bytes().substr(0, 4000);
   for (const std::string& tar : {small_shard().bytes(), small_shard(pax_file).bytes(), damaged,
                                  file("README", "1") + end_marker(), end_marker()}) {
@@ -80,7 +80,7 @@ TEST_CASE("an index comes back from its file as it was") {
     if (s.index.members() > 1) s.index.learn_checksum(1, 77);
     CHECK(mr::detail::load_index(s.index_name(), s.identity).state == missing);
     CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
-    CHECK_FALSE(mr::detail::keep_index(s.index_name(), s.index).written);   // it is all there
+    CHECK_FALSE(mr::detail::keep_index(s.index_name(), s.index).written);   // all of it is loaded
     const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(loaded.reason);
     REQUIRE(loaded.state == good);
@@ -97,43 +97,43 @@ TEST_CASE("an index comes back from its file as it was") {
   }
 }
 
-TEST_CASE("every cut and every flipped bit of an index file is seen") {
+TEST_CASE("every cut and every flipped bit of an index file is detected") {
   shard_on_disk s;
   CHECK(s.index.learn_checksum(2, 0x12345678) == 0x12345678);
   CHECK(s.index.learn_checksum(2, 5) == 0x12345678);   // the known one stays
-  const std::string whole = text_of(s.index);
+  const std::string text = text_of(s.index);
   std::size_t refused = 0;
-  for (std::size_t length = 0; length < whole.size(); ++length) {
-    save(s.index_name(), std::string_view(whole).substr(0, length));
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    save(s.index_name(), std::string_view(text).substr(0, length));
     refused += mr::detail::load_index(s.index_name(), s.identity).state == (length == 0 ? missing : damaged);
   }
-  CHECK(refused == whole.size());
+  CHECK(refused == text.size());
   refused = 0;
-  save(s.index_name(), whole);
-  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
-    std::string flipped = whole;
+  save(s.index_name(), text);
+  for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
+    std::string flipped = text;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     overwrite(s.index_name(), flipped);
     const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     refused += loaded.state != good && !loaded.reason.empty() && loaded.index.samples() == 0;
   }
-  CHECK(refused == whole.size() * 8);
-  for (const std::string& more : {std::string("x"), std::string(4, '\0'), whole}) {
-    save(s.index_name(), whole + more);
+  CHECK(refused == text.size() * 8);
+  for (const std::string& more : {std::string("x"), std::string(4, '\0'), text}) {
+    save(s.index_name(), text + more);
     CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);
   }
-  save(s.index_name(), whole);
+  save(s.index_name(), text);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == good);
 }
 
-TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte outside of it or of its shard") {
+TEST_CASE("an index that an attacker wrote, checksums and all, leads to no byte outside of it or of its shard") {
   shard_on_disk s;
-  const std::string whole = text_of(s.index);
+  const std::string text = text_of(s.index);
   mr::rng random({.seed = 4});
-  std::size_t taken = 0, refused = 0;
-  save(s.index_name(), whole);
+  std::size_t accepted = 0, refused = 0;
+  save(s.index_name(), text);
   for (int i = 0; i < 20'000; ++i) {
-    std::string bad = whole;
+    std::string bad = text;
     for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
       const std::size_t at = 24 + random.below((bad.size() - 24) / 4) * 4;   // mark, version and size of the shard stay
       const std::uint32_t values[] = {0, 1, 2, 7, 14, 0x7fffffff, 0xfffffffe, 0xffffffff,
@@ -149,7 +149,7 @@ TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte out
       ++refused;
       continue;
     }
-    ++taken;
+    ++accepted;
     memory_source source(s.tar);
     mr::detail::indexed_reader reader(source, loaded.index, shared_pool());
     std::vector<std::uint32_t> numbers(loaded.index.samples());
@@ -161,13 +161,13 @@ TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte out
       CHECK_THROWS_AS(reader.throw_damage(), mr::data_error);
     }
   }
-  CHECK(taken > 1'000);
+  CHECK(accepted > 1'000);
   CHECK(refused > 1'000);
 }
 
-TEST_CASE("every kind of number that does not fit is refused, whatever the checksums say") {
+TEST_CASE("every invalid number is refused, whatever the checksums say") {
   shard_on_disk s;   // 3 samples, 6 members, 2 fields
-  const std::string whole = text_of(s.index);
+  const std::string text = text_of(s.index);
   const std::size_t columns = sizeof(mr::detail::index_head);
   const auto blocks = static_cast<std::uint32_t>(s.tar.size() / 512);
   struct change {
@@ -178,17 +178,17 @@ TEST_CASE("every kind of number that does not fit is refused, whatever the check
   };
   for (const change& c : {change{"nothing", 0, 0, true}, {"a sample twice", 1, 0, false},
                           {"the last sample in the last block", 2, blocks - 1, true},
-                          {"a sample behind the shard", 2, blocks, false},
+                          {"a sample after the shard", 2, blocks, false},
                           {"a key that ends before it begins", 4, 0, false},
-                          {"a key behind the keys", 5, 4, false}, {"a sample without members", 6, 0, false},
-                          {"a member behind the members", 8, 7, false}, {"too few members", 8, 5, false},
+                          {"a key after the keys", 5, 4, false}, {"a sample without members", 6, 0, false},
+                          {"a member after the members", 8, 7, false}, {"too few members", 8, 5, false},
                           {"a payload up to the last byte", 14, blocks - 2, true},
-                          {"a payload behind the shard", 14, blocks - 1, false},
+                          {"a payload after the shard", 14, blocks - 1, false},
                           {"a payload in pieces", 14, 0xffffffff, true}, {"a payload far away", 9, 0x7fffffff, false},
                           {"a payload that is too long", 20, 100'000, false}, {"a field that is none", 21, 2, false},
                           {"a name that ends before it begins", 33, 7, false}, {"a name that is cut", 34, 5, false}}) {
     CAPTURE(c.what);
-    std::string bad = whole;
+    std::string bad = text;
     std::memcpy(bad.data() + columns + 4 * c.word, &c.value, 4);
     make_checksums_right(bad);
     save(s.index_name(), bad);
@@ -198,7 +198,7 @@ TEST_CASE("every kind of number that does not fit is refused, whatever the check
   }
 }
 
-TEST_CASE("an index is good for one size and one time of its shard, and for one version") {
+TEST_CASE("an index is valid for one size and one time of its shard, and for one version") {
   shard_on_disk s;
   mr::detail::keep_index(s.index_name(), s.index);
   mr::detail::shard_identity other = s.identity;
@@ -216,7 +216,7 @@ TEST_CASE("an index is good for one size and one time of its shard, and for one 
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == stale);
   CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == good);
-  // keep_index() does not take over the checksums of another state of the shard: who makes an index does.
+  // keep_index() does not copy the checksums of another state of the shard; the builder of an index does.
   mr::detail::shard_index changed = s.fresh();
   ++other.modified_ns;
   changed.identify(other);
@@ -252,10 +252,10 @@ TEST_CASE("checksums of two writers are merged, and of two that differ the older
   two.learn_checksum(1, 99);
   two.learn_checksum(2, 12);
   CHECK(mr::detail::keep_index(s.index_name(), one).written);
-  const auto kept = mr::detail::keep_index(s.index_name(), two);
-  CHECK(kept.written);
-  CHECK(kept.learned_checksums == 1);
-  CHECK(kept.conflicting_checksums == 1);
+  const auto result = mr::detail::keep_index(s.index_name(), two);
+  CHECK(result.written);
+  CHECK(result.learned_checksums == 1);
+  CHECK(result.conflicting_checksums == 1);
   const auto merged = mr::detail::load_index(s.index_name(), s.identity);
   REQUIRE(merged.state == good);
   CHECK(merged.index.checksum(0) == 10);
@@ -306,7 +306,7 @@ TEST_CASE("eight processes that fill one index at once lose no checksum") {
   }
 }
 
-TEST_CASE("a process that is killed while it writes leaves a good index or none") {
+TEST_CASE("a process that is killed while it writes leaves a valid index or none") {
   std::string tar;
   for (std::uint32_t i = 0; i < 2'000; ++i) tar += file("k" + std::to_string(i) + ".txt", "x");
   shard_on_disk s(tar + end_marker());
@@ -352,7 +352,7 @@ TEST_CASE("threads may learn checksums while the index is written") {
   CHECK(same(loaded.index, s.index));
 }
 
-TEST_CASE("what is no file is no index, and a folder that cannot be written to is an io_error") {
+TEST_CASE("a folder is not an index, and a folder that cannot be written to is an io_error") {
   shard_on_disk s;
   REQUIRE(::mkfifo(s.index_name().c_str(), 0600) == 0);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);

@@ -1,4 +1,4 @@
-// The text of a set index: it comes back as it was, every change of it is seen, and names fit where they should.
+// The text of a set index: a round trip preserves it, every change of it is detected, and names are validated.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/hex.hpp>
@@ -19,7 +19,7 @@ set_index some() {
                     {.name = "b/\xc3\xbc\n.tar", .size_bytes = 1'536, .samples = 1, .version = "-"}});
 }
 
-/// Returns what is wrong with a text; empty if nothing is.
+/// Returns the defect of a text; empty if there is none.
 std::string wrong_with(const std::string& text) {
   try {
     (void)set_index::parse(text, "where");
@@ -31,7 +31,7 @@ std::string wrong_with(const std::string& text) {
   }
 }
 
-/// Returns lines as a whole text, with the right end.
+/// Returns lines as a complete text, with the right end.
 std::string with_end(std::size_t shards, const std::string& lines) {
   const std::string body = "millrace set index 1\n" + lines;
   return body + "end " + std::to_string(shards) + " " + mr::detail::hex(mr::crc32c(mr::detail::bytes_of(body)), 8) +
@@ -40,7 +40,7 @@ std::string with_end(std::size_t shards, const std::string& lines) {
 
 }  // namespace
 
-TEST_CASE("a set index comes back from its text, sorted by names") {
+TEST_CASE("a set index is restored from its text, sorted by names") {
   const set_index index = some(), again = set_index::parse(index.text(), "where");
   CHECK(again.shards() == index.shards());
   CHECK(again.text() == index.text());
@@ -48,7 +48,7 @@ TEST_CASE("a set index comes back from its text, sorted by names") {
   CHECK(set_index::parse(set_index().text(), "where").shards().empty());
 }
 
-TEST_CASE("every cut, every flipped bit and every byte more of a set index is seen") {
+TEST_CASE("every cut, every flipped bit and every additional byte of a set index is detected") {
   const std::string text = some().text();
   for (std::size_t i = 0; i < text.size(); ++i) {
     CHECK_FALSE(wrong_with(text.substr(0, i)).empty());
@@ -62,7 +62,7 @@ TEST_CASE("every cut, every flipped bit and every byte more of a set index is se
   CHECK_FALSE(wrong_with(text + text).empty());
 }
 
-TEST_CASE("a set index that an enemy wrote, checksum and all, holds nothing that no shard can have") {
+TEST_CASE("a set index that an attacker wrote, checksum and all, contains only entries that a shard can have") {
   const std::string digest = " 0000000000000001 ";
   const auto line = [&](const std::string& size, const std::string& samples, const std::string& rest) {
     return size + " " + samples + digest + rest + "\n";
@@ -85,12 +85,12 @@ TEST_CASE("a set index that an enemy wrote, checksum and all, holds nothing that
   CHECK(wrong_with(with_end(3, x + y)).find("count its shards") != std::string::npos);
 }
 
-TEST_CASE("a shard is found by the end of its name, at a slash, and the longest name counts") {
+TEST_CASE("a shard is found by the end of its name, at a slash, and the longest name wins") {
   const set_index index({{.name = "x.tar", .size_bytes = 1}, {.name = "b/x.tar", .size_bytes = 2},
                          {.name = "/data/y.tar", .size_bytes = 3}});
   const auto size_of = [&](std::string_view name) {
-    const auto* const found = index.find(name);
-    return found ? found->size_bytes : 0;
+    const auto* const entry = index.find(name);
+    return entry ? entry->size_bytes : 0;
   };
   CHECK(size_of("x.tar") == 1);
   CHECK(size_of("s3://bucket/a/x.tar") == 1);

@@ -1,5 +1,5 @@
-// What an index holds, and when the quick way makes it. That an index gives what shard_reader gives is checked for
-// every archive of this folder's tests: see read_tar().
+// The contents of an index, and the cases in which it is built quickly. read_tar() compares the samples of an index
+// with those of shard_reader, for every archive of this folder's tests.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/format/tar_index_scan.hpp>
@@ -33,13 +33,13 @@ bool is_plain(const std::string& tar) {
 }
 
 std::string by_index(const std::string& tar) {
-  const outcome whole = read_tar(tar);   // compares
-  return whole.error;
+  const outcome result = read_tar(tar);   // compares
+  return result.error;
 }
 
 }  // namespace
 
-TEST_CASE("an index holds keys, fields, offsets and sizes") {
+TEST_CASE("an index contains keys, fields, offsets and sizes") {
   const small_shard shard;
   const mr::detail::shard_index index = index_of(shard.bytes());
   CHECK(index.state() == state::whole);
@@ -95,7 +95,7 @@ TEST_CASE("usual archives are indexed without libarchive, unusual ones are not")
   }
 }
 
-TEST_CASE("a shard of which one byte in a header is anything else gives what shard_reader gives") {
+TEST_CASE("a shard with any other byte in a header reads the same by an index as by shard_reader") {
   mr::rng random({.seed = 9});
   const std::vector<std::string> shards{small_shard().bytes(), small_shard(pax_file).bytes(),
                                         small_shard(gnu_long_name).bytes()};
@@ -113,7 +113,7 @@ TEST_CASE("a shard of which one byte in a header is anything else gives what sha
   CHECK(plain > 500);
 }
 
-TEST_CASE("what Python's tarfile and GNU tar write gives what shard_reader gives, sparse or not") {
+TEST_CASE("files of Python's tarfile and GNU tar read the same as by shard_reader, sparse or not") {
   const temporary_folder f;
   if (std::system("python3 -c 0 >/dev/null 2>&1") == 0) {
     save(f / "write.py",
@@ -142,7 +142,7 @@ TEST_CASE("what Python's tarfile and GNU tar write gives what shard_reader gives
     CAPTURE(format);
     for (const char* name : {"a.bin", "b.bin", "c.bin"}) {
       save(f / name, name[0] == 'b' ? "" : "begin");
-      std::filesystem::resize_file(f / name, 300'000);   // b is nothing but a hole
+      std::filesystem::resize_file(f / name, 300'000);   // b is only a hole
     }
     save(f / "a.cls", "1");
     save(f / "c.cls", "3");
@@ -163,29 +163,29 @@ TEST_CASE("what Python's tarfile and GNU tar write gives what shard_reader gives
 
 TEST_CASE("a damaged shard has an index of the samples before the damage") {
   const small_shard shard;
-  const std::string whole = shard.bytes();
-  const mr::detail::shard_index index = index_of(whole.substr(0, shard.offset_of(3) + 600));
+  const std::string tar = shard.bytes();
+  const mr::detail::shard_index index = index_of(tar.substr(0, shard.offset_of(3) + 600));
   CHECK(index.state() == state::damaged);
   CHECK(index.samples() == 1);
   CHECK(index.members() == 2);
   CHECK(index.facts().damage_offset_bytes == shard.offset_of(3));
   CHECK(index.facts().resume_offset_bytes == shard.offset_of(2));
   CHECK(index.damage().find("cut") != std::string_view::npos);
-  // Whole again, and the index says otherwise.
-  memory_source source(whole);
-  mr::detail::shard_index old = index_of(whole.substr(0, shard.offset_of(3) + 600));
+  // Complete again, unlike the index.
+  memory_source source(tar);
+  mr::detail::shard_index old = index_of(tar.substr(0, shard.offset_of(3) + 600));
   mr::detail::indexed_reader reader(source, old, shared_pool());
   CHECK_THROWS_AS(reader.throw_damage(), mr::data_error);
 }
 
-TEST_CASE("a compressed shard has no index and says so") {
+TEST_CASE("a compressed shard has no index and reports that") {
   if (!have("gzip")) return;
   const mr::detail::shard_index index = index_of(through("gzip -c", small_shard().bytes()));
   CHECK(index.state() == state::compressed);
   CHECK(index.samples() == 0);
 }
 
-TEST_CASE("bytes that arrive one or seven at a time give the same index") {
+TEST_CASE("bytes that arrive one or seven at a time produce the same index") {
   const std::string tar = mixed_shard(20);
   const auto expected = index_of(tar).fingerprint();
   for (const std::size_t piece : {1U, 7U, 511U}) {
@@ -198,7 +198,7 @@ TEST_CASE("bytes that arrive one or seven at a time give the same index") {
 
 namespace {
 
-/// Storage whose time goes by as its reads say.
+/// Storage whose clock is advanced by its reads.
 struct counted_source final : mr::byte_source {
   std::int64_t* now_ns;
   double ns_per_byte = 0, ns_per_read = 0;
@@ -214,14 +214,14 @@ struct counted_source final : mr::byte_source {
     return buffer.size();
   }
 };
-struct given_clock {
+struct test_clock {
   std::int64_t* now_ns;
   std::int64_t operator()() const noexcept { return *now_ns; }
 };
 
 }  // namespace
 
-TEST_CASE("the window reads on where that is cheaper, and skips where that is") {
+TEST_CASE("the window reads on if that is cheaper, and skips if that is") {
   struct storage {
     double ns_per_byte, ns_per_read;
     std::uint64_t payload_bytes;
@@ -235,7 +235,7 @@ TEST_CASE("the window reads on where that is cheaper, and skips where that is") 
     counted_source source(&now_ns);
     source.ns_per_byte = s.ns_per_byte;
     source.ns_per_read = s.ns_per_read;
-    mr::detail::basic_header_window<given_clock> window(source, shared_pool(), given_clock{&now_ns});
+    mr::detail::basic_header_window<test_clock> window(source, shared_pool(), test_clock{&now_ns});
     const std::uint64_t count = 4'000;
     for (std::uint64_t i = 0; i < count; ++i) {
       REQUIRE(window.at(i * (s.payload_bytes + 512), 512).size() == 512);

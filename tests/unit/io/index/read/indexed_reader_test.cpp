@@ -1,4 +1,4 @@
-// Samples of an indexed shard in any order: which are read together, their checksums, and what goes wrong.
+// Samples of an indexed shard in any order: which are read together, their checksums, and errors.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/format/tar_index_scan.hpp>
@@ -14,7 +14,7 @@
 namespace mr = millrace;
 using namespace tar_test;
 
-TEST_CASE("samples come in any order, some twice, in few reads, and are those of shard_reader") {
+TEST_CASE("samples are read in any order, some twice, in few reads, and are those of shard_reader") {
   const std::string tar = mixed_shard(200);
   bool in_parts = false;
   SUBCASE("with the gaps between them") {}
@@ -22,7 +22,7 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
   memory_source source(tar, {.in_parts = in_parts});
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   REQUIRE(index.samples() == 200);
-  const outcome whole = read_tar(tar), wanted = read_tar(tar, {.fields = {"bin", "json;none"}});
+  const outcome all = read_tar(tar), selected = read_tar(tar, {.fields = {"bin", "json;none"}});
   mr::rng random({.seed = 3});
   for (const bool some : {false, true}) {
     for (const std::size_t bytes_per_read : {std::size_t{1}, std::size_t{10'000}, std::size_t{1} << 20}) {
@@ -36,8 +36,8 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
       REQUIRE(reader.read(numbers, records) == numbers.size());
       std::size_t held_bytes = 0;
       for (std::size_t i = 0; i < numbers.size(); ++i) {
-        CHECK(shown(records[i]) == (some ? wanted : whole).samples[numbers[i]]);
-        CHECK(records[i].offset_bytes() == whole.offsets[numbers[i]]);
+        CHECK(shown(records[i]) == (some ? selected : all).samples[numbers[i]]);
+        CHECK(records[i].offset_bytes() == all.offsets[numbers[i]]);
         CHECK(records[i].shard() == "memory.tar");
         held_bytes += records[i].held_bytes();
         for (const auto& field : records[i].fields()) {
@@ -52,7 +52,7 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
   }
 }
 
-TEST_CASE("neighbours are read at once, and what lies far apart is not") {
+TEST_CASE("neighbors are read at once, and distant samples are not") {
   std::string tar;
   for (int i = 0; i < 100; ++i) {
     const std::string key = "k" + std::to_string(i);
@@ -78,7 +78,7 @@ TEST_CASE("neighbours are read at once, and what lies far apart is not") {
   CHECK(records[0]["txt"].text() == std::string(100, 't'));
 }
 
-TEST_CASE("where the source reads parts, gaps of any length stay out of memory") {
+TEST_CASE("if the source reads parts, gaps of any length stay out of memory") {
   const temporary_folder folder;
   std::string tar;
   mr::rng random({.seed = 8});
@@ -90,27 +90,27 @@ TEST_CASE("where the source reads parts, gaps of any length stay out of memory")
     payload_bytes += bin.size() + std::to_string(i).size();
   }
   save(folder / "x.tar", tar + end_marker());
-  const outcome whole = read_tar(tar + end_marker(), {.fields = {"bin", "cls"}});
+  const outcome all = read_tar(tar + end_marker(), {.fields = {"bin", "cls"}});
   mr::file_source source(folder / "x.tar");
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   std::vector<std::uint32_t> numbers(300);
   for (std::uint32_t i = 0; i < 300; ++i) numbers[i] = i;
   std::vector<mr::record> records(300);
-  mr::block_pool pool;   // of its own: it makes a block of the right size
+  mr::block_pool pool;   // a separate one: it creates a block of the right size
   mr::detail::indexed_reader reader(source, index, pool, {.fields = {"bin", "cls"}});
   REQUIRE(reader.read(numbers, records) == 300);
   CHECK(reader.counters().reads == 1);
   CHECK(reader.counters().read_bytes > 1'000'000);
   std::size_t held_bytes = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    CHECK(shown(records[i]) == whole.samples[i]);
+    CHECK(shown(records[i]) == all.samples[i]);
     held_bytes += records[i].held_bytes();
     for (const auto& field : records[i].fields()) CHECK(reinterpret_cast<std::uintptr_t>(field.data()) % 64 == 0);
   }
-  CHECK(held_bytes < payload_bytes + 300 * 400);   // what a sample has beside its payloads
+  CHECK(held_bytes < payload_bytes + 300 * 400);   // the rest of a sample without its payloads
 }
 
-TEST_CASE("places for the system to fill are few: gaps stay, are overwritten, or have places of their own") {
+TEST_CASE("parts for the system to fill are few: gaps stay, are overwritten, or have their own parts") {
   struct watched_source : memory_source {
     using memory_source::memory_source;
     std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
@@ -120,11 +120,11 @@ TEST_CASE("places for the system to fill are few: gaps stay, are overwritten, or
     std::vector<std::span<std::byte>> places{};
   };
   std::size_t size = 0, places = 0;
-  SUBCASE("a small one stays, one behind the sample is overwritten") {
+  SUBCASE("a small one stays, one after the sample is overwritten") {
     size = 2'048;
     places = 3;
   }
-  SUBCASE("one in a sample is overwritten, and the last does not fit behind its payload") {
+  SUBCASE("one in a sample is overwritten, and the last does not fit after its payload") {
     size = 1'500;
     places = 3 * 2 + 1;
   }
@@ -167,7 +167,7 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
     byte = static_cast<char>(byte ^ (1 << bit % 8));
     memory_source changed(flipped);
     mr::detail::indexed_reader again(changed, index, shared_pool());
-    REQUIRE(again.read(numbers, records) == 1);   // sample 2 is right, and 0 is not asked for before 1
+    REQUIRE(again.read(numbers, records) == 1);   // sample 2 is right, and 0 is not requested before 1
     CHECK(records[0].key() == "c");
     try {
       std::rethrow_exception(again.failure());
@@ -183,7 +183,7 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
   }
 }
 
-TEST_CASE("the first failure in the order of the list is the one that is told") {
+TEST_CASE("the first failure in the order of the list is the one that is reported") {
   const std::string tar = mixed_shard(50);
   memory_source source(tar);
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
@@ -202,7 +202,7 @@ TEST_CASE("the first failure in the order of the list is the one that is told") 
   CHECK(reader.read_one(4).key() == "k4");
 }
 
-TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sample that they hit") {
+TEST_CASE("a shard that became shorter, and a failing disk, are errors of the affected sample") {
   const small_shard shard;
   memory_source source(shard.bytes());
   mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
@@ -234,7 +234,7 @@ TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sa
   CHECK_THROWS_AS((void)mr::detail::scan_shard(broken, shared_pool()), mr::io_error);
 }
 
-TEST_CASE("a sample that is read alone ends where its shard was damaged, whatever lies there now") {
+TEST_CASE("a sample that is read alone ends where its shard was damaged, whatever is stored there now") {
   // A sparse member is read by shard_reader, from the middle of the shard. It has not seen the headers before, by which
   // libarchive finds some headers damaged and others not. (Found by the tar fuzzer.)
   const std::string sparse = sparse_block({.name = "b.bin", .size_bytes = 4, .type = 'S'},

@@ -1,4 +1,4 @@
-// The indexes of many shards: made, kept, loaded again, and made again where they must be.
+// The indexes of many shards: built, kept, loaded again, and rebuilt if necessary.
 #include <millrace/io/index/set/index_build.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 
@@ -30,23 +30,23 @@ std::vector<std::string> write_shards(const temporary_folder& f, std::size_t cou
 
 }  // namespace
 
-TEST_CASE("indexes are made once, kept beside their shards, and loaded from then on") {
+TEST_CASE("indexes are built once, kept next to their shards, and loaded from then on") {
   const temporary_folder f;
   const auto shards = write_shards(f, 20);
   for (const unsigned threads : {1U, 3U, 50U}) {
-    const auto made = mr::detail::build_indexes(shards, {.threads = threads});
-    CHECK(made.counts.built == 20);
-    CHECK(made.counts.loaded == 0);
-    CHECK(made.counts.samples == 210);
-    CHECK(made.counts.scanned_bytes == 210 * 1024 + 20 * 1024);
-    REQUIRE(made.indexes.size() == 20);
-    CHECK(made.indexes[7]->samples() == 8);
+    const auto build = mr::detail::build_indexes(shards, {.threads = threads});
+    CHECK(build.counts.built == 20);
+    CHECK(build.counts.loaded == 0);
+    CHECK(build.counts.samples == 210);
+    CHECK(build.counts.scanned_bytes == 210 * 1024 + 20 * 1024);
+    REQUIRE(build.indexes.size() == 20);
+    CHECK(build.indexes[7]->samples() == 8);
     CHECK(f.file_count() == 40);
     const auto loaded = mr::detail::build_indexes(shards, {.threads = threads});
     CHECK(loaded.counts.loaded == 20);
     CHECK(loaded.counts.samples == 210);
     CHECK(loaded.counts.scanned_bytes == 0);
-    CHECK(loaded.indexes[7]->fingerprint() == made.indexes[7]->fingerprint());
+    CHECK(loaded.indexes[7]->fingerprint() == build.indexes[7]->fingerprint());
     for (const auto& shard : shards) std::filesystem::remove(mr::detail::index_path(shard));
   }
   CHECK(mr::detail::build_indexes(shards, {.keep = false}).counts.built == 20);
@@ -54,7 +54,7 @@ TEST_CASE("indexes are made once, kept beside their shards, and loaded from then
   CHECK(mr::detail::build_indexes({}).indexes.empty());
 }
 
-TEST_CASE("stale and damaged indexes are made again, and damaged and compressed shards are told") {
+TEST_CASE("stale and damaged indexes are rebuilt, and damaged and compressed shards are reported") {
   const temporary_folder f;
   auto shards = write_shards(f, 4);
   (void)mr::detail::build_indexes(shards);
@@ -62,10 +62,10 @@ TEST_CASE("stale and damaged indexes are made again, and damaged and compressed 
   std::string index = load(mr::detail::index_path(shards[1]));
   index[index.size() / 2] = static_cast<char>(index[index.size() / 2] ^ 16);
   save(mr::detail::index_path(shards[1]), index);
-  const std::string whole = small_shard().bytes();
-  save(shards.emplace_back(f / "damaged.tar"), whole.substr(0, 3'500));
+  const std::string tar = small_shard().bytes();
+  save(shards.emplace_back(f / "damaged.tar"), tar.substr(0, 3'500));
   save(shards.emplace_back(f / "empty.tar"), "");
-  if (have("gzip")) save(shards.emplace_back(f / "packed.tar"), through("gzip -c", whole));
+  if (have("gzip")) save(shards.emplace_back(f / "packed.tar"), through("gzip -c", tar));
   const auto again = mr::detail::build_indexes(shards);
   CHECK(again.counts.rebuilt_stale == 1);
   CHECK(again.counts.rebuilt_damaged == 1);
@@ -82,7 +82,7 @@ TEST_CASE("stale and damaged indexes are made again, and damaged and compressed 
   CHECK(loaded.counts.samples == again.counts.samples);
 }
 
-TEST_CASE("an index of another time alone is made again, with the checksums of members that lie where they did") {
+TEST_CASE("an index that differs only in time is rebuilt, with the checksums of members at the same offsets") {
   const temporary_folder f;
   const std::string path = f / "s.tar";
   const auto written_later = [&](const std::string& tar) {
@@ -110,19 +110,19 @@ TEST_CASE("an index of another time alone is made again, with the checksums of m
   CHECK(again.touched.empty());
   CHECK(again.indexes[0]->known_checksums() == 4);
   written_later(file("a.txt", "12") + file("a.cls", "22") + file("other.txt", "3") + file("c.cls", "4"));
-  // of another size, another key, another field: neither of these is the same
+  // Another size, another key, another field: none of these is the same shard.
   again = mr::detail::build_indexes(shards);
   CHECK(again.indexes[0]->known_checksums() == 1);
   CHECK(again.indexes[0]->checksum(1) == 101);
   learn();
-  written_later(a + b);   // another size: nothing is taken over
+  written_later(a + b);   // another size: nothing is reused
   again = mr::detail::build_indexes(shards);
   CHECK(again.counts.rebuilt_stale == 1);
   CHECK(again.touched.empty());
   CHECK(again.indexes[0]->known_checksums() == 0);
 }
 
-TEST_CASE("a cache folder is made, and one that cannot be is counted") {
+TEST_CASE("a cache folder is created, and a failure is counted") {
   const temporary_folder f;
   const auto shards = write_shards(f, 3);
   CHECK(mr::detail::build_indexes(shards, {.files = {.cache_folder = f / "cache"}}).counts.built == 3);
@@ -138,7 +138,7 @@ TEST_CASE("a cache folder is made, and one that cannot be is counted") {
 TEST_CASE("the first shard of the list that cannot be read is the error, whatever the number of threads") {
   const temporary_folder f;
   auto shards = write_shards(f, 30);
-  for (const std::size_t gone : {11U, 12U, 25U}) std::filesystem::remove(shards[gone]);
+  for (const std::size_t number : {11U, 12U, 25U}) std::filesystem::remove(shards[number]);
   for (const unsigned threads : {1U, 2U, 8U}) {
     try {
       (void)mr::detail::build_indexes(shards, {.threads = threads});
@@ -149,38 +149,38 @@ TEST_CASE("the first shard of the list that cannot be read is the error, whateve
   }
 }
 
-TEST_CASE("heads alone are enough to know counts and fingerprints, and the rest can be had later") {
+TEST_CASE("heads alone contain counts and fingerprints, and the rest can be loaded later") {
   const temporary_folder f;
   const auto shards = write_shards(f, 20);
-  const auto made = mr::detail::build_indexes(shards, {.heads_only = true});
-  CHECK(made.counts.built == 20);   // there was none to read a head of
+  const auto build = mr::detail::build_indexes(shards, {.heads_only = true});
+  CHECK(build.counts.built == 20);   // no index whose head could be read
   const auto heads = mr::detail::build_indexes(shards, {.heads_only = true});
   CHECK(heads.counts.loaded == 20);
   CHECK(heads.counts.samples == 210);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     CHECK(heads.indexes[i] == nullptr);
-    CHECK(heads.heads[i].samples == made.heads[i].samples);
+    CHECK(heads.heads[i].samples == build.heads[i].samples);
     CHECK(heads.heads[i].samples == i + 1);
-    CHECK(heads.heads[i].fingerprint == made.indexes[i]->fingerprint());
+    CHECK(heads.heads[i].fingerprint == build.indexes[i]->fingerprint());
     CHECK(mr::detail::index_of(shards[i], heads.heads[i])->samples() == i + 1);
   }
   save(shards[3], file("other.txt", "x") + end_marker());
   CHECK_THROWS_AS(mr::detail::index_of(shards[3], heads.heads[3]), mr::data_error);
 }
 
-TEST_CASE("of a damaged shard the whole index is there, heads or not") {
+TEST_CASE("a damaged shard has a complete index, heads or not") {
   const temporary_folder f;
   save(f / "cut.tar", file("k0.txt", "x") + file("k1.txt", "y").substr(0, 700));
   const std::vector<std::string> shards{f / "cut.tar"};
   for (int i = 0; i < 2; ++i) {
-    const auto found = mr::detail::build_indexes(shards, {.heads_only = true});
-    REQUIRE(found.indexes[0] != nullptr);
-    CHECK(found.indexes[0]->state() == mr::detail::shard_index::shard_state::damaged);
-    CHECK_FALSE(found.heads[0].shard_is_whole);
+    const auto build = mr::detail::build_indexes(shards, {.heads_only = true});
+    REQUIRE(build.indexes[0] != nullptr);
+    CHECK(build.indexes[0]->state() == mr::detail::shard_index::shard_state::damaged);
+    CHECK_FALSE(build.heads[0].shard_is_whole);
   }
 }
 
-TEST_CASE("a damaged or missing shard leaves the index from before in its file, which is used if that is wanted") {
+TEST_CASE("the previous index of a damaged or missing shard stays in its file, and is used on request") {
   const temporary_folder f;
   const std::vector<std::string> shards{f / "s.tar"};
   const std::string first = file("k0.txt", "x"), second = file("k1.txt", "y");
@@ -200,27 +200,27 @@ TEST_CASE("a damaged or missing shard leaves the index from before in its file, 
   CHECK(older.counts.rebuilt_stale == 1);
   std::filesystem::remove(shards[0]);
   CHECK_THROWS_AS((void)mr::detail::build_indexes(shards), mr::io_error);
-  const auto gone = mr::detail::build_indexes(shards, {.older_of_damaged = true});
-  CHECK(gone.indexes[0]->samples() == 2);
-  CHECK(gone.damaged == std::vector<std::size_t>{0});
-  CHECK(gone.counts.loaded == 1);
+  const auto without_shard = mr::detail::build_indexes(shards, {.older_of_damaged = true});
+  CHECK(without_shard.indexes[0]->samples() == 2);
+  CHECK(without_shard.damaged == std::vector<std::size_t>{0});
+  CHECK(without_shard.counts.loaded == 1);
   CHECK(load(mr::detail::index_path(shards[0])) == before);
 }
 
-TEST_CASE("of a shard without an end marker the index says so, and of one that became shorter that it was cut") {
+TEST_CASE("the index of a shard without an end marker records that, and of a shortened one that it was cut") {
   const temporary_folder f;
   const std::string first = file("k0.txt", "x"), second = file("k1.txt", "y");
   const std::vector<std::string> shards{f / "plain.tar"};
   save(shards[0], first + second + std::string(512, '\0'));
   std::uint64_t fingerprint = 0;
-  for (const bool kept_before : {false, true}) {   // made, then loaded: all of it, and its head
-    const auto whole = mr::detail::build_indexes(shards);
-    CHECK(whole.counts.loaded == (kept_before ? 1 : 0));
-    CHECK(whole.counts.damaged_shards == 0);
-    CHECK(whole.indexes[0]->state() == mr::detail::shard_index::shard_state::whole);
-    CHECK(whole.indexes[0]->facts().counters.missing_end_markers == 1);
-    CHECK(whole.indexes[0]->samples() == 2);
-    fingerprint = whole.indexes[0]->fingerprint();
+  for (const bool was_kept : {false, true}) {   // built, then loaded: all of it, and its head
+    const auto build = mr::detail::build_indexes(shards);
+    CHECK(build.counts.loaded == (was_kept ? 1 : 0));
+    CHECK(build.counts.damaged_shards == 0);
+    CHECK(build.indexes[0]->state() == mr::detail::shard_index::shard_state::whole);
+    CHECK(build.indexes[0]->facts().counters.missing_end_markers == 1);
+    CHECK(build.indexes[0]->samples() == 2);
+    fingerprint = build.indexes[0]->fingerprint();
     const auto heads = mr::detail::build_indexes(shards, {.heads_only = true});
     CHECK(heads.heads[0].without_end_marker);
     CHECK(heads.heads[0].shard_is_whole);
@@ -245,16 +245,17 @@ TEST_CASE("of a shard without an end marker the index says so, and of one that b
   CHECK(marked.indexes[0]->fingerprint() == fingerprint);
 }
 
-TEST_CASE("progress that nobody would have time to read is not shown") {
+TEST_CASE("progress too short to be read is not shown") {
   const temporary_folder f;
   const auto shards = write_shards(f, 30);
-  int told = 0;
-  mr::detail::notice_outlet outlet([&](const mr::notice&) { ++told; });
+  int notices = 0;
+  mr::detail::notice_outlet outlet([&](const mr::notice&) { ++notices; });
   (void)mr::detail::build_indexes(shards, {.notices = &outlet});
-  CHECK(told == 0);   // nothing took a second
+  CHECK(notices == 0);   // nothing lasted a second
 }
 
-TEST_CASE("what a killed process left of an index goes when an index is made in that folder, and nothing else does") {
+TEST_CASE("temporary files of a killed process are removed when an index is built in that folder, and nothing else "
+          "is") {
   const temporary_folder f;
   const std::string kernel = mr::detail::kernel_id();
   REQUIRE(kernel.size() == 12);

@@ -34,7 +34,7 @@ std::vector<std::string> write_shards(const temporary_folder& f) {
   return names;
 }
 
-/// All samples, each near its place, in lists of 100.
+/// All samples, each near its position, in lists of 100.
 std::vector<std::vector<mr::detail::located_sample>> shuffled() {
   std::vector<mr::detail::located_sample> all;
   for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
@@ -55,17 +55,17 @@ std::size_t expect_a_shuffle(mr::detail::shard_data& data) {
 
 /// Reads everything; the message of the first error, or nothing.
 std::string read_all(mr::detail::shard_data& data) {
-  for (const auto& wanted : shuffled()) {
-    std::vector<mr::record> records(wanted.size());
+  for (const auto& positions : shuffled()) {
+    std::vector<mr::record> records(positions.size());
     std::exception_ptr failure;
-    const std::size_t good = data.read(wanted, records, failure);
+    const std::size_t good = data.read(positions, records, failure);
     for (std::size_t i = 0; i < good; ++i) {
-      const std::size_t number = wanted[i].shard * samples_per_shard + wanted[i].index;
+      const std::size_t number = positions[i].shard * samples_per_shard + positions[i].index;
       CHECK(records[i].key() == "k" + std::to_string(number));
       CHECK(records[i]["cls"].text() == std::to_string(number));
       CHECK(records[i]["txt"].size() == number % 900);
     }
-    if (good == wanted.size()) continue;
+    if (good == positions.size()) continue;
     try {
       std::rethrow_exception(failure);
     } catch (const mr::error& e) {
@@ -75,7 +75,7 @@ std::string read_all(mr::detail::shard_data& data) {
   return {};
 }
 
-/// No file grows beyond so many bytes: as on a disk that is full.
+/// Limits the size of files, like a full disk.
 class limited_files {
  public:
   explicit limited_files(rlim_t max_bytes) {
@@ -102,7 +102,7 @@ void change_byte(const std::string& path, std::streamoff at) {
   file.put(static_cast<char>(old ^ 4));
 }
 
-/// Changes a byte and leaves the time as it was, as a bad disk would.
+/// Changes a byte and keeps the time, like a bad disk.
 void damage(const std::string& path, std::streamoff at) {
   const auto time = std::filesystem::last_write_time(path);
   change_byte(path, at);
@@ -122,7 +122,7 @@ TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch"
   }
 }
 
-TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what may be") {
+TEST_CASE("nothing is cached without a shuffle, of large samples, or beyond the limit") {
   const temporary_folder f;
   mr::detail::shard_data data(write_shards(f));
   CHECK(data.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{1} << 30}) == 0);
@@ -135,25 +135,25 @@ TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what m
   CHECK(large.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{1} << 30}) == 0);
 }
 
-TEST_CASE("a payload that has changed is the error of its sample alone, in the same words either way") {
+TEST_CASE("a payload that has changed is the error of its sample alone, with the same message either way") {
   const temporary_folder f;
   const auto names = write_shards(f);
   std::uint64_t at = 0;
   {
     mr::detail::shard_data learns(names);
     CHECK(read_all(learns) == "");
-    at = learns.location_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
+    at = learns.location_of({1, 250}).offset_bytes + 512;   // after the header of its first field
   }
   damage(names[1], static_cast<std::streamoff>(at));
   mr::detail::shard_data one_by_one(names), by_blocks(names);
   expect_a_shuffle(by_blocks);
-  const std::string told = read_all(one_by_one);
-  CHECK(told.find("CRC-32C") != std::string::npos);
-  CHECK(told.find("k750") != std::string::npos);
-  CHECK(read_all(by_blocks) == told);
+  const std::string text = read_all(one_by_one);
+  CHECK(text.find("CRC-32C") != std::string::npos);
+  CHECK(text.find("k750") != std::string::npos);
+  CHECK(read_all(by_blocks) == text);
 }
 
-TEST_CASE("at the start no more than heads are read, and columns that are damaged are made again later") {
+TEST_CASE("at the start only heads are read, and columns that are damaged are rebuilt later") {
   const temporary_folder f;
   const auto names = write_shards(f);
   { mr::detail::shard_data makes(names); }
@@ -168,7 +168,7 @@ TEST_CASE("at the start no more than heads are read, and columns that are damage
         mr::detail::index_file_state::good);
 }
 
-TEST_CASE("a shard that is replaced after the start is refused when its turn comes") {
+TEST_CASE("a shard that is replaced after the start is refused on its turn") {
   const temporary_folder f;
   const auto names = write_shards(f);
   { mr::detail::shard_data makes(names); }
@@ -177,31 +177,31 @@ TEST_CASE("a shard that is replaced after the start is refused when its turn com
   writer.write("other", {{"cls", "1"}});
   writer.close();
   std::filesystem::rename(f / "other-0.tar", names[2]);
-  const std::string told = read_all(data);
-  CHECK(told.find("changed since this program has started") != std::string::npos);
-  CHECK(told.find("s-2.tar") != std::string::npos);
+  const std::string text = read_all(data);
+  CHECK(text.find("changed since this program has started") != std::string::npos);
+  CHECK(text.find("s-2.tar") != std::string::npos);
 }
 
-TEST_CASE("indexes that cannot be kept, or what was learned of them, are one notice, and the run goes on") {
+TEST_CASE("indexes or checksums that cannot be written are one notice, and the run continues") {
   const temporary_folder f;
   const auto names = write_shards(f);
   const auto lines_of = [&](const std::string& folder, rlim_t max_bytes) {
-    std::vector<mr::notice> told;
+    std::vector<mr::notice> notices;
     auto data = std::make_unique<mr::detail::shard_data>(
         names, mr::detail::shard_data_options{.files = {.cache_folder = folder},
-                                              .notice = [&](const mr::notice& n) { told.push_back(n); }});
+                                              .notice = [&](const mr::notice& n) { notices.push_back(n); }});
     expect_a_shuffle(*data);
     CHECK(read_all(*data).empty());
     {
       const limited_files full(max_bytes);
       data.reset();
     }
-    if (told.empty()) return std::string();
-    CHECK(told.size() == 1);
-    CHECK(told[0].kind == mr::notice_kind::index);
-    CHECK(told[0].severity == mr::notice_severity::warning);
-    CHECK(told[0].text.find('\n') == std::string::npos);
-    return told[0].text;
+    if (notices.empty()) return std::string();
+    CHECK(notices.size() == 1);
+    CHECK(notices[0].kind == mr::notice_kind::index);
+    CHECK(notices[0].severity == mr::notice_severity::warning);
+    CHECK(notices[0].text.find('\n') == std::string::npos);
+    return notices[0].text;
   };
   const std::string nowhere = lines_of(f / "none/indexes", RLIM_INFINITY);
   CHECK_MESSAGE(nowhere.starts_with("3 of 3 indexes cannot be kept and will be made again at the next start: "
@@ -214,7 +214,7 @@ TEST_CASE("indexes that cannot be kept, or what was learned of them, are one not
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
 }
 
-TEST_CASE("what a killed process left of an index goes when checksums are kept") {
+TEST_CASE("temporary files of a killed process are removed when checksums are written") {
   const temporary_folder f;
   const auto names = write_shards(f);
   mr::detail::build_indexes(names);
@@ -229,7 +229,7 @@ TEST_CASE("what a killed process left of an index goes when checksums are kept")
   CHECK_FALSE(std::filesystem::exists(left));
 }
 
-TEST_CASE("shards without an end marker are counted and one is told, or are errors where strict is asked for") {
+TEST_CASE("shards without an end marker are counted and one is reported, or are errors with strict") {
   const temporary_folder f;
   const small_shard shard;
   const std::string members = shard.bytes().substr(0, shard.bytes().size() - 1'024);
@@ -237,7 +237,7 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
   save(names[0], shard.bytes());
   save(names[1], members);
   save(names[2], members + std::string(512, '\0'));
-  for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
+  for (int round = 0; round < 2; ++round) {   // indexes built, and heads read
     mr::detail::shard_data data(names);
     CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
     mr::event_counts counts;

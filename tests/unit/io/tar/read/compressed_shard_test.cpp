@@ -1,4 +1,4 @@
-// What a damaged compressed shard gives: never other bytes without an error by its end; and what streams are read.
+// Damaged compressed shards: never other bytes without an error by the end; and the streams that are supported.
 #include <millrace/base/crc32.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/tar/read/gzip_inflater.hpp>
@@ -17,7 +17,7 @@ using namespace tar_test;
 
 namespace {
 
-/// 40 samples whose payloads compress, but not to nothing; more than one block of any format's output.
+/// 40 samples whose payloads compress, but not to nothing; more than one output block of any format.
 std::string wordy_shard() {
   mr::rng random({.seed = 17});
   std::string tar;
@@ -29,7 +29,7 @@ std::string wordy_shard() {
   return tar + end_marker();
 }
 
-/// Every payload, whole.
+/// Every complete payload.
 struct contents {
   std::vector<std::string> samples{};
   std::string error{};
@@ -53,9 +53,9 @@ contents contents_of(std::string tar) {
 
 TEST_CASE("one flipped bit in a compressed shard: the same samples, or an error by the end of the shard") {
   const std::string tar = wordy_shard();
-  const contents whole = contents_of(tar);
-  REQUIRE(whole.error.empty());
-  REQUIRE(whole.samples.size() == 40);
+  const contents original = contents_of(tar);
+  REQUIRE(original.error.empty());
+  REQUIRE(original.samples.size() == 40);
   mr::rng random({.seed = 18});
   for (const std::string tool : {"gzip", "bzip2", "xz", "zstd", "lz4"}) {
     CAPTURE(tool);
@@ -70,28 +70,28 @@ TEST_CASE("one flipped bit in a compressed shard: the same samples, or an error 
       std::string flipped = packed;
       const std::size_t at = random.below(packed.size());
       flipped[at] = static_cast<char>(flipped[at] ^ (1 << random.below(8)));
-      const contents found = contents_of(flipped);
-      if (found.error.empty() && found.samples != whole.samples) FAIL("byte " << at << " passes");
-      wrong += !std::equal(found.samples.begin(), found.samples.end(), whole.samples.begin(),
-                           whole.samples.begin() + static_cast<std::ptrdiff_t>(std::min(found.samples.size(),
+      const contents damaged = contents_of(flipped);
+      if (damaged.error.empty() && damaged.samples != original.samples) FAIL("byte " << at << " passes");
+      wrong += !std::equal(damaged.samples.begin(), damaged.samples.end(), original.samples.begin(),
+                           original.samples.begin() + static_cast<std::ptrdiff_t>(std::min(damaged.samples.size(),
                                                                                         std::size_t{40})));
-      refused += !found.error.empty();
-      // Of a header's bytes a flip may make another format, or none.
-      if (!found.error.empty() && at > 16) {
-        CAPTURE(found.error);
-        CHECK(found.late);
-        CHECK(found.error.find("may be wrong: go on from a resume point before its first") != std::string::npos);
+      refused += !damaged.error.empty();
+      // A flip in the header may turn the format into another one, or into none.
+      if (!damaged.error.empty() && at > 16) {
+        CAPTURE(damaged.error);
+        CHECK(damaged.late);
+        CHECK(damaged.error.find("may be wrong: go on from a resume point before its first") != std::string::npos);
       }
     }
     CHECK(refused > flips * 9 / 10);
-    if (tool == "gzip") CHECK(wrong > flips / 10);   // those of which only the end of the stream tells
+    if (tool == "gzip") CHECK(wrong > flips / 10);   // those that only the end of the stream reveals
   }
 }
 
 TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, length and header CRC are checked") {
   if (!have("gzip")) return;
   const std::string tar = wordy_shard();
-  const contents whole = contents_of(tar);
+  const contents original = contents_of(tar);
   const auto gzip = [](const std::string& data) { return through("gzip -nc", data); };
   const auto number = [](std::uint32_t value, int bytes) {
     std::string text;
@@ -107,14 +107,14 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
       f.max_bytes_per_read = piece;
       CHECK(read_source(std::make_unique<memory_source>(parts, f)).samples.size() == 40);
     }
-    CHECK(contents_of(parts).samples == whole.samples);
+    CHECK(contents_of(parts).samples == original.samples);
   }
   // FEXTRA, FNAME, FCOMMENT, FHCRC: RFC 1952, 2.3.
   const std::string front = std::string("\x1f\x8b\x08\x1e", 4) + std::string(6, '\0') + number(6, 2) + "BC" +
                             number(2, 2) + "xy" + "a name" + '\0' + "a comment" + '\0';
   const std::uint32_t of_front = mr::detail::crc32(std::as_bytes(std::span(front)));
   const std::string rest = packed.substr(10);
-  CHECK(contents_of(front + number(of_front, 2) + rest).samples == whole.samples);
+  CHECK(contents_of(front + number(of_front, 2) + rest).samples == original.samples);
   CHECK(contents_of(front + number(of_front ^ 1, 2) + rest).error.find("header crc mismatch") != std::string::npos);
   std::string crc = packed, length = packed;
   crc[packed.size() - 6] = static_cast<char>(crc[packed.size() - 6] ^ 1);
@@ -127,7 +127,7 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
   CHECK(contents_of(packed + "\x1f").error.find("cut short") != std::string::npos);
   CHECK(contents_of(packed + std::string(3, '\0') + packed).error.find("bytes other than zeros") !=
         std::string::npos);
-  // Of a cut stream everything in front of the cut is there: here, all but the last sample.
+  // Of a cut stream, all before the cut can be read: here, all but the last sample.
   const contents cut = contents_of(packed.substr(0, packed.size() - 9));
   CHECK(cut.samples.size() == 39);
   CHECK(cut.late);
@@ -135,9 +135,9 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
         std::string::npos);
 }
 
-TEST_CASE("frames that readers are told to skip are skipped, in front of a zstd or lz4 stream and between its frames") {
+TEST_CASE("skippable frames are skipped, in front of a zstd or lz4 stream and between its frames") {
   const std::string tar = wordy_shard();
-  const contents whole = contents_of(tar);
+  const contents original = contents_of(tar);
   const auto skippable = [](std::size_t bytes, int number = 0) {
     std::string frame = std::string(1, static_cast<char>(0x50 + number)) + "\x2a\x4d\x18";
     for (std::size_t i = 0; i < 4; ++i) frame += static_cast<char>(bytes >> 8 * i & 255);
@@ -155,7 +155,7 @@ TEST_CASE("frames that readers are told to skip are skipped, in front of a zstd 
     for (const std::string& stream :
          {packed, skippable(4) + packed, skippable(0, 15) + skippable(700'000, 3) + packed,
           skippable((std::size_t{512} << 10) - 12) + packed, parts, skippable(1) + parts}) {
-      CHECK(contents_of(stream).samples == whole.samples);
+      CHECK(contents_of(stream).samples == original.samples);
       CHECK(contents_of(stream).error.empty());
     }
     CHECK(contents_of(skippable(4) + packed.substr(0, packed.size() / 2)).late);
@@ -169,7 +169,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// A payload like a mask of classes: long runs of one value. Compressors make it 200 to 1,000 times smaller.
+/// A payload like a mask of classes: long runs of one value. Compressors reduce it by a factor of 200 to 1,000.
 std::string mask_of(std::size_t size_bytes) {
   mr::rng random({.seed = 19});
   std::string bytes(size_bytes, '\0');
@@ -219,7 +219,7 @@ TEST_CASE("a large compressible member is read wherever it is in a compressed sh
   }
 }
 
-TEST_CASE("max_expansion limits a complete shard: a part of it may expand more") {
+TEST_CASE("max_expansion limits the entire shard: a part of it may expand more") {
   const std::string noise = noise_of(8 * mib), zeros(100 * mib, '\0');
   for (const std::string tool : {"gzip -1", "zstd -1"}) {
     if (!have(tool.substr(0, tool.find(' ')))) continue;
@@ -239,7 +239,7 @@ TEST_CASE("max_expansion limits a complete shard: a part of it may expand more")
   }
 }
 
-TEST_CASE("a member of a compressed shard whose size is wrong is damage, not a matter of max_expansion") {
+TEST_CASE("a member of a compressed shard whose size is wrong is damage, independent of max_expansion") {
   for (const std::string tool : {"gzip -1", "zstd -1"}) {
     if (!have(tool.substr(0, tool.find(' ')))) continue;
     CAPTURE(tool);

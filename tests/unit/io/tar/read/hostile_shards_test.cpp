@@ -1,7 +1,4 @@
-// Data that claim to be huge: an error that names the limit, before memory is taken for them.
-//
-// What stands for operator new does so for the whole program, and keeps the peak of what is held. libarchive, libjpeg
-// and zlib call malloc, which is not seen; the shards' own payloads and buffers are.
+// Data with huge declared sizes: an error that names the limit, before memory is allocated for them.
 #include "../../tar_bytes.hpp"
 
 #include <millrace/base/crc32c.hpp>
@@ -65,7 +62,7 @@ using namespace tar_test;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// The error of an action, and the most memory that it held at once.
+/// The error of an action, and its peak memory.
 struct measured {
   std::string error{};
   std::size_t peak = 0;
@@ -106,7 +103,7 @@ std::string base_256(std::uint64_t size_bytes) {
   return field;
 }
 
-/// A sample, then a member that claims a size.
+/// A sample, then a member with a declared size.
 std::string claiming(std::uint64_t size_bytes) {
   return file("a.cls", "1") + block({.name = "b.bin", .raw_size = base_256(size_bytes)}) + std::string(2048, 'x');
 }
@@ -117,7 +114,7 @@ constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
 
 using hostile::measured, hostile::measure, hostile::mib;
 
-TEST_CASE("a member that claims more than the shard has takes no memory") {
+TEST_CASE("a member that is declared larger than the shard allocates no memory") {
   struct claim {
     std::uint64_t size_bytes, max_member_bytes;
     const char* error;
@@ -179,11 +176,11 @@ TEST_CASE("extended headers without an end: an error, no memory, no stack") {
   const std::string name = tar_test::block({.name = "././@LongLink", .size_bytes = 2, .type = 'L', .magic = gnu}) +
                            tar_test::padded(std::string("x\0", 2));
   const std::string pax = tar_test::pax(tar_test::pax_record("mtime", "1"));
-  // An old GNU sparse file whose map goes on in block after block.
+  // An old GNU sparse file whose map continues in block after block.
   const std::string entry = tar_test::octal(1, 11) + '\0' + tar_test::octal(0, 11) + '\0';
   std::string sparse = tar_test::block({.name = "b.bin", .type = 'S', .magic = gnu}), map;
   sparse.replace(386, entry.size(), entry);
-  sparse[482] = 1;   // the map goes on
+  sparse[482] = 1;   // the map continues
   tar_test::put_checksum(sparse, 0);
   for (int i = 0; i < 21; ++i) map += entry;
   map.resize(512, '\0');
@@ -196,7 +193,7 @@ TEST_CASE("extended headers without an end: an error, no memory, no stack") {
     while (tar.size() < 32 * mib) tar += c.link;
     const measured m = hostile::read_all(tar + tar_test::file("b.cls", "2") + tar_test::end_marker());
     CHECK_MESSAGE(m.says("has a m"), m.error);
-    // libarchive has limits of its own for the others.
+    // libarchive has its own limits for the others.
     if (c.link == map) CHECK_MESSAGE(m.says("more than 8 MiB of headers"), m.error);
     CHECK(m.peak < 40 * mib);
   }
@@ -242,14 +239,14 @@ TEST_CASE("a decompression bomb ends at max_expansion, in shards and in files of
       while (reader.next()) {
       }
     });
-    // The reader looks for the end of a line that is too long, and meets the limit of the stream.
-    CHECK_MESSAGE(one_line.says("Raise max_expansion"), one_line.error);   // what is behind the line shows it
+    // The reader searches for the end of a line that is too long, and reaches the limit of the stream.
+    CHECK_MESSAGE(one_line.says("Raise max_expansion"), one_line.error);   // the data after the line reveals it
     CHECK(one_line.peak < 64 * mib);
   }
   CHECK(hostile::read_all(zeros, {.limits = {.max_expansion = 0}}).says("max_expansion is 0"));
 }
 
-TEST_CASE("an index that counts or points too far is damaged, and takes no memory") {
+TEST_CASE("an index whose counts or offsets are too large is damaged, and allocates no memory") {
   const temporary_folder folder;
   const std::string path = folder / "s.tar", index_path = mr::detail::index_path(path);
   {
@@ -260,9 +257,9 @@ TEST_CASE("an index that counts or points too far is damaged, and takes no memor
     CHECK(mr::detail::keep_index(index_path, index).written);
   }
   const auto identity = mr::detail::identify_shard(path);
-  std::ostringstream kept;
-  kept << std::ifstream(index_path, std::ios::binary).rdbuf();
-  const std::string good = kept.str();
+  std::ostringstream file;
+  file << std::ifstream(index_path, std::ios::binary).rdbuf();
+  const std::string good = file.str();
   const auto state_of = [&](const auto& change) {
     std::string bytes = good;
     mr::detail::index_head head;
@@ -295,7 +292,7 @@ TEST_CASE("an index that counts or points too far is damaged, and takes no memor
   CHECK(payload_block(5, 1) == index_file_state::damaged);   // in the place of the first
 }
 
-TEST_CASE("a new index is not made behind a link to nowhere") {
+TEST_CASE("a new index is not written through a dangling link") {
   const temporary_folder folder;
   const std::string path = folder / "s.tar", elsewhere = folder / "elsewhere";
   std::ofstream(path, std::ios::binary) << tar_test::small_shard().bytes();
@@ -308,7 +305,7 @@ TEST_CASE("a new index is not made behind a link to nowhere") {
   CHECK(!std::filesystem::exists(elsewhere));
 }
 
-TEST_CASE("numbers in a field that claim too much take no memory: arrays, pictures, resume points") {
+TEST_CASE("numbers in a field that are too large allocate no memory: arrays, images, resume points") {
   const auto npy = [](const std::string& shape) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }\n";
     std::string text = std::string("\x93NUMPY\x01\x00", 8);

@@ -1,4 +1,4 @@
-// Large payloads of plain shards, which are read straight to their place: the same as in chunks, in all conditions.
+// Large payloads of plain shards, which are read straight to their destination: the same as in chunks, in all cases.
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/io/tar/read/shard_stream.hpp>
 
@@ -23,30 +23,30 @@ namespace {
 
 constexpr std::size_t straight_from_bytes = 32 << 10;
 
-/// A shard in memory that remembers where the bytes went that it gave.
+/// A shard in memory that records the destinations of its bytes.
 class watched_source final : public mr::byte_source {
  public:
   struct memory {
     std::vector<std::span<const std::byte>> places;   // of reads into several parts, the first part of each
     std::size_t reads = 0;
   };
-  watched_source(std::string data, memory_source::faults faults, memory& kept)
-      : source_(std::move(data), faults), kept_(&kept) {}
+  watched_source(std::string data, memory_source::faults faults, memory& log)
+      : source_(std::move(data), faults), log_(&log) {}
   std::string_view name() const noexcept override { return source_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    ++kept_->reads;
+    ++log_->reads;
     return source_.read_at(offset_bytes, buffer);
   }
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
-    ++kept_->reads;
-    if (parts.size() > 1) kept_->places.push_back(parts[0]);
+    ++log_->reads;
+    if (parts.size() > 1) log_->places.push_back(parts[0]);
     return source_.read_parts(offset_bytes, parts);
   }
   bool reads_parts() const noexcept override { return source_.reads_parts(); }
 
  private:
   memory_source source_;
-  memory* kept_;
+  memory* log_;
 };
 
 std::string noise(std::mt19937& random, std::size_t size_bytes) {
@@ -104,34 +104,34 @@ content read_all(const std::string& shard, memory_source::faults faults, const m
 
 TEST_CASE("large payloads are read straight to their place, by one read each") {
   std::mt19937 random(1);
-  for (const std::size_t between_bytes : {1, 6'000}) {   // what lies behind a payload comes along, if it is small
+  for (const std::size_t between_bytes : {1, 6'000}) {   // small data after a payload is read along
     std::string tar;
     for (int i = 0; i < 10; ++i) {
       tar += file("k" + std::to_string(i) + ".jpg", noise(random, 200'000));
       tar += file("k" + std::to_string(i) + ".json", noise(random, between_bytes));
     }
-    watched_source::memory kept;
+    watched_source::memory log;
     mr::shard_reader reader(
-        std::make_unique<watched_source>(tar + end_marker(), memory_source::faults{.in_parts = true}, kept),
+        std::make_unique<watched_source>(tar + end_marker(), memory_source::faults{.in_parts = true}, log),
         shared_pool());
     std::size_t straight = 0, read = 0;
     while (const auto record = reader.next()) {
       const auto payload = (*record)["jpg"];
       ++read;
-      if (kept.places.empty()) continue;
-      const auto place = kept.places.back();
-      kept.places.clear();   // blocks come back
+      if (log.places.empty()) continue;
+      const auto place = log.places.back();
+      log.places.clear();   // blocks are reused
       if (place.data() < payload.data() || place.data() >= payload.data() + payload.size()) continue;
       ++straight;
       CHECK(place.data() + place.size() == payload.data() + payload.size());
     }
     CHECK(read == 10);
-    CHECK(straight == 8);   // the first chunk, of 512 KiB, holds two
-    CHECK(kept.reads <= (between_bytes == 1 ? 11 : 19));
+    CHECK(straight == 8);   // the first chunk, of 512 KiB, contains two
+    CHECK(log.reads <= (between_bytes == 1 ? 11 : 19));
   }
 }
 
-TEST_CASE("a stream hands out what it has read before it reads into a place, and does not skip it") {
+TEST_CASE("a stream returns its prefetched bytes before it reads into a destination, and does not skip it") {
   std::mt19937 random(5);
   const std::string bytes = noise(random, 2'000'000);
   memory_source source(bytes, {.in_parts = true});
@@ -148,10 +148,10 @@ TEST_CASE("a stream hands out what it has read before it reads into a place, and
   }
   CHECK((got == bytes));
   CHECK(in_place == 5);
-  CHECK(elsewhere == 5);   // the first chunk, and the short ones behind all places but the last
+  CHECK(elsewhere == 5);   // the first chunk, and the short ones after all places but the last
 }
 
-TEST_CASE("payloads that are read straight have the bytes that chunks give, from each sample on") {
+TEST_CASE("payloads that are read straight have the bytes of chunks, from each sample on") {
   std::mt19937 random(2);
   const int rounds = 40;
   for (int round = 0; round < rounds; ++round) {
@@ -195,15 +195,15 @@ TEST_CASE("cut, damaged and unreadable shards end in the same error, whether pay
   CHECK(errors > rounds / 4);
 }
 
-TEST_CASE("storage that fails inside a payload or behind it ends in its error, after the samples before") {
+TEST_CASE("storage that fails inside a payload or after it ends in its error, after the samples before") {
   std::mt19937 random(4);
   for (int round = 0; round < 40; ++round) {
     const large_shard shard(random, 6);
     const std::uint64_t fails_at = random() % shard.bytes.size();
-    const content whole = read_all(shard.bytes, {}, {});
+    const content all = read_all(shard.bytes, {}, {});
     const content got = read_all(shard.bytes, {.fail_at = fails_at, .in_parts = true}, {});
     CHECK(got.error.find("the disk is broken") != std::string::npos);
-    CHECK(got.samples.size() < whole.samples.size());
-    CHECK(std::equal(got.samples.begin(), got.samples.end(), whole.samples.begin()));
+    CHECK(got.samples.size() < all.samples.size());
+    CHECK(std::equal(got.samples.begin(), got.samples.end(), all.samples.begin()));
   }
 }

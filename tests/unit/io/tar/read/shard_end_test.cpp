@@ -1,4 +1,4 @@
-// How a shard may end, which samples are whole before damage, and what would lose a member in silence.
+// The possible ends of a shard, which samples are complete before damage, and silent loss of members.
 #include <millrace/io/tar/read/shard_reader.hpp>
 
 #include "../../tar_bytes.hpp"
@@ -21,11 +21,11 @@ const samples all_samples{"a: cls=label a jpg=700a", "b: cls=label b jpg=700b", 
 
 }  // namespace
 
-TEST_CASE("a shard that ends on a member's border is whole without its end marker, unless it is to be strict") {
+TEST_CASE("a shard that ends on a member's boundary is complete without its end marker, unless it is to be strict") {
   const small_shard shard;
-  const std::string whole = shard.bytes(), members = whole.substr(0, whole.size() - 1024);
-  CHECK(read_tar(whole).counters.missing_end_markers == 0);
-  CHECK(read_tar(whole, {.strict = true}).samples == all_samples);
+  const std::string bytes = shard.bytes(), members = bytes.substr(0, bytes.size() - 1024);
+  CHECK(read_tar(bytes).counters.missing_end_markers == 0);
+  CHECK(read_tar(bytes, {.strict = true}).samples == all_samples);
   for (const std::size_t zeros : {0U, 1U, 511U, 512U, 513U, 1'023U}) {
     CAPTURE(zeros);
     const std::string tar = members + std::string(zeros, '\0');
@@ -43,11 +43,11 @@ TEST_CASE("a shard that ends on a member's border is whole without its end marke
                               "last good key 'b'");
       CHECK(strict.where.offset_bytes == members.size());
     }
-    // Something behind the zeros: a hole, or a header that was overwritten.
+    // Data after the zeros: a hole, or a header that was overwritten.
     if (zeros > 0) CHECK(read_tar(tar + "x").error == "data");
   }
-  // Between two members of a sample what is there of it is delivered; what fills a member's last block is no border.
-  const outcome half = read_tar(whole.substr(0, shard.offset_of(5)));
+  // Between two members of a sample the existing part is delivered; the padding of a member is not a boundary.
+  const outcome half = read_tar(bytes.substr(0, shard.offset_of(5)));
   CHECK(half.error == "");
   CHECK(half.samples == samples{all_samples[0], all_samples[1], "c: cls=label c"});
   for (const std::size_t missing : {1U, 300U}) {
@@ -59,7 +59,7 @@ TEST_CASE("a shard that ends on a member's border is whole without its end marke
   CHECK(read_tar(std::string(512, '\0')).counters.missing_end_markers == 1);
 }
 
-TEST_CASE("a shard without an end marker is cut if a file beside it counts more samples") {
+TEST_CASE("a shard without an end marker is cut if a file next to it counts more samples") {
   const temporary_folder folder;
   const std::string path = folder / "a.b.tar", whole = small_shard().bytes();
   save(path, whole.substr(0, small_shard().offset_of(4)));
@@ -80,7 +80,7 @@ TEST_CASE("a shard without an end marker is cut if a file beside it counts more 
   }
 }
 
-TEST_CASE("the sample before damage is delivered if a header behind it begins another one for certain") {
+TEST_CASE("the sample before damage is delivered if a later header certainly begins another one") {
   const std::string a = file("a.txt", "1"), cut_payload = file("b.txt", std::string(600, 'x')).substr(0, 700);
   const samples first{"a: txt=1"};
   std::string size(12, '\xff');   // negative
@@ -99,7 +99,7 @@ TEST_CASE("the sample before damage is delivered if a header behind it begins an
   CHECK(read_tar(a + pax("99 path=c.txt\n") + file("b.txt", "2") + zeros).samples.empty());
 }
 
-TEST_CASE("what would lose a member in silence is an error: a long name of zeros, a global pax header that is cut") {
+TEST_CASE("silent loss of a member is an error: a long name of zeros, a global pax header that is cut") {
   const std::string a = file("a.txt", "1"), b = file("b.cls", ""), c = file("c.txt", "3") + end_marker();
   const std::string gnu("ustar  \0", 8), comment = pax_record("comment", "hello");
   const auto long_link = [&](std::size_t bytes) {
@@ -123,11 +123,11 @@ TEST_CASE("what would lose a member in silence is an error: a long name of zeros
     CHECK(o.error == "data");
     CHECK(o.samples.size() <= 1);
   }
-  const outcome nothing_behind = read_tar(a + global(comment.size()) + padded(comment));
-  CHECK(nothing_behind.message.find("no member after it") != std::string::npos);
+  const outcome last = read_tar(a + global(comment.size()) + padded(comment));
+  CHECK(last.message.find("no member after it") != std::string::npos);
   CHECK(read_tar(a + global(comment.size()) + padded(comment) + c).samples == samples{"a: txt=1", "c: txt=3"});
   CHECK(read_tar(a + global(0) + c).samples == samples{"a: txt=1", "c: txt=3"});
-  // The same where a header lies across the border of two chunks.
+  // The same for a header that crosses the boundary of two chunks.
   const std::string big = file("0.bin", std::string((std::size_t{512} << 10) - 1'536, '0'));
   CHECK(read_tar(big + global(comment.size()) + padded(comment) + c).error == "");
   CHECK(read_tar(big + global(comment.size()) + b + c).error == "data");

@@ -1,4 +1,4 @@
-// Grouping and naming: what a well-formed shard gives. Damage is in shard_damage_test.cpp.
+// Grouping and naming: the samples of a well-formed shard. Damage is in shard_damage_test.cpp.
 #include <millrace/io/tar/read/shard_reader.hpp>
 
 #include "../../tar_bytes.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using samples = std::vector<std::string>;
 
-/// The samples of a shard with members of these names, each holding one byte.
+/// The samples of a shard with members of these names, each of one byte.
 outcome read_names(const std::vector<std::string>& names) {
   std::string tar;
   for (const auto& name : names) tar += file(name, "1");
@@ -35,7 +35,7 @@ TEST_CASE("members with the same key are one sample") {
   CHECK(o.counters.payload_bytes == 3 * 707);
 }
 
-TEST_CASE("the key goes to the first dot of the basename, and keeps its folder") {
+TEST_CASE("the key ends at the first dot of the basename, and keeps its folder") {
   CHECK(read_names({"x.y/z/c.seg.png"}).samples == samples{"x.y/z/c: seg.png=1"});
   CHECK(read_names({"./a.jpg", "a.jpg"}).samples == samples{"./a: jpg=1", "a: jpg=1"});
   CHECK(read_names({"/abs/e.jpg", "../f.jpg"}).samples == samples{"/abs/e: jpg=1", "../f: jpg=1"});
@@ -45,27 +45,27 @@ TEST_CASE("the key goes to the first dot of the basename, and keeps its folder")
   CHECK(read_names({"a.__key__", "a.__bad__"}).samples == samples{"a: __key__=1 __bad__=1"});
 }
 
-TEST_CASE("fields are lowered, A to Z only; keys are not") {
+TEST_CASE("fields are lowercased, A to Z only; keys are not") {
   CHECK(read_names({"A.JPG", "A.Cls"}).samples == samples{"A: jpg=1 cls=1"});
   CHECK(read_names({"a.jpg", "A.cls"}).samples == samples{"a: jpg=1", "A: cls=1"});
   CHECK(read_names({"a.\xc3\x84"}).samples == samples{"a: \xc3\x84=1"});   // a capital A umlaut stays
 }
 
-TEST_CASE("a key that comes back later is a new sample") {
+TEST_CASE("a key that occurs again later is a new sample") {
   CHECK(read_names({"a.jpg", "b.jpg", "a.cls"}).samples == samples{"a: jpg=1", "b: jpg=1", "a: cls=1"});
 }
 
-TEST_CASE("names that are no part of a sample are passed over and counted") {
+TEST_CASE("names that are not part of a sample are passed over and counted") {
   const outcome o = read_names({"README", "v1.0/noext", ".hidden.jpg", "a.jpg", "d/._b.jpg", "d/.hidden.jpg", "a.cls",
                                 "__info__/z.jpg", "____/z.jpg", "__x__", "b.jpg"});
-  // Nothing that is passed over cuts a sample in two.
+  // Members that are passed over do not cut a sample in two.
   CHECK(o.samples == samples{"a: jpg=1 cls=1", "b: jpg=1"});
   CHECK(o.counters.names_without_dot == 2);
   CHECK(o.counters.dot_files == 3);
   CHECK(o.counters.metadata_members == 3);
 }
 
-TEST_CASE("reading from the second block on gives the members there, and nothing else") {
+TEST_CASE("reading from the second block on returns the members there, and nothing else") {
   const std::string tar = block({.name = "./", .type = '5'}) + small_shard().bytes();
   mr::shard_reader reader = mr::detail::open_shard_at({.offset_bytes = 512}, std::make_unique<memory_source>(tar),
                                                       shared_pool());
@@ -94,13 +94,13 @@ TEST_CASE("links, folders and devices are passed over, not followed") {
   CHECK(o.counters.not_regular == 6);
 }
 
-TEST_CASE("a hard link that claims a size does not swallow what follows it") {
+TEST_CASE("a hard link that declares a size does not swallow its successor") {
   const outcome o = read_tar(file("a.jpg", "1") + block({.name = "a.lnk", .type = '1', .link = "a.jpg"}) +
                              file("b.jpg", "2") + end_marker());
   CHECK(o.samples == samples{"a: jpg=1", "b: jpg=2"});
 }
 
-TEST_CASE("a hard link to nothing is a file if its mode says so, by an index too") {
+TEST_CASE("a hard link to nothing is a file if its mode is that of one, by an index too") {
   std::string link = block({.name = "b.txt", .type = '1'});
   CHECK(read_tar(file("a.cls", "7") + link + end_marker()).samples == samples{"a: cls=7"});
   link.replace(100, 7, "0100644");
@@ -110,7 +110,7 @@ TEST_CASE("a hard link to nothing is a file if its mode says so, by an index too
   CHECK(o.samples == samples{"a: cls=7", "b: txt="});
 }
 
-TEST_CASE("all types of files are files: 0, NUL, 7, and types that nobody knows, as POSIX asks") {
+TEST_CASE("all types of files are files: 0, NUL, 7, and unknown types, as in POSIX") {
   std::string tar;
   for (const char type : {'0', '\0', '7', 'Z'}) {
     const std::string name = std::string("t") + (type ? std::string(1, type) : "nul") + ".txt";
@@ -119,7 +119,7 @@ TEST_CASE("all types of files are files: 0, NUL, 7, and types that nobody knows,
   CHECK(read_tar(tar + end_marker()).samples == samples{"t0: txt=hi", "tnul: txt=hi", "t7: txt=hi", "tZ: txt=hi"});
 }
 
-TEST_CASE("a volume header and a global pax header are no members") {
+TEST_CASE("a volume header and a global pax header are not members") {
   CHECK(read_tar(block({.name = "my volume", .type = 'V'}) + file("a.jpg", "1") + end_marker()).samples ==
         samples{"a: jpg=1"});
   CHECK(read_tar(pax(pax_record("comment", "hello"), 'g') + file("a.jpg", "1") + end_marker()).samples ==
@@ -138,7 +138,7 @@ TEST_CASE("the same field twice is an error, whatever its case") {
   }
 }
 
-TEST_CASE("only the wanted fields are read, and a sample without any of them is still a sample") {
+TEST_CASE("only the requested fields are read, and a sample without any of them is still a sample") {
   const std::string tar = file("a.jpg", "j") + file("a.cls", "1") + file("b.png", "p") + file("b.json", "{}") +
                           file("c.json", "{}") + file("c.json", "again") + file("d.CLS", "4") + end_marker();
   const outcome o = read_tar(tar, {.fields = {"jpg;png", "cls"}});
@@ -150,16 +150,16 @@ TEST_CASE("only the wanted fields are read, and a sample without any of them is 
   CHECK_THROWS_AS(mr::shard_reader(std::make_unique<memory_source>(tar), pool, {.fields = {"JPG"}}), mr::setup_error);
 }
 
-TEST_CASE("an unwanted field is passed over even where it is larger than the read buffer") {
+TEST_CASE("a field that was not requested is passed over even if it is larger than the read buffer") {
   const std::string big(3'000'000, 'x');
   const std::string tar = file("a.mp4", big) + file("a.cls", "1") +
                           file("b.mp4", big) + file("b.cls", "2") + end_marker();
   CHECK(read_tar(tar, {.fields = {"cls"}}).samples == samples{"a: cls=1", "b: cls=2"});
-  const outcome whole = read_tar(tar);
-  CHECK(whole.samples == samples{"a: mp4=3000000x cls=1", "b: mp4=3000000x cls=2"});
+  const outcome expected = read_tar(tar);
+  CHECK(expected.samples == samples{"a: mp4=3000000x cls=1", "b: mp4=3000000x cls=2"});
 }
 
-TEST_CASE("pax headers before every member, as Python writes them, do not show") {
+TEST_CASE("pax headers before every member, as Python writes them, are invisible") {
   const small_shard plain, with_pax(pax_file);
   const outcome o = read_tar(with_pax.bytes());
   CHECK(o.error == "");
@@ -168,7 +168,7 @@ TEST_CASE("pax headers before every member, as Python writes them, do not show")
   CHECK(o.offsets == std::vector<std::uint64_t>{0, with_pax.offset_of(2), with_pax.offset_of(4)});
 }
 
-TEST_CASE("names of any length arrive whole: ustar prefix, GNU and pax") {
+TEST_CASE("names of any length arrive complete: ustar prefix, GNU and pax") {
   for (const std::size_t length : {std::size_t{100}, std::size_t{101}, std::size_t{256}, std::size_t{4096}}) {
     const std::string name = std::string(length - 4, 'n') + ".jpg";
     const samples expected{name.substr(0, length - 4) + ": jpg=1"};
@@ -182,7 +182,7 @@ TEST_CASE("names of any length arrive whole: ustar prefix, GNU and pax") {
   CHECK(read_tar(with_prefix + end_marker()).samples == samples{"deep/folder/b: jpg=1"});
 }
 
-TEST_CASE("names that are no UTF-8, and UTF-8 names in any header, arrive as their bytes") {
+TEST_CASE("names that are not UTF-8, and UTF-8 names in any header, arrive as their bytes") {
   const std::string latin = "k\xe4se.jpg", utf8 = "k\xc3\xa4se.jpg";
   const auto check = [&] {
     CHECK(read_names({latin, utf8}).samples == samples{"k\xe4se: jpg=1", "k\xc3\xa4se: jpg=1"});
@@ -198,13 +198,13 @@ TEST_CASE("names that are no UTF-8, and UTF-8 names in any header, arrive as the
     }
   };
   check();
-  // The program's locale is not ours to set, except in a test of what it changes.
+  // The locale belongs to the program; only a test of its effects may set it.
   const std::string before = std::setlocale(LC_ALL, nullptr);
   if (std::setlocale(LC_ALL, "C.UTF-8")) check();
   std::setlocale(LC_ALL, before.c_str());
 }
 
-TEST_CASE("base-256 and pax sizes are honoured") {
+TEST_CASE("base-256 and pax sizes are read") {
   std::string size(12, '\0');
   size[0] = static_cast<char>(0x80);
   size[11] = 5;
@@ -216,9 +216,9 @@ TEST_CASE("base-256 and pax sizes are honoured") {
         samples{"a: txt=", "b: txt=x"});
 }
 
-TEST_CASE("owners that are no numbers, and star's times in a GNU header, change nothing") {
-  // As an Eye-Fi card writes them: no owner, and at the end of the header two times, the second one where GNU's sparse
-  // files have their size.
+TEST_CASE("owners that are not numbers, and star's times in a GNU header, change nothing") {
+  // As an Eye-Fi card writes them: no owner, and two times at the end of the header, the second one at the place of
+  // GNU's sparse size.
   std::string h = block({.name = "P1050238.JPG.log", .size_bytes = 14, .magic = std::string("ustar  \0", 8)});
   h.replace(108, 16, 16, '\0');
   h.replace(329, 16, 16, '\0');
@@ -252,7 +252,7 @@ TEST_CASE("holes of sparse members are zeros") {
   CHECK_FALSE(reader.next());
 }
 
-TEST_CASE("sparse files of GNU tar arrive expanded in all its formats") {
+TEST_CASE("sparse files of GNU tar are expanded in all its formats") {
   if (std::system("tar --version 2>/dev/null | grep -q GNU") != 0) {
     MESSAGE("skipped: no GNU tar");
     return;
@@ -273,7 +273,7 @@ TEST_CASE("sparse files of GNU tar arrive expanded in all its formats") {
     }
     const std::string pack = "tar -C " + f.path() + " --sparse --format=" + format + " -cf " + (f / "s.tar") + " a.bin";
     REQUIRE(std::system(pack.c_str()) == 0);
-    const bool is_sparse = load(f / "s.tar").size() < 100'000;   // some file systems keep no holes
+    const bool is_sparse = load(f / "s.tar").size() < 100'000;   // some file systems do not store holes
     mr::block_pool pool;
     mr::shard_reader reader(std::make_unique<mr::file_source>(f / "s.tar"), pool);
     const auto record = reader.next();
@@ -285,20 +285,20 @@ TEST_CASE("sparse files of GNU tar arrive expanded in all its formats") {
   }
 }
 
-TEST_CASE("bytes that arrive one or seven at a time give the same samples") {
+TEST_CASE("bytes that arrive one or seven at a time produce the same samples") {
   std::string tar = small_shard(pax_file).bytes() + std::string(9'000, '\0');
-  const outcome whole = read_tar(tar);
-  REQUIRE(whole.samples.size() == 3);
+  const outcome expected = read_tar(tar);
+  REQUIRE(expected.samples.size() == 3);
   for (const std::size_t piece : {1U, 7U, 511U, 513U}) {
     memory_source::faults f;
     f.max_bytes_per_read = piece;
-    CHECK(read_source(std::make_unique<memory_source>(tar, f)) == whole);
+    CHECK(read_source(std::make_unique<memory_source>(tar, f)) == expected);
   }
 }
 
-TEST_CASE("compressed shards are recognised by content and give the same samples") {
+TEST_CASE("compressed shards are recognized by content and produce the same samples") {
   const std::string tar = small_shard(pax_file).bytes();
-  const outcome whole = read_tar(tar);
+  const outcome expected = read_tar(tar);
   for (const std::string tool : {"gzip", "zstd", "xz", "lz4", "bzip2"}) {
     CAPTURE(tool);
     if (!have(tool)) {
@@ -307,24 +307,24 @@ TEST_CASE("compressed shards are recognised by content and give the same samples
     }
     const std::string packed = through(tool + " -c", tar);
     CHECK(packed.size() < tar.size());
-    CHECK(read_tar(packed) == whole);
+    CHECK(read_tar(packed) == expected);
     memory_source::faults f;
     f.max_bytes_per_read = 7;
-    CHECK(read_source(std::make_unique<memory_source>(packed, f)) == whole);
+    CHECK(read_source(std::make_unique<memory_source>(packed, f)) == expected);
     // Several compressed members in a row, as bgzip and parallel compressors write them.
     const std::string parts = through(tool + " -c", tar.substr(0, 3000)) + through(tool + " -c", tar.substr(3000));
-    CHECK(read_tar(parts) == whole);
+    CHECK(read_tar(parts) == expected);
     const outcome unwanted = read_tar(packed, {.fields = {"cls"}});
     CHECK(unwanted.error == "");
     CHECK(unwanted.samples.front() == "a: cls=label a");
   }
 }
 
-TEST_CASE("a member named like the mark of a compressed file does not make a tar one") {
+TEST_CASE("a member named like the mark of a compressed file does not turn a tar into one") {
   CHECK(read_names({"BZh91.txt", "\x1f\x8b.txt"}).samples.size() == 2);
 }
 
-TEST_CASE("shards without samples have none, and say what they have") {
+TEST_CASE("shards without samples have none, and report their content") {
   const outcome empty = read_tar("");
   CHECK(empty.error == "data");
   CHECK(empty.message.starts_with("the shard is empty"));
@@ -340,21 +340,21 @@ TEST_CASE("shards without samples have none, and say what they have") {
   if (have("gzip")) CHECK(read_tar(through("gzip -c", "")).error == "data");
 }
 
-TEST_CASE("a member larger than the limit is an error before memory is taken") {
+TEST_CASE("a member larger than the limit is an error before memory is allocated") {
   const std::string tar = file("a.txt", "12345678") + file("b.txt", "123456789") + end_marker();
   const outcome o = read_tar(tar, {.limits = {.max_member_bytes = 8}});
   CHECK(o.samples == samples{"a: txt=12345678"});
   CHECK(o.error == "data");
   CHECK(o.message.starts_with("the member 'b.txt' has 9 bytes (expected: at most 8)"));
   CHECK(o.where.offset_bytes == 1024);
-  // 16 EiB of zeros would be promised here.
+  // The sample would declare 16 EiB of zeros.
   std::string size(12, '\0');
   size[0] = static_cast<char>(0x80);
   size[5] = 0x7f;
   CHECK(read_tar(block({.name = "a.txt", .raw_size = size}) + padded("x") + end_marker()).error == "data");
 }
 
-TEST_CASE("a sample that has a field twice or is too large fails alone: the samples after it come") {
+TEST_CASE("a sample that has a field twice or is too large fails alone: the samples after it are delivered") {
   const std::string tar = file("a.cls", "1") + file("b.jpg", "x") + file("b.JPG", "y") + file("b.cls", "2") +
                           file("c.cls", "3") + file("d.jpg", std::string(9, 'z')) + file("d.cls", "4") +
                           file("e.cls", "5") + end_marker();
@@ -379,14 +379,14 @@ TEST_CASE("a sample that has a field twice or is too large fails alone: the samp
 
 TEST_CASE("a reader may be moved, and records outlive it") {
   mr::block_pool pool;
-  mr::record kept;
+  mr::record sample;
   {
     mr::shard_reader first(std::make_unique<memory_source>(small_shard().bytes()), pool);
-    kept = *first.next();
+    sample = *first.next();
     mr::shard_reader second = std::move(first);
     CHECK(second.next()->key() == "b");
     CHECK(second.shard() == "memory.tar");
   }
-  CHECK(kept["cls"].text() == "label a");
-  CHECK(kept.shard() == "memory.tar");
+  CHECK(sample["cls"].text() == "label a");
+  CHECK(sample.shard() == "memory.tar");
 }

@@ -19,7 +19,7 @@ using samples = std::vector<std::string>;
 
 outcome read_file(const std::string& path) { return read_source(std::make_unique<mr::file_source>(path)); }
 
-/// System calls of which one kind fails.
+/// System calls, one kind of which fails.
 struct failing_files : mr::detail::posix_files {
   enum class call { none, open, write, sync, close, rename };
   call which = call::none;
@@ -52,7 +52,7 @@ struct failing_files : mr::detail::posix_files {
 
 }  // namespace
 
-TEST_CASE("what is written is read back, fields sorted by name") {
+TEST_CASE("written samples are read back, fields sorted by name") {
   const temporary_folder f;
   mr::shard_writer writer({.pattern = f / "t-%03d.tar"});
   const std::string picture(5'000, 'p');
@@ -81,7 +81,7 @@ TEST_CASE("a new shard begins before a sample would exceed a limit, and none is 
     CHECK(read_file(f / "n-8.tar").samples == samples{"k0: txt=x", "k1: txt=x"});
     CHECK(read_file(f / "n-9.tar").samples == samples{"k2: txt=x", "k3: txt=x"});
   }
-  // A sample of one byte takes 1024 bytes, the end marker 1024: three fit into 4096 exactly.
+  // A sample of one byte needs 1024 bytes, the end marker 1024: three fit into 4096 exactly.
   mr::shard_writer exact({.pattern = f / "b-%02d.tar", .max_bytes = 4096});
   for (int i = 0; i < 4; ++i) exact.write("k" + std::to_string(i), {{"txt", "x"}});
   exact.write("large", {{"txt", std::string(10'000, 'x')}});
@@ -101,7 +101,7 @@ TEST_CASE("a writer without samples writes nothing") {
   CHECK(f.file_count() == 0);
 }
 
-TEST_CASE("names of every length and any bytes come back, and plain ones take one block") {
+TEST_CASE("names of every length and any bytes are read back, and plain ones need one block") {
   const temporary_folder f;
   const std::vector<std::string> keys{
       std::string(96, 'n'), std::string(97, 'n'), std::string(252, 'n'), std::string(4092, 'n'),
@@ -132,7 +132,7 @@ TEST_CASE("names of every length and any bytes come back, and plain ones take on
   CHECK(load(f / "u-0.tar") == load(f / "c-0.tar"));
 }
 
-TEST_CASE("the same samples give the same bytes: those of a header made by hand") {
+TEST_CASE("the same samples produce the same bytes: those of a handwritten header") {
   const temporary_folder f;
   mr::shard_writer writer({.pattern = f / "t-%d.tar"});
   writer.write("a", {{"txt", "hello"}});
@@ -168,7 +168,7 @@ TEST_CASE("Python's tarfile reads the shards, names and all") {
   CHECK(load(f / "out") == expected);
 }
 
-TEST_CASE("Python's tarfile writes what we read, in all its formats") {
+TEST_CASE("files of Python's tarfile can be read, in all its formats") {
   if (std::system("python3 -c 0 >/dev/null 2>&1") != 0) {
     MESSAGE("skipped: no python3");
     return;
@@ -215,7 +215,7 @@ TEST_CASE("nothing half-written is ever visible") {
   CHECK(read_file(f / "t-0.tar").samples == samples{"k: txt=new"});
 }
 
-TEST_CASE("keys and fields that a reader would give back differently are refused, and the writer goes on") {
+TEST_CASE("keys and fields that a reader would return differently are refused, and the writer continues") {
   const temporary_folder f;
   mr::shard_writer writer({.pattern = f / "t-%d.tar"});
   using std::string_literals::operator""s;
@@ -253,7 +253,7 @@ TEST_CASE("a pattern needs exactly one number") {
   CHECK(std::filesystem::exists(f / "100%-12345"));
 }
 
-TEST_CASE("a full disk, a failed sync, close or rename is an io_error that leaves nothing behind") {
+TEST_CASE("a full disk, a failed sync, close or rename is an io_error that leaves no file") {
   using call = failing_files::call;
   for (const call which : {call::open, call::write, call::sync, call::close, call::rename}) {
     CAPTURE(static_cast<int>(which));
@@ -275,7 +275,7 @@ TEST_CASE("a full disk, a failed sync, close or rename is an io_error that leave
   }
 }
 
-TEST_CASE("a folder in the place of the shard, or none for it, is an io_error") {
+TEST_CASE("a folder in the place of the shard, or a missing folder, is an io_error") {
   const temporary_folder f;
   std::filesystem::create_directory(f / "t-0.tar");
   mr::shard_writer writer({.pattern = f / "t-%d.tar"});
