@@ -24,7 +24,7 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-TEST_CASE("an item_or_error holds an item, an error, or neither") {
+TEST_CASE("an item_or_error contains an item, an error, or neither") {
   item_or_error<std::string> nothing;
   CHECK_FALSE(nothing);
   CHECK_FALSE(nothing.is_error());
@@ -32,7 +32,7 @@ TEST_CASE("an item_or_error holds an item, an error, or neither") {
   CHECK_FALSE(item_or_error<std::string>(std::optional<std::string>()));
   CHECK_FALSE(item_or_error<std::string>(std::exception_ptr()).is_error());
 
-  item_or_error<std::string> item(std::string("a text that is longer than what a string keeps in itself"));
+  item_or_error<std::string> item(std::string("a text that is longer than a string's internal buffer..."));
   REQUIRE(item);
   CHECK(item->size() == 56);
   CHECK(item.error() == nullptr);
@@ -47,11 +47,11 @@ TEST_CASE("an item_or_error that is assigned to or moved from leaks and doubles 
   const std::exception_ptr error = an_error();
   for (const int before : {0, 1, 2})
     for (const int after : {0, 1, 2}) {
-      const auto made = [&](int what) -> item_or_error<std::shared_ptr<int>> {
+      const auto make_item = [&](int what) -> item_or_error<std::shared_ptr<int>> {
         if (what == 0) return {};
         return what == 1 ? item_or_error(item) : item_or_error<std::shared_ptr<int>>(error);
       };
-      auto to = made(before), from = made(after);
+      auto to = make_item(before), from = make_item(after);
       to = std::move(from);
       CHECK(static_cast<bool>(to) == (after == 1));
       CHECK(to.is_error() == (after == 2));
@@ -68,7 +68,7 @@ TEST_CASE("an item_or_error that is assigned to or moved from leaks and doubles 
     }
 }
 
-TEST_CASE("a sample whose item has a word lies in one cache line") {
+TEST_CASE("a sample whose item is one word fits into one cache line") {
   CHECK(sizeof(mr::detail::sample<std::uint64_t>) == 64);
   CHECK(sizeof(mr::detail::sample<mr::record>) == 64);
 }

@@ -42,7 +42,7 @@ std::string message_of(const Call& call) {
   return "no error";
 }
 
-/// What parsing says, without the words that are the same each time.
+/// The parser's message, without the words that are the same each time.
 std::string refusal_of(const std::string& text) {
   try {
     static_cast<void>(mr::parse_position(text));
@@ -66,7 +66,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 }  // namespace
 
-TEST_CASE("the text is pinned, and read back as what was written") {
+TEST_CASE("the text is pinned, and parsing returns the written position") {
   CHECK(mr::to_text(usual) ==
         "millrace version=6 seed=7 epoch=3 position=640000 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
         "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=628d355e");
@@ -95,7 +95,7 @@ TEST_CASE("the text is pinned, and read back as what was written") {
   }
 }
 
-TEST_CASE("without an index the text says where reading begins again, below 300 bytes too") {
+TEST_CASE("without an index the text says where reading begins again, also below 300 bytes") {
   CHECK(mr::to_text(without_index) ==
         "millrace version=7 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
         "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
@@ -124,7 +124,7 @@ TEST_CASE("without an index the text says where reading begins again, below 300 
   CHECK(message_of([&] { mr::detail::check_same(without_index, other); }) == "no error");
 }
 
-TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of one lane") {
+TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has one lane") {
   const std::string text =
       "millrace version=2 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
       "epoch_batches=0 drop_last=1 data=0123456789abcdef digest=0000000000000000 step=112500 pass=89 place=1279999 "
@@ -152,7 +152,7 @@ TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of
   }
 }
 
-TEST_CASE("a run that packs says how many tokens the first row has before that") {
+TEST_CASE("a run that packs records how many tokens precede the first row") {
   mr::position packing = without_index;
   packing.version = mr::position::packing_version;
   packing.replay.held = 2'048;
@@ -165,7 +165,7 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
         std::string::npos);
 }
 
-TEST_CASE("a run that mixes rows says at what distance, in every version, and no other text has the field") {
+TEST_CASE("the run's mix_rows distance is written, in every version, and no other text has the field") {
   for (const mr::position& plain : {usual, without_index}) {
     mr::position mixes = plain;
     mixes.stride = 4;
@@ -201,25 +201,25 @@ TEST_CASE("the longest text is below 300 bytes") {
   CHECK(mr::to_text(one_share).size() < 300);
 }
 
-TEST_CASE("a digest that was not summed over the ranks is known by its text, and one that was is not") {
+TEST_CASE("a digest that was not summed over the ranks is recognized by its text") {
   mr::position one = usual;
   one.share = {.digest = one.digest, .ranks = 4};
   const std::string text = mr::to_text(one);
   CHECK(text.find(" digest=fedcba9876543210 shares=4 crc32c=") != std::string::npos);
   CHECK(mr::parse_position(text) == one);
   CHECK(mr::parse_position(text).is_share());
-  one.digest += 5;   // of the others
+  one.digest += 5;   // of the other ranks
   CHECK(mr::to_text(one) == mr::to_text([] {
     mr::position sum = usual;
     sum.digest += 5;
     return sum;
   }()));
-  mr::position again = mr::parse_position(text);   // summed by who has the texts alone
+  mr::position again = mr::parse_position(text);   // summed from the texts alone
   again.digest += 5;
   CHECK(mr::to_text(again) == mr::to_text(one));
 }
 
-TEST_CASE("shares of fewer than two ranks are no resume point: to_text() never writes them") {
+TEST_CASE("shares of fewer than two ranks are not a resume point: to_text() never writes them") {
   const std::string text = mr::to_text(usual);
   for (const char* shares : {" shares=0", " shares=1"}) {
     const std::string before = text.substr(0, text.find(" crc32c=")) + shares;
@@ -230,8 +230,8 @@ TEST_CASE("shares of fewer than two ranks are no resume point: to_text() never w
 
 TEST_CASE("every truncation is refused") {
   const std::string text = mr::to_text(usual);
-  for (const std::string& whole : {text, mr::to_text(without_index)})
-    for (std::size_t n = 0; n < whole.size(); ++n) CHECK_MESSAGE(refusal_of(whole.substr(0, n)) != "no error", n);
+  for (const std::string& full : {text, mr::to_text(without_index)})
+    for (std::size_t n = 0; n < full.size(); ++n) CHECK_MESSAGE(refusal_of(full.substr(0, n)) != "no error", n);
   CHECK(refusal_of("") == "it does not begin with 'millrace'");
   CHECK(refusal_of(text.substr(0, 8)) == "it is cut off before version");
   CHECK(refusal_of(text.substr(0, text.find("window"))) == "it is cut off before window");
@@ -246,22 +246,22 @@ TEST_CASE("every changed byte is refused, in a value by the checksum") {
   std::size_t by_checksum = 0;
   for (std::size_t at = 0; at < text.size() + replayed.size(); ++at)
     for (int byte = 0; byte < 256; byte += static_cast<int>(stride(7))) {
-      const std::string& whole = at < text.size() ? text : replayed;
-      std::string changed = whole;
+      const std::string& full = at < text.size() ? text : replayed;
+      std::string changed = full;
       changed[at < text.size() ? at : at - text.size()] = static_cast<char>(byte);
-      if (changed == whole) continue;
+      if (changed == full) continue;
       const std::string refusal = refusal_of(changed);
       REQUIRE_MESSAGE(refusal != "no error", changed);
       by_checksum += refusal == "its checksum does not fit: it was changed or damaged";
     }
   CHECK(by_checksum > 9 * 20);
   CHECK(refusal_of(replaced(text, "seed=7", "seed=8")) == "its checksum does not fit: it was changed or damaged");
-  // Two bytes, or a whole value.
+  // Two bytes, or a complete value.
   CHECK(refusal_of(replaced(text, "position=640000", "position=046000")) != "no error");
   CHECK(refusal_of(replaced(text, "epoch=3", "epoch=30")) == "its checksum does not fit: it was changed or damaged");
 }
 
-TEST_CASE("what the checksum lets pass is still looked at") {
+TEST_CASE("values that the checksum accepts are still validated") {
   const std::string text = mr::to_text(usual);
   const auto with = [&](const char* what, const char* by) {
     return refusal_of(with_checksum(replaced(text, what, by)));
@@ -287,7 +287,7 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
 }
 
-TEST_CASE("another run is refused by name, another place in the same run is not") {
+TEST_CASE("a resume point of another run is refused by name, of another place in the same run it is not") {
   mr::position elsewhere = usual;
   elsewhere.epoch = 9;
   elsewhere.next_position = 1;

@@ -13,7 +13,7 @@ void fill(std::span<std::byte> room, char c) { std::memset(room.data(), c, room.
 
 }  // namespace
 
-TEST_CASE("a record gives its fields, its key and its place") {
+TEST_CASE("a record returns its fields, its key and its place") {
   mr::block_pool pool;
   mr::record_builder build(pool);
   build.begin("train-0.tar", "dir/0001", 1536);
@@ -35,7 +35,7 @@ TEST_CASE("a record gives its fields, its key and its place") {
   CHECK(mr::detail::location_of(r["jpg"]).key == "dir/0001");
 }
 
-TEST_CASE("a missing field is named together with those that are there") {
+TEST_CASE("a missing field is named together with the existing ones") {
   mr::block_pool pool;
   mr::record_builder build(pool);
   build.begin("s.tar", "k", 0);
@@ -72,7 +72,7 @@ TEST_CASE("a missing field that ends the name of another one: the key ended at a
 }
 
 TEST_CASE("bytes outlive their record, the builder and the pool") {
-  mr::bytes kept;
+  mr::bytes field;
   {
     mr::block_pool pool;
     mr::record_builder build(pool);
@@ -80,13 +80,13 @@ TEST_CASE("bytes outlive their record, the builder and the pool") {
       build.begin("s.tar", "k" + std::to_string(i), 0);
       fill(build.add_field("txt", 50), static_cast<char>('a' + i % 26));
       const mr::record r = build.finish();
-      if (i == 3) kept = r["txt"];
+      if (i == 3) field = r["txt"];
     }
   }
-  CHECK(kept.text() == std::string(50, 'd'));
+  CHECK(field.text() == std::string(50, 'd'));
 }
 
-TEST_CASE("a field taken back leaves no trace, and growing keeps what was there") {
+TEST_CASE("a retracted field leaves no trace, and growing keeps the earlier fields") {
   mr::block_pool pool;
   mr::record_builder build(pool);
   build.begin("s.tar", "k", 0);
@@ -106,9 +106,9 @@ TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {
   mr::block_pool pool;
   const void* first = pool.take(100'000).get();
   CHECK(pool.take(100'000).get() == first);
-  CHECK(pool.take(70'000).get() == first);    // not a further block: a block that is a little larger does
+  CHECK(pool.take(70'000).get() == first);    // no further block: a slightly larger one is reused
   CHECK(pool.take(101'000).get() == first);
-  CHECK(pool.take(50'000).get() != first);    // less than half of it would be used
+  CHECK(pool.take(50'000).get() != first);    // it would be less than half full
   CHECK(pool.take(150'000).get() != first);
   for (std::size_t n = 257; n < (1U << 22); n = n * 9 / 8 + 1) {
     const std::size_t capacity = mr::detail::bytes_of_class(mr::detail::size_class_of(n));
@@ -117,7 +117,7 @@ TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {
   }
 }
 
-TEST_CASE("the entries of a field come with its bytes, and not with a part or a copy of them") {
+TEST_CASE("the entries of a field are delivered with its bytes, and not with a part or a copy of them") {
   mr::block_pool pool;
   mr::record_builder build(pool);
   const auto entries_of = [](const mr::bytes& field) {
@@ -159,7 +159,7 @@ TEST_CASE("the entries of a field come with its bytes, and not with a part or a 
     CHECK(pool.copy(all).entries().empty());
     CHECK(mr::bytes().entries().empty());
   }
-  // A block that is used again has no entries of an earlier record.
+  // A reused block has no entries of an earlier record.
   build.begin("s.tar", "k", 0);
   fill(build.add_field("none", 1), 'n');
   fill(build.add_field("jpg", 50'000), 'x');

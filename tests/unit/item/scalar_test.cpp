@@ -38,7 +38,7 @@ std::optional<double> real_of(std::string_view text) {
   }
 }
 
-// What Python's int() and float() say: a value as %.17g prints it, or "-" for an error.
+// The results of Python's int() and float(): a value as %.17g prints it, or "-" for an error.
 struct row {
   std::string_view text, as_int, as_float;
 };
@@ -123,7 +123,7 @@ const std::vector<row> table{
     {"0.000000000000000000000000000000000000000000000000000000000001e60"sv, "-", "1"},
 };
 
-std::string shown(double value) {
+std::string printed(double value) {
   if (std::isnan(value)) return "nan";
   char text[64];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -139,11 +139,11 @@ TEST_CASE("integers and reals are accepted and refused as Python does") {
     const auto i = integer_of<std::int64_t>(text);
     CHECK((i ? std::to_string(*i) : "-") == entry.as_int);
     const auto r = real_of(text);
-    CHECK((r ? shown(*r) : "-") == entry.as_float);
+    CHECK((r ? printed(*r) : "-") == entry.as_float);
   }
 }
 
-TEST_CASE("the table above is what Python itself says") {
+TEST_CASE("Python itself agrees with the table above") {
   if (std::system("python3 -c 0 >/dev/null 2>&1") != 0) {
     MESSAGE("skipped: no python3");
     return;
@@ -173,7 +173,7 @@ TEST_CASE("the table above is what Python itself says") {
   ::unlink(path);
 }
 
-TEST_CASE("an integer that the type cannot hold is an error") {
+TEST_CASE("an integer that does not fit into the type is an error") {
   CHECK(integer_of<std::int8_t>("127") == std::int8_t{127});
   CHECK(integer_of<std::int8_t>("-128") == std::int8_t{-128});
   CHECK_FALSE(integer_of<std::int8_t>("128"));

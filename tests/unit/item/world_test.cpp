@@ -14,8 +14,8 @@ using environment = std::map<std::string, std::string>;
 
 auto lookup_in(const environment& variables) {
   return [&variables](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
+    const auto variable = variables.find(name);
+    return variable == variables.end() ? nullptr : variable->second.c_str();
   };
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
   CHECK(read({{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"HOROVOD_LOCAL_SIZE", "2"}}).local_size == 2);
   CHECK(read(torchrun + flux) == read(torchrun));
   CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
-  for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never rank 0 of 1 in silence
+  for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never silently rank 0 of 1
     CHECK(message_of({{rank, "1"}}) ==
           std::string(rank) + "=1 says that this is one of several processes, and no variable has their number");
   CHECK(read({{"PMIX_RANK", "0"}}) == mr::world{});   // Open MPI without mpirun
@@ -119,8 +119,8 @@ TEST_CASE("the processes of this machine are counted by the launcher's variables
   CHECK(slurm("SLURM_STEP_TASKS_PER_NODE", "4(x3),2,2", "2") == 4);
   CHECK(slurm("SLURM_NTASKS_PER_NODE", "8", "3") == 8);
   CHECK(slurm("SLURM_TASKS_PER_NODE", "8,8", "1") == 8);
-  CHECK(read(slurm_job + environment{{"SLURM_NTASKS_PER_NODE", "8"}}).local_size == 0);   // no step
-  // More than all, or fewer than the local rank needs: not this run's.
+  CHECK(read(slurm_job + environment{{"SLURM_NTASKS_PER_NODE", "8"}}).local_size == 0);   // not a step
+  // More processes than exist, or fewer than the local rank needs: not those of this run.
   CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "9"}}).local_size == 0);
   CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "1"}}).local_size == 0);
   CHECK(message_of(torchrun + environment{{"LOCAL_WORLD_SIZE", "two"}}) ==
@@ -139,7 +139,7 @@ TEST_CASE("Slurm's lists of tasks") {
     CHECK_MESSAGE(tasks(wrong, 0) == 0, wrong);
 }
 
-TEST_CASE("a Slurm job is no step of srun") {
+TEST_CASE("a Slurm job is not a step of srun") {
   CHECK(read(slurm_job) == mr::world{});
   for (const char* not_srun : {"4294967290", "4294967291", "4294967292"}) {   // interactive, batch, extern
     environment shell = slurm_step;
@@ -152,7 +152,7 @@ TEST_CASE("a Slurm job is no step of srun") {
   CHECK(read(part_of_the_job).size == 10);
 }
 
-TEST_CASE("the innermost launcher counts") {
+TEST_CASE("the innermost launcher takes precedence") {
   CHECK(read(torchrun + slurm_step) == read(torchrun));   // one agent for each task of srun
   CHECK(read(torchrun + open_mpi) == read(torchrun));
   CHECK(read(open_mpi + slurm_step) == read(open_mpi));   // mpirun inside a job
@@ -163,7 +163,7 @@ TEST_CASE("the innermost launcher counts") {
   CHECK(read(open_mpi + environment{{"RANK", "3"}, {"WORLD_SIZE", "4"}}) == read(open_mpi));
 }
 
-TEST_CASE("what contradicts itself is refused by name") {
+TEST_CASE("contradicting variables are refused by name") {
   CHECK(message_of(open_mpi + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}) ==
         "the environment says rank 0 of 1 (torchrun, local rank 0) and rank 3 of 4 (Open MPI, local rank 1) at once");
   CHECK(message_of(slurm_step + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}).find("(Slurm, ") != std::string::npos);
@@ -202,7 +202,7 @@ TEST_CASE("a session without a world is one process, or an error that names both
       "session_options::world is not set: got rank 5 of 8 (torchrun, local rank 1) from the environment"));
 }
 
-TEST_CASE("a session without a world is refused if the environment does not say which rank this is") {
+TEST_CASE("a session without a world is refused if the environment does not determine the rank") {
   const std::string start =
       "session_options::world is not set, and the environment does not say which rank this is: ";
   for (const environment& wrong :

@@ -57,7 +57,7 @@ samples slow_pass(const options& o, std::uint64_t pass) {
   return out;
 }
 
-/// What epoch `epoch` should be, the slow way.
+/// The expected epoch `epoch`, computed the slow way.
 samples slow_epoch(const options& o, std::uint64_t epoch) {
   if (o.epoch_batches == options::exact_pass) return slow_pass(o, epoch);
   const std::uint64_t length = o.epoch_batches * o.global_batch;
@@ -71,7 +71,7 @@ samples slow_epoch(const options& o, std::uint64_t epoch) {
           passes.begin() + static_cast<std::ptrdiff_t>((epoch + 1) * length)};
 }
 
-/// What the cursors of `world_size` ranks give together, from `position` on, put back into one order.
+/// The outputs of the cursors of `world_size` ranks, from `position` on, merged into one order.
 samples walked(const mr::detail::exact_order& plan, std::uint64_t epoch, std::uint64_t position,
                std::size_t world_size) {
   std::map<std::uint64_t, mr::detail::located_sample> by_position;
@@ -93,7 +93,7 @@ samples walked(const mr::detail::exact_order& plan, std::uint64_t epoch, std::ui
   return out;
 }
 
-/// Settings of all sorts, small enough to try every position of.
+/// Settings of all kinds, small enough to try every position.
 options random_settings(mr::rng& random) {
   const std::size_t lanes[] = {0, 1, 2, 6, 12, 48}, batches[] = {1, 12, 24, 48};
   options o{.seed = random.bits()};
@@ -101,7 +101,7 @@ options random_settings(mr::rng& random) {
     o.counts.push_back(random.chance(0.2) ? 0 : random.chance(0.2) ? 1 : random.below(60));
   o.counts.push_back(12);
   o.lanes = lanes[random.below(6)];
-  o.permutes = random.chance(0.7);   // else the order of version 1
+  o.permutes = random.chance(0.7);   // otherwise the order of version 1
   o.global_batch = batches[random.below(4)];
   o.window = random.chance(0.2) ? random.below(3) : random.below(random.chance(0.5) ? 100 : 3'000);
   o.shuffled = !random.chance(0.1);
@@ -115,7 +115,7 @@ mr::rng draw_for(std::uint64_t test) { return mr::rng({.seed = test}); }
 
 }  // namespace
 
-TEST_CASE("the plan is what writing all samples down and sorting all keys gives") {
+TEST_CASE("the plan equals writing all samples down and sorting all keys") {
   mr::rng random = draw_for(1);
   for (int round = 0; round < 300; ++round) {
     const options o = random_settings(random);
@@ -129,33 +129,33 @@ TEST_CASE("the plan is what writing all samples down and sorting all keys gives"
   }
 }
 
-TEST_CASE("from every position on a cursor gives what the unbroken one gives from there on") {
+TEST_CASE("from every position on a cursor returns the same as the unbroken one") {
   mr::rng random = draw_for(2);
   std::size_t cuts = 0;
   for (int round = 0; round < 60; ++round) {
     const options o = random_settings(random);
     const mr::detail::exact_order plan(o);
-    std::vector<mr::detail::ordered_sample> whole;
+    std::vector<mr::detail::ordered_sample> expected;
     mr::detail::lane_cursor unbroken(plan);
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       unbroken.move_to(epoch, 0);
-      while (const auto s = unbroken.next()) whole.push_back(*s);
+      while (const auto s = unbroken.next()) expected.push_back(*s);
     }
-    REQUIRE(whole.size() == 2 * plan.positions());
-    for (std::size_t from = 0; from < whole.size(); ++from, ++cuts) {
-      mr::detail::lane_cursor resumed(plan, {.epoch = whole[from].epoch, .position = whole[from].position});
-      // Far enough for whatever the cut left out or gave twice to show; the whole tail now and then.
-      const std::size_t end = from % 29 == 0 ? whole.size() : std::min(whole.size(), from + 2 * o.lanes + 3);
+    REQUIRE(expected.size() == 2 * plan.positions());
+    for (std::size_t from = 0; from < expected.size(); ++from, ++cuts) {
+      mr::detail::lane_cursor resumed(plan, {.epoch = expected[from].epoch, .position = expected[from].position});
+      // Far enough to show samples that the cut omitted or repeated; the complete tail now and then.
+      const std::size_t end = from % 29 == 0 ? expected.size() : std::min(expected.size(), from + 2 * o.lanes + 3);
       for (std::size_t i = from; i < end; ++i) {
         if (resumed.position() == plan.positions()) resumed.move_to(resumed.epoch() + 1, 0);
-        REQUIRE(resumed.next() == whole[i]);
+        REQUIRE(resumed.next() == expected[i]);
       }
     }
   }
   CHECK(cuts > 10'000);
 }
 
-TEST_CASE("the order is the same for every number of ranks, wherever each of them starts") {
+TEST_CASE("the order is the same for every number of ranks, at any start of each") {
   mr::rng random = draw_for(3);
   for (int round = 0; round < 60; ++round) {
     options o = random_settings(random);
@@ -169,7 +169,7 @@ TEST_CASE("the order is the same for every number of ranks, wherever each of the
   }
 }
 
-TEST_CASE("a cursor that is moved about gives what a new one gives") {
+TEST_CASE("a cursor that is moved about returns the same as a new one") {
   mr::rng random = draw_for(4);
   for (int round = 0; round < 30; ++round) {
     options o = random_settings(random);
@@ -184,7 +184,7 @@ TEST_CASE("a cursor that is moved about gives what a new one gives") {
   }
 }
 
-TEST_CASE("an exact pass has every sample once, but for those that are named as dropped") {
+TEST_CASE("an exact pass has every sample once, except those that are named as dropped") {
   mr::rng random = draw_for(5);
   for (int round = 0; round < 200; ++round) {
     options o = random_settings(random);
@@ -195,15 +195,15 @@ TEST_CASE("an exact pass has every sample once, but for those that are named as 
     CHECK(dropped.size() == plan.dropped_per_pass());
     CHECK(dropped.size() < o.global_batch);
     CHECK(delivered.size() + dropped.size() == plan.samples());
-    std::map<std::pair<std::uint64_t, std::uint64_t>, int> seen;
-    for (const auto& s : delivered) ++seen[{s.shard, s.index}];
-    for (const auto& s : dropped) ++seen[{s.shard, s.index}];
-    CHECK(seen.size() == plan.samples());
-    for (const auto& [s, times] : seen) REQUIRE((times == 1 && s.second < o.counts[s.first]));
+    std::map<std::pair<std::uint64_t, std::uint64_t>, int> counts;
+    for (const auto& s : delivered) ++counts[{s.shard, s.index}];
+    for (const auto& s : dropped) ++counts[{s.shard, s.index}];
+    CHECK(counts.size() == plan.samples());
+    for (const auto& [s, times] : counts) REQUIRE((times == 1 && s.second < o.counts[s.first]));
   }
 }
 
-TEST_CASE("epochs of so many batches, and an endless one, are the same passes one after the other") {
+TEST_CASE("epochs of N batches, and an endless one, are the same passes one after the other") {
   const options endless{.seed = 4, .counts = {30, 0, 71}, .window = 50, .lanes = 6, .global_batch = 12,
                         .epoch_batches = options::endless};
   options by_batches = endless;
@@ -248,14 +248,14 @@ TEST_CASE("a sample moves by less than the window") {
   }
 }
 
-TEST_CASE("a window of up to one sample a lane leaves each lane as it is") {
+TEST_CASE("a window of up to one sample a lane leaves each lane unchanged") {
   for (const std::size_t window : {0U, 1U, 6U}) {
     const mr::detail::exact_order plan({.seed = 9, .counts = {30}, .window = window, .lanes = 6, .global_batch = 10});
     for (std::uint64_t p = 0; p < 30; ++p) CHECK(plan.sample_at(0, p).sample.index == p % 6 * 5 + p / 6);
   }
 }
 
-TEST_CASE("not shuffled, samples come as listed, and the last are dropped") {
+TEST_CASE("not shuffled, samples follow in the listed order, and the last are dropped") {
   const mr::detail::exact_order plan({.counts = {2, 0, 3, 6}, .shuffled = false, .global_batch = 4});
   samples expected{{0, 0}, {0, 1}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {3, 1}, {3, 2}};
   CHECK(walked(plan, 0, 0, 1) == expected);
@@ -263,7 +263,7 @@ TEST_CASE("not shuffled, samples come as listed, and the last are dropped") {
   CHECK(plan.dropped(7) == samples{{3, 3}, {3, 4}, {3, 5}});
 }
 
-TEST_CASE("what is dropped of a shuffled pass is not always the same") {
+TEST_CASE("the samples that a shuffled pass drops are not always the same") {
   const mr::detail::exact_order plan({.seed = 1, .counts = {1'000}, .lanes = 4, .global_batch = 300});
   std::set<std::uint64_t> first_dropped;
   for (std::uint64_t epoch = 0; epoch < 50; ++epoch) first_dropped.insert(plan.dropped(epoch).front().index);
@@ -295,7 +295,7 @@ TEST_CASE("batches and rows are known before the first, and the same for every r
   }
 }
 
-TEST_CASE("options that give no order, and ranks that would change it, are refused by name") {
+TEST_CASE("options without a valid order, and ranks that would change it, are refused by name") {
   const auto message_of = [](const auto& call) -> std::string {
     try {
       call();
@@ -335,21 +335,21 @@ TEST_CASE("the widest window shuffles the complete pass, and the keys of older o
   for (const bool permutes : {true, false}) {
     const mr::detail::exact_order plan({.seed = 2, .counts = {2'000}, .window = ~std::size_t{0}, .lanes = 1,
                                         .global_batch = 10, .permutes = permutes});
-    std::vector<std::uint64_t> seen;
+    std::vector<std::uint64_t> indexes;
     double first_half = 0;
     mr::detail::lane_cursor cursor(plan);
     while (const auto s = cursor.next()) {
       if (s->position < 1'000) first_half += static_cast<double>(s->sample.index) / 1'000;
-      seen.push_back(s->sample.index);
+      indexes.push_back(s->sample.index);
     }
     CHECK(first_half > 950);
     CHECK(first_half < 1'050);
-    std::sort(seen.begin(), seen.end());
-    for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == i);
+    std::sort(indexes.begin(), indexes.end());
+    for (std::size_t i = 0; i < indexes.size(); ++i) REQUIRE(indexes[i] == i);
   }
 }
 
-// Whoever changes these numbers changes the order of every run that is under way: the resume point's version too.
+// A change of these numbers changes the order of every existing run: change the resume point's version too.
 TEST_CASE("the order is pinned") {
   const mr::detail::exact_order plan({.seed = 7, .counts = {10, 3, 0, 8, 14}, .window = 24, .lanes = 4,
                                       .global_batch = 16});

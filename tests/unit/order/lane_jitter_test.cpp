@@ -22,7 +22,7 @@ std::vector<std::uint64_t> sorted_by_key(const mr::detail::lane_jitter& order) {
 
 }  // namespace
 
-TEST_CASE("entered at any place, with any window, a lane goes on as its sorted keys do") {
+TEST_CASE("entered at any place, with any window, a lane continues as its sorted keys do") {
   mr::rng random({.seed = 1});
   std::size_t moved = 0;
   for (int round = 0; round < 300; ++round) {
@@ -30,7 +30,7 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
                                  .pass = random.below(3),
                                  .lane = random.below(48),
                                  .length = 1 + random.below(150),
-                                 // Not whole places: barely above one, a few, more than the lane has.
+                                 // Fractions of a place: barely above one, a few, more than the lane has.
                                  .window = 65'537 + random.below(std::uint64_t{1} << (4 + random.below(22)))});
     const std::vector<std::uint64_t> expected = sorted_by_key(order);
     moved += !std::is_sorted(expected.begin(), expected.end());
@@ -49,20 +49,20 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
   CHECK(moved > 120);
 }
 
-TEST_CASE("a key lies within the window, and depends on seed, pass, lane and index") {
+TEST_CASE("a key is within the window, and depends on seed, pass, lane and index") {
   const mr::detail::lane_jitter::options base{.seed = 3, .pass = 4, .lane = 5, .length = 100, .window = 10 << 16};
   auto seed = base, pass = base, lane = base;
   seed.seed = 6;
   pass.pass = 6;
   lane.lane = 6;
-  std::set<std::uint64_t> seen;
+  std::set<std::uint64_t> keys;
   for (const auto& o : {base, seed, pass, lane})
     for (std::uint64_t i = 0; i < 100; ++i) {
       const std::uint64_t jitter = mr::detail::lane_jitter(o).key(i) - (i << 16);
       REQUIRE(jitter < o.window);
-      seen.insert(jitter);
+      keys.insert(jitter);
     }
-  CHECK(seen.size() > 395);
+  CHECK(keys.size() > 395);
 }
 
 TEST_CASE("a window of at most one place moves nothing, and an empty lane is done") {

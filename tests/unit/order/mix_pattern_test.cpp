@@ -23,7 +23,7 @@ std::uint64_t sum(const std::vector<std::uint64_t>& shares) {
   return std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
 }
 
-/// Over all prefixes, and over all windows: how far a count is from its share, in 1/period of a position.
+/// The distance of a count from its share, over all prefixes and over all windows, in 1/period of a position.
 struct distances {
   std::int64_t prefix = 0, window = 0;
 };
@@ -42,7 +42,7 @@ distances slow_distances(const mr::detail::mix_pattern& pattern) {
   return far;
 }
 
-/// The longest sequence of which every window is within 1 of the shares, up to `most`.
+/// The longest sequence, up to `most`, in which every window is within 1 of the shares.
 std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::size_t most) {
   struct state {
     std::vector<std::int64_t> lead, low, high;
@@ -70,7 +70,7 @@ std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::siz
 
 }  // namespace
 
-TEST_CASE("every interval of positions holds the shares, as closely as they can be held") {
+TEST_CASE("every interval of positions contains the shares, as closely as possible") {
   mr::rng random({.seed = 1});
   for (int round = 0; round < 300; ++round) {
     const std::size_t sources = 1 + random.below(round % 3 == 0 ? 12 : 4);
@@ -87,19 +87,19 @@ TEST_CASE("every interval of positions holds the shares, as closely as they can 
   }
 }
 
-TEST_CASE("with three sources not every window can be within 1: no sequence is") {
+TEST_CASE("with three sources not every window can be within 1: no sequence achieves it") {
   CHECK(longest_within_one({7, 3, 1}, 100) == 9);
   CHECK(longest_within_one({7, 3}, 100) == 100);
 }
 
-TEST_CASE("a source of share 0 is never met, and shares are divided by what they have in common") {
+TEST_CASE("a source of share 0 is never met, and shares are divided by their common divisor") {
   const mr::detail::mix_pattern pattern({4, 0, 2});
   CHECK(pattern.period() == 3);
   CHECK(pattern.counts_before(300) == std::vector<std::uint64_t>{200, 0, 100});
   CHECK(mr::detail::mix_pattern({0, 5}).source_at(12) == 1);
 }
 
-TEST_CASE("counts and positions are what walking gives") {
+TEST_CASE("counts and positions equal those of a walk") {
   mr::rng random({.seed = 2});
   for (int round = 0; round < 200; ++round) {
     const mr::detail::mix_pattern pattern(random_shares(random, 1 + random.below(5), 20));
@@ -119,7 +119,7 @@ TEST_CASE("counts and positions are what walking gives") {
   }
 }
 
-TEST_CASE("weights become the smallest whole shares that are exact") {
+TEST_CASE("weights become the smallest exact integer shares") {
   using shares = std::vector<std::uint64_t>;
   CHECK(mr::detail::mix_pattern::shares_of({0.7, 0.3}) == shares{7, 3});
   CHECK(mr::detail::mix_pattern::shares_of({1, 1, 1}) == shares{1, 1, 1});
@@ -146,7 +146,7 @@ TEST_CASE("rounded shares are less than one from their weights") {
   }
 }
 
-TEST_CASE("weights that make no shares are refused") {
+TEST_CASE("weights without valid shares are refused") {
   const auto shares_of = [](std::vector<double> weights) { return mr::detail::mix_pattern::shares_of(weights); };
   CHECK_THROWS_WITH_AS(shares_of({}), doctest::Contains("a mix of no sources"), mr::setup_error);
   CHECK_THROWS_WITH_AS(shares_of({1, 0}), doctest::Contains("the weight 0.0"), mr::setup_error);

@@ -13,7 +13,7 @@ namespace {
 
 using options = mr::detail::mix_plan_options;
 
-/// A sample, named as the plan names it, and its source's pass.
+/// A sample, by its number in the plan, and its source's pass.
 struct named {
   mr::detail::located_sample sample{};
   std::uint64_t pass = 0;
@@ -25,7 +25,7 @@ std::uint64_t samples_of(const mr::detail::mix_source_spec& s) {
   return std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
 }
 
-/// The n-th sample of a source in all the run, as the plan of that source alone says.
+/// The n-th sample of a source in the complete run, by the plan of that source alone.
 named alone(const options& o, std::size_t source, std::uint64_t number) {
   const mr::detail::mix_source_spec& s = o.sources[source];
   const mr::detail::exact_order plan({.seed = s.seed,
@@ -34,32 +34,32 @@ named alone(const options& o, std::size_t source, std::uint64_t number) {
                             .window = s.window,
                             .lanes = o.lanes,
                             .epoch_batches = mr::detail::exact_order_options::endless});
-  const mr::detail::ordered_sample found = plan.sample_at(0, number);
+  const mr::detail::ordered_sample position = plan.sample_at(0, number);
   std::uint64_t first_shard = 0;
   for (std::size_t i = 0; i < source; ++i) first_shard += o.sources[i].counts.size();
-  return {{first_shard + found.sample.shard, found.sample.index}, found.pass};
+  return {{first_shard + position.sample.shard, position.sample.index}, position.pass};
 }
 
-/// All epochs up to `epochs`, the slow way: whose turn it is, one after the other, and what that one gives next.
+/// All epochs up to `epochs`, the slow way: the source of each turn, and its next sample.
 std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
   std::vector<double> weights;
   for (const auto& s : o.sources) weights.push_back(s.weight);
   const auto shares = mr::detail::mix_pattern::shares_of(weights);
   std::vector<order> all;
-  std::vector<std::uint64_t> given(o.sources.size(), 0);
+  std::vector<std::uint64_t> delivered(o.sources.size(), 0);
   std::uint64_t turn = 0;
   mr::detail::mix_pattern pattern(shares);
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     order& now = all.emplace_back();
     const auto take = [&] {
       const std::size_t source = pattern.source_at(turn++);
-      now.push_back(alone(o, source, given[source]++));
+      now.push_back(alone(o, source, delivered[source]++));
       return source;
     };
     if (o.on_exhausted == mr::exhausted::repeat) {
       std::uint64_t length = o.epoch_batches * o.global_batch;
       if (length == 0) {
-        // Until each source gave its last sample once.
+        // Until each source has delivered its last sample once.
         std::vector<std::uint64_t> left;
         for (const auto& source : o.sources) left.push_back(samples_of(source));
         std::size_t alive = left.size();
@@ -76,13 +76,13 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
     std::vector<std::uint64_t> samples;
     for (std::size_t i = 0; i < o.sources.size(); ++i) {
       samples.push_back(samples_of(o.sources[i]));
-      given[i] = epoch * samples[i];
+      delivered[i] = epoch * samples[i];
     }
     for (std::size_t alive = o.sources.size(); alive > 0; --alive) {
       pattern = mr::detail::mix_pattern(left);
       turn = 0;
       std::size_t source = take();
-      while (given[source] < (epoch + 1) * samples[source]) source = take();
+      while (delivered[source] < (epoch + 1) * samples[source]) source = take();
       left[source] = 0;
       if (o.on_exhausted == mr::exhausted::stop) break;
     }
@@ -91,7 +91,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
   return all;
 }
 
-/// What the cursors of `world_size` ranks give together, from `position` on, put back into one order.
+/// The outputs of the cursors of `world_size` ranks, from `position` on, merged into one order.
 order walked(const mr::detail::mix_plan& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
   std::map<std::uint64_t, named> by_position;
   for (std::size_t rank = 0; rank < world_size; ++rank) {
@@ -136,7 +136,7 @@ options random_settings(mr::rng& random) {
 
 }  // namespace
 
-TEST_CASE("the plan of a mix is what giving each source its turn gives, of each source's own order") {
+TEST_CASE("the plan of a mix equals turns of the sources, each in its own order") {
   mr::rng random({.seed = 1});
   for (int round = 0; round < 150; ++round) {
     const options o = random_settings(random);
@@ -167,19 +167,19 @@ TEST_CASE("from every position on, and for every number of ranks, the order of a
     for (auto& s : o.sources) s.counts.push_back(40);
     const mr::detail::mix_plan plan(o);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-      const order whole = walked(plan, epoch, 0, 1);
-      for (std::uint64_t from = 0; from <= whole.size(); from += stride(4) * (1 + random.below(9)))
-        REQUIRE(walked(plan, epoch, from, 1) == order(whole.begin() + static_cast<std::ptrdiff_t>(from), whole.end()));
+      const order full = walked(plan, epoch, 0, 1);
+      for (std::uint64_t from = 0; from <= full.size(); from += stride(4) * (1 + random.below(9)))
+        REQUIRE(walked(plan, epoch, from, 1) == order(full.begin() + static_cast<std::ptrdiff_t>(from), full.end()));
       for (const std::size_t world_size : {2U, 3U, 4U, 6U, 12U}) {
-        const std::uint64_t from = random.below(whole.size() + 1);
+        const std::uint64_t from = random.below(full.size() + 1);
         REQUIRE(walked(plan, epoch, from, world_size) ==
-                order(whole.begin() + static_cast<std::ptrdiff_t>(from), whole.end()));
+                order(full.begin() + static_cast<std::ptrdiff_t>(from), full.end()));
       }
     }
   }
 }
 
-TEST_CASE("what a rank has of each source is what its walk meets") {
+TEST_CASE("the counts of a rank for each source equal those of its walk") {
   mr::rng random({.seed = 3});
   for (int round = 0; round < 60; ++round) {
     options o = random_settings(random);
@@ -199,7 +199,7 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
   }
 }
 
-TEST_CASE("how an epoch of a mix ends") {
+TEST_CASE("the end of an epoch of a mix") {
   const auto of = [](mr::exhausted rule) {
     return options{.sources = {{.weight = 3, .counts = {30}}, {.weight = 1, .counts = {4, 4}}}, .on_exhausted = rule};
   };
@@ -216,7 +216,7 @@ TEST_CASE("how an epoch of a mix ends") {
   CHECK(all.sample_at(0, 37).sample.shard == 0);
 }
 
-TEST_CASE("an endless epoch of a mix goes on and on") {
+TEST_CASE("an endless epoch of a mix never ends") {
   const mr::detail::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
                            .on_exhausted = mr::exhausted::repeat,
                            .epoch_batches = mr::detail::exact_order_options::endless});
@@ -225,7 +225,7 @@ TEST_CASE("an endless epoch of a mix goes on and on") {
   CHECK_THROWS_WITH_AS(from_far.move_to(1, 0), doctest::Contains("epoch 1 does not exist"), mr::setup_error);
 }
 
-TEST_CASE("mixes that make no epochs are refused, by the source's number") {
+TEST_CASE("mixes without valid epochs are refused, by the source's number") {
   const auto make = [](options o) { return [o] { mr::detail::mix_plan plan(o); }; };
   CHECK_THROWS_WITH_AS(make({})(), doctest::Contains("a mix of no sources"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}, {.counts = {0, 0}}}})(),

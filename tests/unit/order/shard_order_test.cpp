@@ -9,9 +9,9 @@ namespace mr = millrace;
 
 namespace {
 
-/// The order of an epoch of `count` samples, and the most that were held at once.
+/// The order of an epoch of `count` samples, and the largest number that was buffered at once.
 std::vector<std::uint64_t> order_of(const mr::detail::shard_order& plan, std::uint64_t epoch, std::size_t count,
-                                    std::size_t* held = nullptr) {
+                                    std::size_t* most_buffered = nullptr) {
   mr::detail::jitter_order<std::uint64_t> order(plan);
   std::vector<std::uint64_t> out;
   const auto drain = [&] {
@@ -22,7 +22,7 @@ std::vector<std::uint64_t> order_of(const mr::detail::shard_order& plan, std::ui
     s.epoch = epoch;
     s.item = i;
     order.push(std::move(s));
-    if (held) *held = std::max(*held, order.size());
+    if (most_buffered) *most_buffered = std::max(*most_buffered, order.size());
     drain();
   }
   order.end_epoch();
@@ -34,7 +34,7 @@ std::vector<std::uint64_t> order_of(const mr::detail::shard_order& plan, std::ui
 
 }  // namespace
 
-TEST_CASE("not shuffled, parts and samples come as listed") {
+TEST_CASE("not shuffled, parts and samples follow in the listed order") {
   const mr::detail::shard_order plan({.seed = 1, .shards = 5});
   CHECK(plan.shards_of(3) == std::vector<std::size_t>{0, 1, 2, 3, 4});
   const auto order = order_of(plan, 0, 100);
@@ -42,28 +42,28 @@ TEST_CASE("not shuffled, parts and samples come as listed") {
 }
 
 TEST_CASE("parts are permuted by seed and epoch, each exactly once") {
-  std::set<std::vector<std::size_t>> seen;
+  std::set<std::vector<std::size_t>> orders;
   for (std::uint64_t seed : {1, 2})
     for (std::uint64_t epoch : {0, 1, 2}) {
       auto shards = mr::detail::shard_order({.seed = seed, .shards = 20, .shuffled = true}).shards_of(epoch);
       CHECK(shards == mr::detail::shard_order({.seed = seed, .shards = 20, .shuffled = true}).shards_of(epoch));
-      seen.insert(shards);
+      orders.insert(shards);
       std::sort(shards.begin(), shards.end());
       for (std::size_t i = 0; i < shards.size(); ++i) CHECK(shards[i] == i);
     }
-  CHECK(seen.size() == 6);
+  CHECK(orders.size() == 6);
 }
 
 TEST_CASE("every order of parts is about equally likely") {
-  std::size_t seen[6] = {};
+  std::size_t counts[6] = {};
   for (std::uint64_t epoch = 0; epoch < 6'000; ++epoch) {
     const auto p = mr::detail::shard_order({.seed = 3, .shards = 3, .shuffled = true}).shards_of(epoch);
-    ++seen[p[0] * 2 + (p[1] > p[2])];
+    ++counts[p[0] * 2 + (p[1] > p[2])];
   }
-  for (const std::size_t n : seen) CHECK((n > 850 && n < 1'150));
+  for (const std::size_t n : counts) CHECK((n > 850 && n < 1'150));
 }
 
-TEST_CASE("the sliding jitter is what sorting all keys gives") {
+TEST_CASE("the sliding jitter equals sorting all keys") {
   for (const std::size_t window : {2U, 7U, 64U, 1'000U, 5'000U})
     for (const std::uint64_t epoch : {0U, 9U}) {
       const mr::detail::shard_order plan({.seed = 11, .shards = 1, .shuffled = true, .window = window});
@@ -77,21 +77,21 @@ TEST_CASE("the sliding jitter is what sorting all keys gives") {
     }
 }
 
-TEST_CASE("an epoch of at most a window is a permutation; older orders jitter it, and hold nothing back") {
+TEST_CASE("an epoch of at most a window is a permutation; older orders jitter it, and buffer nothing") {
   for (const std::size_t count : {1U, 50U, 99U, 100U, 101U, 300U}) {
     mr::detail::shard_order::options o{.seed = 3, .shards = 1, .shuffled = true, .window = 100};
     const mr::detail::shard_order plan(o);
     o.permutes = false;
     const mr::detail::shard_order older(o);
-    std::size_t held = 0, held_by_older = 0;
-    const auto order = order_of(plan, 0, count, &held), before = order_of(older, 0, count, &held_by_older);
+    std::size_t buffered = 0, buffered_by_older = 0;
+    const auto order = order_of(plan, 0, count, &buffered), before = order_of(older, 0, count, &buffered_by_older);
     CHECK((order == before) == (count == 1 || count > 100));
-    CHECK(held == std::min<std::size_t>(count, 101));
-    CHECK(held_by_older <= std::max<std::size_t>(1, 65));
+    CHECK(buffered == std::min<std::size_t>(count, 101));
+    CHECK(buffered_by_older <= std::max<std::size_t>(1, 65));
   }
 }
 
-TEST_CASE("later epochs hold nothing back if all have the same samples, and those that may differ do") {
+TEST_CASE("later epochs buffer nothing if all have the same samples, and those that may differ do") {
   for (const bool equal : {false, true}) {
     const mr::detail::shard_order plan({.seed = 3, .shards = 1, .shuffled = true, .window = 100,
                                         .equal_epochs = equal});
@@ -143,10 +143,10 @@ TEST_CASE("released early, a long epoch keeps its order, and one that the window
   }
 }
 
-TEST_CASE("a sample moves by less than the window, and about half a window is held after the beginning") {
+TEST_CASE("a sample moves by less than the window, and about half a window is buffered after the beginning") {
   const mr::detail::shard_order plan({.seed = 5, .shards = 1, .shuffled = true, .window = 500, .permutes = false});
-  std::size_t held = 0;
-  const auto order = order_of(plan, 0, 20'000, &held);
+  std::size_t buffered = 0;
+  const auto order = order_of(plan, 0, 20'000, &buffered);
   std::size_t moved = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto distance = order[i] > i ? order[i] - i : i - order[i];
@@ -154,11 +154,11 @@ TEST_CASE("a sample moves by less than the window, and about half a window is he
     moved += distance > 50;
   }
   CHECK(moved > 10'000);
-  CHECK(held > 200);
-  CHECK(held < 330);
+  CHECK(buffered > 200);
+  CHECK(buffered < 330);
 }
 
-TEST_CASE("one window is another order in each epoch, and the same order each time") {
+TEST_CASE("one window has another order in each epoch, and the same order each time") {
   const mr::detail::shard_order plan({.seed = 5, .shards = 1, .shuffled = true, .window = 100});
   CHECK(order_of(plan, 0, 1'000) == order_of(plan, 0, 1'000));
   CHECK(order_of(plan, 0, 1'000) != order_of(plan, 1, 1'000));

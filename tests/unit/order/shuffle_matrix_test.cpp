@@ -20,7 +20,7 @@ struct configuration {
   std::uint64_t window;
 };
 
-/// All configurations of a size that the time allows.
+/// All configurations of a size that can be tested in the available time.
 std::vector<configuration> configurations(std::uint64_t most) {
   std::vector<configuration> all;
   for (const std::uint64_t samples : {20U, 40U, 100U, 333U, 1'000U, 10'000U, 100'000U})
@@ -30,7 +30,7 @@ std::vector<configuration> configurations(std::uint64_t most) {
   return all;
 }
 
-/// A pass of an exact order, put together from what the cursors of all ranks give.
+/// A pass of an exact order, merged from the outputs of the cursors of all ranks.
 order pass_of_ranks(const mr::detail::exact_order& plan, const data_set& data, std::uint64_t epoch,
                     std::size_t ranks) {
   const std::vector<std::uint64_t> starts = data.starts();
@@ -93,7 +93,7 @@ TEST_CASE("shuffles: so is the order of a source that is read from its beginning
       });
 }
 
-TEST_CASE("shuffles: a window of all samples gives every order of four samples equally often") {
+TEST_CASE("shuffles: a window of all samples produces every order of four samples equally often") {
   std::size_t times[24] = {};
   for (std::uint64_t seed = 0; seed < 24'000; ++seed) {
     const mr::detail::exact_order plan({.seed = seed, .counts = {2, 2}, .window = 4});

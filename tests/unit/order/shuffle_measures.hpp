@@ -1,4 +1,4 @@
-// Measures a shuffle, and compares it with a shuffle written slowly and obviously: the shards are permuted, and all
+// Measures a shuffle against a slow and obvious one: the shards are permuted, and all
 // samples of the pass are sorted by one key each.
 #pragma once
 
@@ -35,7 +35,7 @@ struct data_set {
   }
 };
 
-/// A pass of a sliding window, or of a complete shuffle where the window covers the data set.
+/// A pass of a sliding window, or of a complete shuffle if the window covers the data set.
 inline order slow_pass(const data_set& data, std::uint64_t window, std::mt19937_64& random) {
   std::vector<order> shards(data.shards);
   const std::vector<std::uint64_t> starts = data.starts();
@@ -128,14 +128,14 @@ class comparison {
       outside_ += deviation > 3.29;   // the interval of 99.9 %
       INFO(source_, ": ", data.samples, " samples in ", data.shards, " shards, window ", window, ", ",
            measures::names[i], ": got ", mean[0], ", expected ", mean[1]);
-      CHECK(deviation < 4.9);   // once in a million
+      CHECK(deviation < 4.9);   // probability 1e-6
       if (std::getenv("MILLRACE_SHUFFLES_TABLE"))
         MESSAGE(source_, " ", data.samples, " ", data.shards, " ", window, " ", measures::names[i], ": ", mean[0], " ",
                 mean[1], " ", deviation);
     }
   }
   ~comparison() {
-    // One in a thousand is expected outside of its interval.
+    // One in a thousand is expected to be outside of its interval.
     INFO(source_, ": ", outside_, " of ", compared_, " means are outside of the interval of 99.9 %");
     CHECK(outside_ <= 1 + compared_ / 200);
   }

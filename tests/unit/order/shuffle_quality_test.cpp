@@ -20,7 +20,7 @@ double largest_share(const std::vector<std::uint64_t>& shards) {
   return most / static_cast<double>(shards.size());
 }
 
-/// Counted by walking whole epochs.
+/// Counted by walking complete epochs.
 struct counted {
   double share = 0, neighbor_distance = 0;
 };
@@ -48,7 +48,7 @@ counted count(const options& o, const mr::world& r, std::uint64_t epochs) {
   return {shares / batches, distances / pairs};
 }
 
-/// The same of data sets that are shuffled as a whole.
+/// The same for data sets that are shuffled globally.
 double count_ideal(const options& o, const mr::world& r) {
   std::vector<std::uint64_t> all;
   for (std::size_t shard = 0; shard < o.counts.size(); ++shard) all.insert(all.end(), o.counts[shard], shard);
@@ -86,7 +86,7 @@ double near(double value, double target) { return std::abs(value / target - 1); 
 
 }  // namespace
 
-TEST_CASE("the expected share is what counting batches gives, for every window") {
+TEST_CASE("the expected share equals the count over batches, for every window") {
   for (setting s : settings())
     for (const std::size_t window : {1U, 50U, 2'000U, 100'000U}) {
       s.plan.window = window;
@@ -97,7 +97,7 @@ TEST_CASE("the expected share is what counting batches gives, for every window")
     }
 }
 
-TEST_CASE("the ideal share is that of a data set shuffled as a whole") {
+TEST_CASE("the ideal share is that of a globally shuffled data set") {
   for (const setting& s : settings()) {
     CAPTURE(s.plan.seed);
     const mr::detail::exact_order order(s.plan);
@@ -105,7 +105,7 @@ TEST_CASE("the ideal share is that of a data set shuffled as a whole") {
   }
 }
 
-TEST_CASE("the window that is advised brings the share within 10 % of the ideal, and a clearly smaller one does not") {
+TEST_CASE("the recommended window brings the share within 10 % of the ideal, and a clearly smaller one does not") {
   for (setting s : settings()) {
     CAPTURE(s.plan.seed);
     s.world = {};
@@ -119,7 +119,7 @@ TEST_CASE("the window that is advised brings the share within 10 % of the ideal,
   }
 }
 
-TEST_CASE("where no window helps, none is advised; where all is one part, none is needed") {
+TEST_CASE("if no window helps, none is recommended; if all is one part, none is needed") {
   const mr::detail::exact_order few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48,
                                           .global_batch = 16, .permutes = false});
   CHECK_FALSE(mr::detail::shuffle_forecast(few_rows).window_within(0.10));
@@ -139,7 +139,7 @@ TEST_CASE("not shuffled, a batch is one part after the other") {
   CHECK(mr::detail::shuffle_forecast(plan).share(100'000) < 0.3);
 }
 
-TEST_CASE("live figures are those of a count") {
+TEST_CASE("live statistics equal those of a count") {
   for (setting s : settings())
     for (const std::size_t window : {300U, 12'000U}) {
       s.plan.window = window;
@@ -162,7 +162,7 @@ TEST_CASE("live figures are those of a count") {
     }
 }
 
-TEST_CASE("of many batches some are watched, which give the same share") {
+TEST_CASE("only some of many batches are watched, and their share is the same") {
   const options o{.seed = 6, .counts = std::vector<std::uint64_t>(100, 1'000), .window = 2'400, .lanes = 6,
                   .global_batch = 12};
   const mr::detail::exact_order plan(o);
@@ -173,7 +173,7 @@ TEST_CASE("of many batches some are watched, which give the same share") {
   CHECK(near(live.figures().share, count(o, {}, 1).share) < 0.05);
 }
 
-TEST_CASE("neighbours come a third of the window apart") {
+TEST_CASE("neighbors end up a third of the window apart") {
   const options o{.seed = 5, .counts = std::vector<std::uint64_t>(20, 2'000), .window = 2'400, .lanes = 6,
                   .global_batch = 60};
   const mr::detail::exact_order plan(o);

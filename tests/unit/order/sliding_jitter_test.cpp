@@ -18,27 +18,27 @@ struct entry {
 
 }  // namespace
 
-TEST_CASE("entries leave in the order of their keys, and not before that is certain") {
+TEST_CASE("entries leave in the order of their keys, as soon as that is certain") {
   mr::rng d({.seed = 11});
   for (int round = 0; round < 200; ++round) {
     const std::uint64_t length = d.below(60) + 1, window = (d.below(12) << 16) + 1;
     std::vector<entry> all;
-    for (std::uint64_t i = 0; i < length; ++i)   // a coarse key is often the same as another
+    for (std::uint64_t i = 0; i < length; ++i)   // coarse keys are often equal
       all.push_back({.key = (i << 16) + (d.below(window) & ~std::uint64_t{0x7fff}), .index = i, .carried = d.bits()});
     std::vector<entry> sorted = all;
     std::sort(sorted.begin(), sorted.end(),
               [](const entry& a, const entry& b) { return std::tie(a.key, a.index) < std::tie(b.key, b.index); });
 
-    const std::uint64_t left = d.below(length);   // as many have left when it starts
+    const std::uint64_t left = d.below(length);   // the number of earlier entries at its start
     std::uint64_t arrived = left == 0 ? 0 : (sorted[left - 1].key >> 16) + 1;
     arrived = std::min(length, std::max(arrived, sorted[left].index + 1));
-    std::vector<entry> held;
+    std::vector<entry> buffered;
     for (std::uint64_t o = left; o < length; ++o)
-      if (sorted[o].index < arrived) held.push_back(sorted[o]);
+      if (sorted[o].index < arrived) buffered.push_back(sorted[o]);
     for (std::uint64_t o = 0; o < left; ++o) REQUIRE(sorted[o].index < arrived);
 
     mr::detail::sliding_jitter<entry> order;
-    order.start(arrived, held);
+    order.start(arrived, buffered);
     for (std::uint64_t o = left; o < length; ++o) {
       while (order.arrived() < length && !order.is_certain()) {
         const std::uint64_t next = order.arrived();

@@ -1,4 +1,4 @@
-// Figures with round numbers, as tests of the verdict and of the reports use them.
+// Metrics with round numbers, for tests of the verdict and of the reports.
 //
 //   mr::flow_figures f = figures_of({.step_s = 9, .work_s = 2});   // the step was busy 9 of 10 seconds
 //
@@ -36,7 +36,7 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   stage("copy", mr::stage_kind::copy, 1, busy.copy_s);
   f.stages.back().bytes = 10'000'000'000;
   stage("step", mr::stage_kind::step, 1, busy.step_s);
-  // Two reads at a time, as if answers took long rather than filled the pipe.
+  // Two reads at a time, as if answers were late rather than filled the pipe.
   f.reads_at_once.add(
       2, {.ns = in_ns(busy.read_s / 2), .reads = 5'000, .read_ns = in_ns(busy.read_s), .bytes = 500'000'000});
   return f;

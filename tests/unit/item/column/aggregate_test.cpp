@@ -1,4 +1,4 @@
-// The members of aggregates, and their names: against lists that are written out.
+// The members of aggregates, and their names, compared with explicit lists.
 #include <millrace/item/column/member.hpp>
 
 #include <doctest/doctest.h>
@@ -140,7 +140,7 @@ TEST_CASE("a member has the same name by its number and by a pointer") {
   CHECK(spelling<member_at<hidden, 0>{}>() == spelling<&hidden::only>());
   CHECK(spelling<member_at<sixteen, 15>{}>() == spelling<&sixteen::p>());
   CHECK(spelling<member_at<mixed_members, 1>{}>() == spelling<&mixed_members::b>());
-  // Other files may be compiled together with this one, in a namespace for each.
+  // Joined tests compile several files together, each in its own namespace.
   CHECK(spelling<&outer::pair_of_numbers::second>().ends_with("outer::pair_of_numbers::second"));
   CHECK(spelling<member_at<hidden, 0>{}>().ends_with("hidden::only"));
   CHECK(mr::detail::without_anonymous("(anonymous namespace)::hidden::only") == "hidden::only");

@@ -46,7 +46,7 @@ std::string message_of(const std::string& file, const char* name = "npy") {
 
 }  // namespace
 
-TEST_CASE("a .npy file gives its shape and its elements, versions 1.0 and 2.0") {
+TEST_CASE("a .npy file contains its shape and its elements, versions 1.0 and 2.0") {
   for (const int version : {1, 2}) {
     const std::string file = npy(plain_header, raw(six), version);
     const auto a = mr::array<float>(mr::bytes::borrowed(file));
@@ -60,7 +60,7 @@ TEST_CASE("a .npy file gives its shape and its elements, versions 1.0 and 2.0") 
   }
 }
 
-TEST_CASE("every element type is known by the name that NumPy gives it") {
+TEST_CASE("every element type has the name that NumPy uses") {
   const auto check = [](auto value, const std::string& type) {
     using T = decltype(value);
     const std::string file = npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (1,)}",
@@ -100,7 +100,7 @@ TEST_CASE("bytes without NumPy's mark are raw elements") {
   CHECK(mr::array<float>(mr::bytes::borrowed("", "pcm")).data.empty());
   CHECK(message_of(file, "pcm") == "the field 'pcm' has 6 bytes, which is not a multiple of the 4 bytes of one f32");
   CHECK_THROWS_AS((void)(mr::array<std::int16_t, 2>(mr::bytes::borrowed(file))), mr::data_error);
-  // A damaged .npy file does not turn into numbers.
+  // A damaged .npy file is not read as raw numbers.
   CHECK(message_of(std::string(8, 'x')) == "the field 'npy' is not a .npy file: it does not begin with NumPy's mark");
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("another type, order or version is an error that names both") {
   CHECK_THROWS_AS((void)(mr::array<float, 3>(mr::bytes::borrowed(with("<f4", "False")))), mr::data_error);
 }
 
-TEST_CASE("sizes are checked against the payload before memory is taken") {
+TEST_CASE("sizes are checked against the payload before memory is allocated") {
   const auto with_shape = [](const std::string& shape) {
     return message_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}", raw(six)));
   };
@@ -130,26 +130,26 @@ TEST_CASE("sizes are checked against the payload before memory is taken") {
 }
 
 TEST_CASE("a file cut at any byte, or with any header byte changed, is an error or the same array") {
-  const std::string whole = npy(plain_header, raw(six));
-  for (std::size_t length = 0; length < whole.size(); ++length) {
+  const std::string file = npy(plain_header, raw(six));
+  for (std::size_t length = 0; length < file.size(); ++length) {
     CAPTURE(length);
-    CHECK_THROWS_AS((void)mr::array<float>(mr::bytes::borrowed(std::string_view(whole).substr(0, length), "npy")),
+    CHECK_THROWS_AS((void)mr::array<float>(mr::bytes::borrowed(std::string_view(file).substr(0, length), "npy")),
                     mr::data_error);
   }
-  for (std::size_t at = 0; at + 24 < whole.size(); ++at) {
+  for (std::size_t at = 0; at + 24 < file.size(); ++at) {
     for (int value = 0; value < 256; value += 5) {
-      std::string changed = whole;
+      std::string changed = file;
       changed[at] = static_cast<char>(value);
       try {
         const auto a = mr::array<float>(mr::bytes::borrowed(changed, "npy"));
-        if (a.data != six) FAIL("byte " << at << " set to " << value << " gives other elements");
+        if (a.data != six) FAIL("byte " << at << " set to " << value << " returns other elements");
       } catch (const mr::data_error&) {
       }
     }
   }
 }
 
-TEST_CASE("headers that are no plain dictionary are refused") {
+TEST_CASE("headers that are not a plain dictionary are refused") {
   for (const std::string header :
        {"", "{", "{}", "{'descr': '<f4'}", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (6,)}",
         "{'descr': '<f4', 'fortran_order': 0, 'shape': (6,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': 6}",
@@ -162,7 +162,7 @@ TEST_CASE("headers that are no plain dictionary are refused") {
   }
 }
 
-TEST_CASE("what numpy.save() writes is read") {
+TEST_CASE("files of numpy.save() are read") {
   if (std::system("python3 -c 'import numpy' >/dev/null 2>&1") != 0) {
     MESSAGE("skipped: no numpy");
     return;
@@ -194,7 +194,7 @@ TEST_CASE("raw elements are not read from a file of another kind") {
   CHECK(message_of<std::int16_t>(wav, "pcm").find("a WAV file") != std::string::npos);
   CHECK(message_of("0.5 0.25 0.125 1.5 2.5 3.5 4.5 5", "txt").find("a text") != std::string::npos);
   CHECK(message_of<std::int32_t>("[15, 16, 17, 18, 19, 20, 21, 22]", "json").find("a JSON text") != std::string::npos);
-  // Bytes are bytes, whatever they hold.
+  // Bytes are bytes, whatever they contain.
   CHECK(message_of<std::uint8_t>(gzip, "bin") == "no error");
   // A count and sorted offsets may be raw numbers.
   std::vector<std::uint32_t> offsets{20};

@@ -1,4 +1,4 @@
-// Ragged columns without an engine: what a slot looks like once it is closed, element by element.
+// Ragged columns without an engine: the content of a closed slot, element by element.
 #include <millrace/item/column/columns.hpp>
 #include <millrace/item/tensor/ragged.hpp>
 
@@ -41,7 +41,7 @@ example random_example(std::mt19937& random, const options& o) {
           mr::ragged(sound, o.sound), {static_cast<std::uint8_t>(random()), 1, 2}};
 }
 
-/// What the rows of a column have to be, the slow and obvious way.
+/// The expected rows of a column, computed in the slow and obvious way.
 template <class Column>
 struct rectangle {
   std::vector<typename Column::element> values{};
@@ -81,7 +81,7 @@ void check_column(const layout& l, const layout::delivered& b, const std::vector
 
 }  // namespace
 
-TEST_CASE("a closed slot holds each ragged column as a rectangle, and the others untouched") {
+TEST_CASE("a closed slot stores each ragged column as a rectangle, and the others untouched") {
   std::mt19937 random(11);
   for (int turn = 0; turn < 400; ++turn) {
     const options o{.words = {.max_length = 1 + random() % 40, .padding = 7, .fixed = random() % 3 == 0},
@@ -103,7 +103,7 @@ TEST_CASE("a closed slot holds each ragged column as a rectangle, and the others
     const mr::detail::batch_extent extent = l.close(slot.data(), there);
     REQUIRE(extent.used_bytes <= slot.size());
     if (there == 0) continue;
-    // A device gets what is used, and nothing else.
+    // A device gets the used part, and nothing else.
     std::vector<std::byte> copy(extent.used_bytes);
     std::copy_n(slot.begin(), copy.size(), copy.begin());
     const layout::delivered b{.base = copy.data(), .rows = there, .extent = extent};
@@ -117,7 +117,7 @@ TEST_CASE("a closed slot holds each ragged column as a rectangle, and the others
   }
 }
 
-TEST_CASE("what is longer than max_length is an error or loses its end") {
+TEST_CASE("a row longer than max_length is an error or loses its end") {
   const std::vector<std::uint32_t> five{1, 2, 3, 4, 5};
   CHECK(mr::ragged(five, {.max_length = 5}).length() == 5);
   CHECK_THROWS_WITH_AS(mr::ragged(five, {.max_length = 4}),

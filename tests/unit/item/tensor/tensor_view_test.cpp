@@ -21,7 +21,7 @@ std::int32_t sum_of(mr::tensor_view<const std::int32_t, 2> numbers) {
 
 }  // namespace
 
-TEST_CASE("a view that may be written through is taken where one that only reads is wanted, and not the other way") {
+TEST_CASE("a writable view converts to a read-only one, and not the other way") {
   std::vector<std::int32_t> numbers{1, 2, 3, 4, 5, 6};
   const mr::tensor_view<std::int32_t, 2> view{.data = numbers.data(), .shape = {2, 3}, .name = "example::label"};
   CHECK(sum_of(view) == 21);
@@ -68,7 +68,7 @@ TEST_CASE("elements of views and of tensors are read and written by [] and (), a
   CHECK(*std::max_element(view.begin(), view.end()) == 7);
 }
 
-TEST_CASE("views are ranges: of elements, which make a span, and of rows, which a batch without elements has as well") {
+TEST_CASE("views are ranges: of elements, which form a span, and of rows, also in a batch without elements") {
   using one = mr::tensor_view<std::int32_t, 1>;
   using three = mr::tensor_view<std::int32_t, 3>;
   static_assert(std::ranges::contiguous_range<one> && std::ranges::sized_range<one> && std::ranges::view<one>);
@@ -76,7 +76,7 @@ TEST_CASE("views are ranges: of elements, which make a span, and of rows, which 
   static_assert(!std::ranges::sized_range<three> && !std::ranges::sized_range<mr::tensor<float, 2>>);
   static_assert(std::is_aggregate_v<one> && std::is_trivially_copyable_v<one>);
   static_assert(std::is_constructible_v<std::span<const std::int32_t>, one>);
-  static_assert(!std::is_constructible_v<std::span<std::int32_t>, three>);   // of rows there is none: say span()
+  static_assert(!std::is_constructible_v<std::span<std::int32_t>, three>);   // not for rows: use span()
   mr::tensor<std::int32_t, 2> numbers({2, 3});
   const std::span<const std::int32_t> row = numbers.view()[1];
   CHECK(row.data() == numbers.data() + 3);
@@ -85,7 +85,7 @@ TEST_CASE("views are ranges: of elements, which make a span, and of rows, which 
   CHECK(std::ranges::distance(nothing.begin(), nothing.end()) == 4);
 }
 
-TEST_CASE("a row of a padded column is had without its padding") {
+TEST_CASE("a row of a padded column can be read without its padding") {
   std::vector<std::int32_t> values{1, 2, 3, 4, 0, 0}, lengths{3, 1};
   mr::padded_view<std::int32_t, 2> words{.values = {.data = values.data(), .shape = {2, 3}, .name = "pair::words"},
                                          .lengths = {.data = lengths.data(), .shape = {2}, .name = "pair::words"}};
@@ -97,7 +97,7 @@ TEST_CASE("a row of a padded column is had without its padding") {
 }
 
 #ifndef NDEBUG
-TEST_CASE("in debug builds an element that cannot be had is an error that names the column") {
+TEST_CASE("in debug builds an access out of range is an error that names the column") {
   std::vector<float> numbers(6);
   mr::tensor_view<float, 2> view{.data = numbers.data(), .shape = {2, 3}, .name = "example::box"};
   const char* const third = "an index of the column example::box is out of range: got 3, expected less than 3";
@@ -117,7 +117,7 @@ TEST_CASE("in debug builds an element that cannot be had is an error that names 
   CHECK_THROWS_WITH_AS(view(0, 0), doctest::Contains(elsewhere), mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(view[1][0], doctest::Contains(elsewhere), mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(view[1].begin(), doctest::Contains(elsewhere), mr::detail::bad_element_access);
-  CHECK(view[1].data == numbers.data() + 3);   // rows of it are views as good as any
+  CHECK(view[1].data == numbers.data() + 3);   // its rows are ordinary views
   CHECK((*++view.begin()).memory == mr::memory_kind::device);
 }
 #endif

@@ -6,7 +6,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("reads at the same time: sums, levels, and the mean number beside each") {
+TEST_CASE("reads at the same time: sums, levels, and the mean number of concurrent ones") {
   mr::detail::read_meter meter;
   const std::uint64_t start = 1'000'000;
   {
@@ -29,7 +29,7 @@ TEST_CASE("reads at the same time: sums, levels, and the mean number beside each
   CHECK(f.levels.at(2).ns == 100);
   CHECK(f.levels.busy_ns() == 400);
   CHECK(f.levels.mean_outstanding() == doctest::Approx(1.25));
-  // The second one shared all of its time, the first one a third.
+  // The second one overlapped for all of its time, the first one for a third.
   CHECK(f.levels.at(2).reads == 1);
   CHECK(f.levels.at(2).read_ns == 100);
   CHECK(f.levels.at(1).reads == 2);
@@ -40,7 +40,7 @@ TEST_CASE("reads at the same time: sums, levels, and the mean number beside each
   window -= f;
   CHECK(window.bytes == 0);
   CHECK(window.busy_ns == 0);
-  // Reads side by side lie on different tracks, the next one on the first again.
+  // Concurrent reads have different tracks, the next one has the first again.
   const auto tracks = meter.spans();
   REQUIRE(tracks.size() == 2);
   CHECK(tracks[0].size() == 2);
@@ -76,7 +76,7 @@ TEST_CASE("a ring of spans keeps the last ones, in order") {
   }
 }
 
-TEST_CASE("what the system says of this process only grows, and is there on Linux") {
+TEST_CASE("the system's statistics of this process only grow, and exist on Linux") {
   const auto before = mr::detail::process_statistics::now(), after = mr::detail::process_statistics::now();
   CHECK((after - before).throttled_ns <= after.throttled_ns);
 #if defined(__linux__)

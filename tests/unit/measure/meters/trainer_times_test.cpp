@@ -37,19 +37,19 @@ void check(const figures& is, const figures& expected) {
 
 }  // namespace
 
-TEST_CASE("a pause of the trainer is no time of a stage") {
-  SUBCASE("a stage that was blocked in it: 600 ns of two threads are left out")
+TEST_CASE("a pause of the trainer does not count as time of a stage") {
+  SUBCASE("a stage that was blocked in it: 600 ns of two threads are omitted")
     check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 300, .blocked_ns = 800}),
           {.busy_ns = 900, .starved_ns = 300, .blocked_ns = 200});
   SUBCASE("a stage without further samples: it was starved")
     check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 1000, .blocked_ns = 100}),
           {.busy_ns = 900, .starved_ns = 500});
-  SUBCASE("a stage that was closed before: it counted nothing in it")
+  SUBCASE("a stage that was closed before: it counted nothing in the pause")
     check(after_a_pause({.concurrency = 2, .busy_ns = 900, .starved_ns = 300, .blocked_ns = 200}),
           {.busy_ns = 900, .starved_ns = 300, .blocked_ns = 200});
-  SUBCASE("a stage that worked through it: what it did is not left out")
+  SUBCASE("a stage that worked through it: its work is not omitted")
     check(after_a_pause({.concurrency = 2, .busy_ns = 1900, .starved_ns = 100}), {.busy_ns = 1900});
-  SUBCASE("a stage of which threads were closed since: more than the pause is never left out")
+  SUBCASE("a stage whose threads were closed since: at most the pause is omitted")
     check(after_a_pause({.concurrency = 1, .busy_ns = 900, .starved_ns = 500, .blocked_ns = 200}),
           {.busy_ns = 900, .starved_ns = 400});
 }

@@ -29,7 +29,7 @@ TEST_CASE("counts of many threads add up, by text") {
   CHECK(two == 12000);
 }
 
-TEST_CASE("the library's own events share their counts with their texts, and are known by their names") {
+TEST_CASE("the library's own events share their counts with their texts, and are identified by their names") {
   mr::event_counts counts;
   const std::string text = mr::detail::text_of(mr::detail::event_name::warnings);   // another address
   counts.count(text.c_str(), 2);
@@ -49,7 +49,7 @@ TEST_CASE("the library's own events share their counts with their texts, and are
   CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
 }
 
-TEST_CASE("names beyond the room for them are counted together") {
+TEST_CASE("names beyond the capacity are counted together") {
   mr::event_counts counts;
   std::vector<std::string> names;
   for (int i = 0; i < 54; ++i) names.push_back("name " + std::to_string(i));

@@ -25,7 +25,7 @@ struct row {
 
 using microseconds = std::chrono::microseconds;
 
-/// Numbers whose reads take a while, asleep or on a core.
+/// Numbers whose reads last a while, asleep or on a core.
 struct slow_numbers {
   using item = std::int32_t;
   microseconds read_time{0};
@@ -67,7 +67,7 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
                 return row{n};
               }) |
               mr::batch<&row::label>({.size = 16}) |
-              mr::prefetch({.batches = 4}) |   // what workers make while the trainer pauses is part of their work
+              mr::prefetch({.batches = 4}) |   // work during a pause of the trainer counts as well
               mr::to_device({.device = device});
   if (!options.threads) options.threads = 2;
   if (!options.tuning) options.io_threads = s.io_threads;
@@ -85,12 +85,12 @@ mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::se
   return run.figures_after_warm_up();
 }
 
-/// All that a stage counted, as a share of its threads' time.
+/// The counted time of a stage, as a share of its threads' time.
 double counted(const mr::flow_figures& f, const mr::stage_figures& s) {
   return f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
 }
 
-/// Whether nearly all time is counted. Some of it is nobody's: between a kick and the worker that it wakes.
+/// Whether nearly all time is counted. Some of it is not: between a signal and the start of the woken worker.
 bool sums_are_right(const mr::flow_figures& f) {
   for (const mr::stage_figures& s : f.stages) {
     if (s.kind == mr::stage_kind::unpack) continue;
@@ -102,14 +102,14 @@ bool sums_are_right(const mr::flow_figures& f) {
   return true;
 }
 
-/// The number in a text before these words.
+/// The number before these words in a text.
 double number_before(const std::string& text, const std::string& words) {
   return std::stod(text.substr(text.rfind(' ', text.find(words) - 1)));
 }
 
 }  // namespace
 
-TEST_CASE("a real run's figures name the stage that sleeps longest") {
+TEST_CASE("the metrics of a real run name the stage that sleeps longest") {
   using mr::stage_kind;
   SUBCASE("the source") {
     CHECK(at_some_scale([](int scale) {
@@ -141,9 +141,9 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
   }
 }
 
-TEST_CASE("one long part, read by one of four readers, is what limits: not the four, and more of them bring nothing") {
-  // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
-  // has one every 16 ms, while the others read what comes long after.
+TEST_CASE("one long part, read by one of four readers, is the limit: not the four, and more of them do not help") {
+  // Four readers would have a batch every 4 ms, about as often as the step wants one; the reader of the next samples
+  // has one every 16 ms, while the others read much later samples.
   CHECK(at_some_scale([](int scale) {
     const mr::flow_figures f = figures_of({.read = microseconds(1'000) * scale,
                                                    .step = microseconds(3'800) * scale, .shard_size = 4'000,
@@ -155,7 +155,7 @@ TEST_CASE("one long part, read by one of four readers, is what limits: not the f
     return f.in_turn_samples > f.samples * 9 / 10 &&
            v.limits.lowest().samples_per_s == doctest::Approx(v.samples_per_s).epsilon(0.2);
   }));
-  // Parts that are read in no time beside each other: then all four are its speed.
+  // Parts that are read in no time at once: then all four determine the speed.
   CHECK(at_some_scale([](int scale) {
     return mr::judge(figures_of({.read = microseconds(1'000) * scale, .epochs = 6, .shard_size = 20,
                                  .io_threads = 4})).cause != mr::bound_cause::one_shard;
@@ -163,7 +163,7 @@ TEST_CASE("one long part, read by one of four readers, is what limits: not the f
 }
 
 TEST_CASE("a worker that waits is not starved because readers that burn are") {
-  // Long, for on a crowded machine who has slept waits some milliseconds for a core, too.
+  // Long, because on a crowded machine a thread that slept also waits some milliseconds for a core.
   CHECK(at_some_scale([](int scale) {
     const slow s{.read = microseconds(300), .work = microseconds(20'000) * scale, .shard_size = 20'000,
                  .io_threads = 4, .readers_burn = true};
@@ -171,17 +171,17 @@ TEST_CASE("a worker that waits is not starved because readers that burn are") {
     const mr::stage_figures& work = *f.find(mr::stage_kind::work);
     CHECK(f.process_cpu_ns > work.cpu_ns);
     const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
-    f.usable_cores = 64;   // as many as there are here, there is room for a worker
+    f.usable_cores = 64;   // even with that many, a worker finds a core
     return 1e-6 * asleep_ns == doctest::Approx(20 * scale).epsilon(0.4) &&
            mr::judge(f).cause == mr::bound_cause::waits && mr::gains_of(f)[0].what == mr::knob::workers &&
            mr::gains_of(f)[0].gain > 0.3;
   }));
 }
 
-TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes back") {
+TEST_CASE("another thread can read metrics meanwhile, and no counter decreases") {
   auto run = slow_session({.read = microseconds(50), .work = microseconds(200)});
   std::atomic<bool> over{false};
-  std::atomic<int> taken{0};
+  std::atomic<int> reads{0};
   std::thread looker([&] {
     mr::flow_figures last = run.figures();
     mr::run_stats before = run.stats();
@@ -192,7 +192,7 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
       CHECK(stats.samples_read >= before.samples_read);
       CHECK(stats.worker_busy_ns >= before.worker_busy_ns);
       before = stats;
-      ++taken;
+      ++reads;
       REQUIRE(now.stages.size() == last.stages.size());
       CHECK(now.samples >= last.samples);
       for (std::size_t i = 0; i < now.stages.size(); ++i) {
@@ -206,7 +206,7 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   std::uint64_t delivered = 0;
   bool counted = true;   // before it was delivered
   for (auto& b : run) {
-    if (delivered == 0) CHECK(eventually([&] { return taken.load() > 0; }));
+    if (delivered == 0) CHECK(eventually([&] { return reads.load() > 0; }));
     delivered += b.size();
     counted = counted && run.figures().find(mr::stage_kind::work)->items >= delivered;
   }
@@ -224,15 +224,15 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   CHECK(t.tracks.size() >= 4);
 }
 
-TEST_CASE("tuning opens as many workers as the step needs, closes the others, tells why, and leaves the order alone") {
-  // The step takes a batch every 8 ms, whose work takes a worker 32 ms, and whose reads take 6.4 ms.
+TEST_CASE("tuning opens as many workers as the step needs, closes the others, reports why, and keeps the order") {
+  // The step needs a batch every 8 ms, whose work costs a worker 32 ms, and whose reads cost 6.4 ms.
   const auto tunes = [](bool too_many, int scale) {
     const slow s{.read = microseconds(400) * scale, .work = microseconds(2000) * scale,
                  .step = microseconds(8000) * scale, .epochs = 4};
-    std::vector<std::string> told;
+    std::vector<std::string> notices;
     mr::session_options options{.threads = too_many ? 12 : 1, .io_threads = too_many ? 16U : 1U};
     options.tuning = mr::tuning({.max_workers = 12});
-    options.notice = [&](const mr::notice& n) { if (n.kind == mr::notice_kind::tuning) told.push_back(n.text); };
+    options.notice = [&](const mr::notice& n) { if (n.kind == mr::notice_kind::tuning) notices.push_back(n.text); };
     auto run = slow_session(s, mr::host_device(), options);
     CHECK(run.description().find(" I/O threads (tuned: up to 12 and 32); ") != std::string::npos);
     std::int32_t next = 0;
@@ -240,20 +240,20 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
     std::size_t looked_at = 0;
     for (auto& b : run) {
       for (const std::int32_t n : b.get<&row::label>().host()) in_order = in_order && n == next++ % 800;
-      // Later moves of another search are not told before it ends.
-      if (std::exchange(looked_at, told.size()) < told.size()) {
+      // Later moves of another search are reported only when it ends.
+      if (std::exchange(looked_at, notices.size()) < notices.size()) {
         const mr::flow_figures f = run.figures();
-        CHECK(f.find(mr::stage_kind::work)->concurrency == number_before(told.back(), " workers"));
-        CHECK(f.find(mr::stage_kind::read)->concurrency == number_before(told.back(), " reads"));
+        CHECK(f.find(mr::stage_kind::work)->concurrency == number_before(notices.back(), " workers"));
+        CHECK(f.find(mr::stage_kind::read)->concurrency == number_before(notices.back(), " reads"));
       }
       std::this_thread::sleep_for(s.step);
     }
     CHECK((in_order && next == 4 * 800));
-    for (const std::string& text : told) CHECK_MESSAGE(text.find(" batches: ") != std::string::npos, text);
-    if (told.empty() || looked_at == 0) return false;
-    // Work of 32 ms in each 8 ms: three are never enough, and all twelve are on no machine that gives them time.
-    if (!too_many) return number_before(told.back(), " workers") > 3;
-    return number_before(told.front(), " %") >= 2 || number_before(told.front(), " workers") < 12;
+    for (const std::string& text : notices) CHECK_MESSAGE(text.find(" batches: ") != std::string::npos, text);
+    if (notices.empty() || looked_at == 0) return false;
+    // Work of 32 ms in each 8 ms: three are never enough, and all twelve are too many on a machine with time for them.
+    if (!too_many) return number_before(notices.back(), " workers") > 3;
+    return number_before(notices.front(), " %") >= 2 || number_before(notices.front(), " workers") < 12;
   };
   for (const bool too_many : {false, true}) {
     CAPTURE(too_many);
@@ -261,7 +261,7 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
   }
 }
 
-TEST_CASE("between the epochs of a loop the clock stands") {
+TEST_CASE("between the epochs of a loop the clock stops") {
   const auto start = std::chrono::steady_clock::now();
   auto run = slow_session({.work = microseconds(100), .epochs = 2});
   for (std::uint64_t e = 0; e < 2; ++e) {
@@ -273,47 +273,47 @@ TEST_CASE("between the epochs of a loop the clock stands") {
   const auto running_ns = static_cast<std::uint64_t>(all.count()) - 600'000'000;
   CHECK(f.wall_ns <= running_ns);
   CHECK(run.stats().step_ns <= running_ns);
-  // What stands still for the validation is no reason for the workers to wait, and no part of a stage's time.
+  // The pause for validation counts neither as waiting of the workers nor as time of a stage.
   for (const mr::stage_figures& s : f.stages) CHECK(counted(f, s) < 1.1);
 }
 
-TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
+TEST_CASE("a stalled run reports who waits for whom, once for each stall, and continues") {
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> notices;
   mr::session_options watch;
-  // Long after the workers have begun, on a crowded machine too, and long before they are done.
+  // Long after the workers have begun, on a crowded machine too, and long before they finish.
   watch.stalls = {.after = std::chrono::milliseconds(600)};
   watch.notice = [&](const mr::notice& n) {
     if (n.kind != mr::notice_kind::stall) return;
     const std::lock_guard lock(mutex);
-    told.push_back(n.text);
+    notices.push_back(n.text);
   };
-  const auto heard = [&] {
+  const auto received = [&] {
     const std::lock_guard lock(mutex);
-    return told;
+    return notices;
   };
   {
     auto run = slow_session({.work = microseconds(250'000)}, mr::host_device(), watch);
     static_cast<void>(run.next());   // 16 samples on two workers: 2 s
   }
-  const auto of_work = heard();
+  const auto of_work = received();
   REQUIRE(!of_work.empty());
   CHECK(of_work[0].starts_with("no batch for 0."));
   CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
   CHECK(of_work[0].find(" of 2 at work, the longest for ") != std::string::npos);
   CHECK(of_work[0].find(" at sample ") != std::string::npos);
   CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
-  told.clear();
+  notices.clear();
   watch.stalls.after = std::chrono::milliseconds(150);
   auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
   std::uint64_t batches = 0;
   for (std::uint64_t e = 0; e < 2; ++e) {
     for (auto& b : run.epoch(e))
       if (b && ++batches == 10) std::this_thread::sleep_for(std::chrono::milliseconds(700));
-    if (e == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));   // validation: nobody is late
+    if (e == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));   // validation: no stage is late
   }
   CHECK(batches == 100);
-  const auto of_step = heard();
+  const auto of_step = received();
   std::size_t away = 0;
   for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since ") != std::string::npos;
   CHECK(away == 1);
@@ -325,11 +325,11 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
   const auto batch = [&](std::uint64_t ns) { times.record_return(ns, mr::detail::trainer_times::kind::batch, {}); };
   times.call(1'000);
   batch(2'000);
-  times.call(2'100, 1'900);   // was there before: 100 of step
+  times.call(2'100, 1'900);   // it existed before: 100 of step
   batch(2'200);
   times.call(3'200, 3'000);   // 200 of 1,000
   batch(3'300);
-  times.call(3'400, 9'000);   // not yet when next() was called again: the trainer did not wait for it
+  times.call(3'400, 9'000);   // before next() was called again: the trainer did not wait for it
   batch(3'500);
   mr::flow_figures f;
   times.add_to(f, 4'000);
@@ -340,7 +340,7 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
   CHECK(times.step_ns() == 1'200);
 }
 
-TEST_CASE("copies have a stage of their own") {
+TEST_CASE("copies have their own stage") {
   CHECK(at_some_scale([](int scale) {
     auto run = slow_session({}, copying_device({.latency_ns = 3'000'000ULL * static_cast<std::uint64_t>(scale)}));
     for (auto& b : run) static_cast<void>(b);
@@ -385,7 +385,7 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
   REQUIRE(read);
   REQUIRE(unpack);
   CHECK(unpack->busy_ns > 5 * read->busy_ns);
-  CHECK(unpack->bytes > read->bytes);   // what came out of what went in
+  CHECK(unpack->bytes > read->bytes);   // output against input
   CHECK(report.conclusion.what == mr::bound_by::cpu);
   CHECK(report.conclusion.where == "unpack");
   CHECK(report.conclusion.advice.find("Decompression") != std::string::npos);

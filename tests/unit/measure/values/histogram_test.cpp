@@ -12,21 +12,21 @@ namespace mr = millrace;
 
 namespace {
 
-/// From one to a day of nanoseconds, each power of two alike.
+/// From one nanosecond to a day, each power of two equally often.
 std::uint64_t any_size(mr::rng& random, double octaves = 41) {
   return static_cast<std::uint64_t>(std::exp2(random.uniform() * octaves));
 }
 
 }  // namespace
 
-TEST_CASE("the buckets follow each other without a gap, and each value lies in its own") {
+TEST_CASE("the buckets are adjacent without a gap, and each value is in its own") {
   for (std::size_t b = 0; b < mr::distribution::buckets; ++b) {
     CAPTURE(b);
     const std::uint64_t first = mr::distribution::first_of(b), next = mr::distribution::first_of(b + 1);
     REQUIRE(first < next);
     CHECK(mr::distribution::bucket_of(first) == b);
     CHECK(mr::distribution::bucket_of(next - 1) == b);
-    // Half a bucket over its first value is the most that its middle can be wrong by.
+    // The largest error of a bucket's middle is half a bucket over its first value.
     CHECK(0.5 * static_cast<double>(next - 1 - first) <=
           mr::distribution::quantile_error * static_cast<double>(first));
   }
@@ -47,19 +47,19 @@ TEST_CASE("quantiles are those of the sorted list, within the stated error") {
       ours->record(slow.back());
     }
     std::sort(slow.begin(), slow.end());
-    const mr::distribution found = ours->snapshot();
-    CHECK(found.count() == count);
-    CHECK(found.sum() == sum);
+    const mr::distribution merged = ours->snapshot();
+    CHECK(merged.count() == count);
+    CHECK(merged.sum() == sum);
     for (const double share : {0.0, 0.01, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1.0}) {
       CAPTURE(share);
       const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(count)));
       const auto expected = static_cast<double>(slow[std::max<std::size_t>(rank, 1) - 1]);
-      CHECK(std::abs(found.quantile(share) - expected) <= mr::distribution::quantile_error * expected);
+      CHECK(std::abs(merged.quantile(share) - expected) <= mr::distribution::quantile_error * expected);
     }
   }
 }
 
-TEST_CASE("small values have buckets of their own: their quantiles are exact") {
+TEST_CASE("small values have their own buckets: their quantiles are exact") {
   mr::distribution d;
   for (std::uint64_t v = 0; v < 32; ++v) d.add(v);
   CHECK(d.quantile(0.5) == 15);
@@ -74,7 +74,7 @@ TEST_CASE("an empty distribution answers 0") {
   CHECK(none.count() == 0);
 }
 
-TEST_CASE("a sum is what one histogram of all would hold, a difference what came in between") {
+TEST_CASE("a sum equals one histogram of all values, a difference contains the values in between") {
   mr::rng random({.seed = 2});
   const auto a = std::make_unique<mr::detail::histogram>();
   const auto b = std::make_unique<mr::detail::own_histogram>(), all = std::make_unique<mr::detail::own_histogram>();
@@ -95,7 +95,7 @@ TEST_CASE("a sum is what one histogram of all would hold, a difference what came
   }
   CHECK(a->snapshot() - before == expected_window);
   CHECK(a->snapshot() + b->snapshot() == all->snapshot());
-  CHECK((before - a->snapshot()).count() == 0);   // the wrong way round: nothing, not 2^64
+  CHECK((before - a->snapshot()).count() == 0);   // in reverse: zero, not 2^64
 }
 
 TEST_CASE("nothing is lost when several threads record, and later snapshots never shrink") {

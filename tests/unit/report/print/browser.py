@@ -1,11 +1,11 @@
-# Chromium without a window, told what to do through two pipes: no port, no driver, one process for many pages.
+# Chromium without a window, controlled through two pipes: no port, no driver, one process for many pages.
 #
 #   with Browser() as browser:
 #       browser.open("file:///tmp/report.html", width=768, scheme="dark")
-#       browser.run("document.documentElement.scrollWidth")      # what the expression says, awaited
+#       browser.run("document.documentElement.scrollWidth")      # the awaited value of the expression
 #       browser.screenshot(pathlib.Path("report.png"))           # all of the page
 #
-# Source: Chrome DevTools Protocol, over file descriptors 3 and 4 (--remote-debugging-pipe): JSON with a zero behind it.
+# Source: Chrome DevTools Protocol, over file descriptors 3 and 4 (--remote-debugging-pipe): JSON and a zero byte.
 import base64
 import json
 import os
@@ -48,7 +48,7 @@ class Browser:
 
     def __exit__(self, *_):
         for pipe in (self.to, self.answers):
-            os.close(pipe)   # without which it ends by itself
+            os.close(pipe)   # without which it ends alone
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:

@@ -50,7 +50,7 @@ TEST_CASE("charts of one and of two points show them as columns, with their valu
     CHECK(times_in(mr::detail::scaling_chart(r), "<rect") == points);
     CHECK(holds(mr::detail::scaling_chart(r), ">125</text>"));
   }
-  // Marks never run into each other, however long they are.
+  // Marks never overlap, however long they are.
   r.events.deliveries.clear();
   for (std::uint64_t n = 0; n < 300; ++n)
     r.events.deliveries.push_back({.step_ns = 8'000'000, .number = 1'000'000'000 + n});
@@ -59,7 +59,7 @@ TEST_CASE("charts of one and of two points show them as columns, with their valu
   CHECK(times_in(far, ">1000000") <= 3);
 }
 
-TEST_CASE("the stages' chart has room for no more than all of a stage's time") {
+TEST_CASE("the stages' chart ends at all of a stage's time") {
   mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   mr::stage_figures& work = r.figures.stages[1];
   REQUIRE(work.kind == mr::stage_kind::work);
@@ -72,7 +72,7 @@ TEST_CASE("the stages' chart has room for no more than all of a stage's time") {
            "\" height=\"14.0\"><title>workers x4 " + tip;
   };
   CAPTURE(stages);
-  // The axis is from 12 to 308. The tips say what the table beside the chart says.
+  // The axis is from 12 to 308. The tips repeat the table next to the chart.
   CHECK(holds(stages, bar("12.0", "222.0", "busy 75.0 %")));
   CHECK(holds(stages, bar("234.0", "74.0", "starved 35.0 %")));
   CHECK(holds(stages, bar("308.0", "0.5", "blocked 5.0 %")));

@@ -2,10 +2,10 @@
 #
 #   python3 tests/unit/report/print/page_test.py PROGRAM FOLDER       # of a simulated run; PROGRAM: sample_report
 #   python3 tests/unit/report/print/page_test.py --written RUN/report FOLDER   # of a real one, of mr::write_reports()
-#   python3 tests/unit/report/print/page_test.py --written RUN/report   # the same without a browser, which takes 4 s
+#   python3 tests/unit/report/print/page_test.py --written RUN/report   # the same without a browser, in 4 s
 #
 # Where there is a Chromium, the page is shown in windows of 360, 768 and 1440 pixels, light and dark: nothing may be
-# wider than the window but what scrolls in itself, and no text less than 12 pixels high.
+# wider than the window except scrolling elements, and no text less than 12 pixels high.
 import html.parser
 import json
 import pathlib
@@ -106,7 +106,7 @@ def page_problem(page):
 
 
 def trace_problem(trace, copies):
-    """What Trace Event Format asks for, and what the arrows need: they start and end within spans. An arrow has a point
+    """The rules of Trace Event Format and of the arrows: they start and end within spans. An arrow has a point
     between its ends only where batches are copied."""
     events = trace["traceEvents"]
     by_phase = {phase: [e for e in events if e["ph"] == phase] for phase in "MXCstf"}
@@ -116,7 +116,7 @@ def trace_problem(trace, copies):
         return "a kind of event is missing"
     named = {e["tid"] for e in by_phase["M"] if e["name"] == "thread_name"}
     if 1 in named or sum(e["name"] == "process_name" for e in by_phase["M"]) != 1:
-        return "a track takes the place of the process's main thread, or the process has no name"
+        return "a track replaces the process's main thread, or the process has no name"
     spans = {}
     for e in by_phase["X"]:
         if e["tid"] not in named or e["dur"] < 0 or e["pid"] != 1:
@@ -145,14 +145,14 @@ def report_problem(report):
     if kinds not in (["read", "unpack", "work", "copy", "step"], ["read", "unpack", "work", "step"]):
         return f"the stages are {kinds}"
     for s in report["figures"]["stages"]:
-        # Of a real run unpacking has no calls of its own to be timed, and a window may be without reads.
+        # In a real run no calls of unpacking are timed, and a window may be without reads.
         least = 1 if s["service_ns"]["count"] else 0
         if not least <= s["service_ns"]["p50"] <= s["service_ns"]["p95"] <= s["service_ns"]["p99"]:
             return f"the quantiles of {s['name']} are {s['service_ns']}"
         for share in ("busy", "starved", "blocked"):
             if s[share + "_ns"] > 1.05 * s["seats"] * report["figures"]["wall_ns"]:
                 return f"{s['name']} was {share} for longer than its threads were there"
-    return None if len(report["scaling"]) > 1 else "it does not say what other numbers of workers would bring"
+    return None if len(report["scaling"]) > 1 else "it does not predict other numbers of workers"
 
 
 def planted_problem(report):

@@ -24,7 +24,7 @@ NUMBERS = r"slices\s+tracks\s+arrows\s+counts\s+named\s+as_main\s+errors\s+" + r
 
 
 def written(trace):
-    """What the query ought to say."""
+    """The expected result of the query."""
     events = trace["traceEvents"]
     phase = {p: [e for e in events if e["ph"] == p] for p in "XCstf"}
     return [len(phase["X"]), len({e["tid"] for e in phase["X"]}), len(phase["t"]) + len(phase["f"]), len(phase["C"]),
@@ -32,7 +32,7 @@ def written(trace):
 
 
 def place(trace):
-    """Of the trace's middle: a step to select, with its arrows, and what to show around it, in nanoseconds."""
+    """In the trace's middle: a step to select, with its arrows, and the range to show around it, in nanoseconds."""
     flows = {e["id"] for e in trace["traceEvents"] if e["ph"] == "t"}
     steps = [e for e in trace["traceEvents"] if e["name"] == "step" and e["args"]["batch"] in flows]
     step = steps[len(steps) // 2]

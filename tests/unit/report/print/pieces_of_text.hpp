@@ -1,4 +1,4 @@
-// Looks for pieces in a report's text.
+// Searches for pieces in a report's text.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ using mr::detail::event_name;
 using mr::detail::event_of;
 using mr::jpeg_refusal;
 
-TEST_CASE("the text says the verdict first, then what to do, the stages and the gains") {
+TEST_CASE("the text starts with the verdict, then the remedies, the stages and the gains") {
   mr::flow_figures f = figures_of({.work_s = 40});
   f.stages[1].service_ns.add(8'000'000, 5'000);
   mr::run_report r = mr::report_of(f);
@@ -41,7 +41,7 @@ TEST_CASE("the text says the verdict first, then what to do, the stages and the 
   CHECK(holds(text, "cores      16\n"));
 }
 
-TEST_CASE("a report replaces the one before it at once, and removes what a killed process left of one") {
+TEST_CASE("a report replaces the previous one at once, and removes the temporary files of a killed process") {
   const temporary_folder folder;
   const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   mr::write_reports(r, folder / "report");
@@ -50,21 +50,21 @@ TEST_CASE("a report replaces the one before it at once, and removes what a kille
                     other = folder / (".reports.html." + kernel + "-7-0.partial");
   std::ofstream(left) << "half";
   std::ofstream(other) << "half";
-  std::ifstream before(folder / "report.predictions");   // is not written over: the new one is another file
+  std::ifstream before(folder / "report.predictions");   // is not overwritten: the new one is another file
   mr::write_reports(mr::report_of(figures_of({.work_s = 20})), folder / "report");
-  const std::string kept{std::istreambuf_iterator<char>(before), {}};
-  CHECK(kept == mr::detail::predictions_text(r));
+  const std::string previous{std::istreambuf_iterator<char>(before), {}};
+  CHECK(previous == mr::detail::predictions_text(r));
   CHECK_FALSE(std::filesystem::exists(left));
   CHECK(std::filesystem::exists(other));
   CHECK(folder.file_count() == 6);
-  mr::write_reports(r, folder / "runs/7/report");   // makes its folders
+  mr::write_reports(r, folder / "runs/7/report");   // creates its folders
   CHECK(std::filesystem::exists(folder / "runs/7/report.html"));
   std::ofstream(folder / "file") << "x";
   CHECK_THROWS_WITH_AS(mr::write_reports(r, folder / "file/report"),
                        doctest::Contains("cannot create the folder"), mr::io_error);
 }
 
-TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {
+TEST_CASE("a later run that has turned a knob shows the prediction for it next to its measurement") {
   const temporary_folder folder;
   mr::flow_figures f = figures_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
   f.usable_cores = 8;
@@ -86,8 +86,8 @@ TEST_CASE("a later run that has turned a knob shows what was predicted for it be
   CHECK(holds(mr::text_report(five), " predicted before: 4 -> 5 workers 6"));
   CHECK(compared(3, 50, 3'700).kept.at(0).predicted_samples_per_s == doctest::Approx(375).epsilon(0.03));
   CHECK(compared(4, 100, 5'000).kept.at(0).change == "50 -> 100 samples a batch (at most)");
-  CHECK(compared(4, 50, 5'000).kept.empty());    // nothing was turned
-  CHECK(compared(5, 100, 6'000).kept.empty());   // two things were
+  CHECK(compared(4, 50, 5'000).kept.empty());    // no setting was changed
+  CHECK(compared(5, 100, 6'000).kept.empty());   // two settings were
   mr::run_report r = mr::report_of(f);
   CHECK_THROWS_AS(mr::compare_with(folder / "nowhere", r), mr::io_error);
   CHECK_THROWS_AS(mr::compare_with(folder / "earlier.txt", r), mr::io_error);
@@ -95,9 +95,9 @@ TEST_CASE("a later run that has turned a knob shows what was predicted for it be
   CHECK_THROWS_AS(mr::compare_with(folder / "other", r), mr::data_error);
 }
 
-TEST_CASE("changes that bring nothing share a line, and no line is wider than 110 columns") {
+TEST_CASE("changes without an effect share a line, and no line is wider than 110 columns") {
   mr::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
-  f.usable_cores = 4;   // each has a worker, which is said beside that change
+  f.usable_cores = 4;   // each has a worker, which is reported next to that change
   f.throttled_ns = 3'000'000;
   f.run_delay_ns = 12'000'000;
   mr::run_report r = mr::report_of(f);
@@ -117,7 +117,7 @@ TEST_CASE("changes that bring nothing share a line, and no line is wider than 11
   CHECK(widest <= 110);
 }
 
-TEST_CASE("the largest gain stands first, and of two the firm one") {
+TEST_CASE("the largest gain is first, and of two the firm one") {
   const mr::run_report r = mr::report_of(figures_of({.read_s = 19, .work_s = 40}));
   REQUIRE(r.gains.size() > 3);
   CHECK(std::is_sorted(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; }));
@@ -127,18 +127,18 @@ TEST_CASE("the largest gain stands first, and of two the firm one") {
   CHECK(of_step.gains[1].at_most);
 }
 
-TEST_CASE("over workers, what was measured stands in place of what was predicted") {
+TEST_CASE("measured results replace predictions in the plot over workers") {
   const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   REQUIRE(r.scaling.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].workers == i + 1);
   CHECK(r.scaling[3].samples_per_s == doctest::Approx(500));
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].measured == (i == 3));
   CHECK(times_in(mr::detail::scaling_chart(r), "measured") == 1);
-  // As many as there are cores; what lies beyond is not known.
+  // As many as there are cores; more are unknown.
   mr::flow_figures f = figures_of({.work_s = 40});
   f.usable_cores = 6;
   CHECK(mr::report_of(f).scaling.size() == 6);
-  // On crowded cores others get their share: here twelve threads that have half a core each.
+  // On crowded cores others get their share: here twelve threads with half a core each.
   f.stages[1].cpu_ns = in_ns(20);
   f.stages[1].run_delay_ns = in_ns(20);
   const mr::run_report crowded = mr::report_of(f);
@@ -150,7 +150,7 @@ TEST_CASE("over workers, what was measured stands in place of what was predicted
   CHECK(r.scaling[7].samples_per_s == doctest::Approx(1'000).epsilon(0.05));
 }
 
-TEST_CASE("text, page and JSON say what ran, how it was started, where and when") {
+TEST_CASE("text, page and JSON contain the host, the command, the time and the settings of a run") {
   mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   CHECK(holds(mr::text_report(r), "\nrun        millrace run\n"));
   CHECK(holds(mr::json_report(r), R"("date":null,"command":null,"machine":null)"));
@@ -168,7 +168,7 @@ TEST_CASE("text, page and JSON say what ran, how it was started, where and when"
   CHECK(holds(page, "<title>train, 2026-11-23 08:36:04 UTC</title>"));
   CHECK(holds(page, "<h1>train</h1>\n<p class=\"origin\">2026-11-23 08:36:04 UTC</p>\n"));
   CHECK(holds(page, "<code>./train --data 's-{0..7}.tar' '&lt;a&gt;'</code>"));
-  CHECK(times_in(page, "node7") == 2);   // at the top, and with what it gave to the run
+  CHECK(times_in(page, "node7") == 2);   // at the top, and with its setting of the run
 
   const mr::run_origin here = mr::run_origin::now();
   CHECK(here.date.size() == std::string_view("2026-11-23 08:36:04 UTC").size());
@@ -184,7 +184,7 @@ TEST_CASE("text, page and JSON say what ran, how it was started, where and when"
   CHECK(mr::detail::command_of(std::string(3'000, 'x')) == std::string(2'000, 'x') + " ...");
 }
 
-TEST_CASE("nothing measured makes a report too") {
+TEST_CASE("without measurements the report is still written") {
   const mr::run_report r = mr::report_of({});
   CHECK(mr::text_report(r).starts_with("VERDICT  No verdict: only 0 batches were measured: expected at least 5\n"));
   CHECK(holds(mr::json_report(r), "\"bound_by\":\"Unknown\""));
@@ -194,16 +194,16 @@ TEST_CASE("nothing measured makes a report too") {
                                 R"("tid":1,"args":{"name":"millrace"}}]})" "\n");
 }
 
-TEST_CASE("what is unknown is null, and what is not finite too") {
+TEST_CASE("unknown values are null, and values that are not finite too") {
   mr::flow_figures f = figures_of({.step_s = 10});
-  f.stages = {f.stages.back()};   // a single limit: the next one is infinitely far
+  f.stages = {f.stages.back()};   // a single limit: the next one is at infinity
   const std::string json = mr::json_report(mr::report_of(f));
   CHECK(holds(json, "\"margin\":null"));
   CHECK(holds(json, "\"storage_bytes\":null"));
   CHECK(holds(json, "\"device_gap_ns\":null"));
 }
 
-TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in decoder, and what files they were") {
+TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it, and the kinds of the files") {
   mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   CHECK_FALSE(holds(mr::text_report(r), "JPEG"));
   CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
@@ -243,7 +243,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
               R"("libjpeg_reasons":{"arithmetic or lossless":440,"sampling":40},"smaller":1000,"progressive":430,)"
               R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
               R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
-  // The remedy is evidence where processors are what limits.
+  // The remedy is evidence where the processors are the limit.
   const std::string remedy = " 21.5 % of the JPEGs are progressive: decoding them costs more than twice the "
                              "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
@@ -253,7 +253,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in d
   CHECK(holds(mr::text_report(of_step), "progressive 9 (100.0 %)"));
 }
 
-TEST_CASE("names from outside stay text in the page and in the JSON") {
+TEST_CASE("external names stay text in the page and in the JSON") {
   mr::flow_figures f = figures_of({.work_s = 40});
   f.stages[1].phases[0].name = "<b>\"&";
   mr::run_report r = mr::report_of(f);
@@ -279,7 +279,7 @@ TEST_CASE("a trace has a row for each track, and an arrow from stage to stage of
   const std::string trace = mr::chrome_trace(t);
   CHECK(holds(trace, R"({"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"worker 0"}})"));
   CHECK(holds(trace, R"({"ph":"X","name":"work","pid":1,"tid":2,"ts":3,"dur":2,"args":{"batch":7}})"));
-  // From the middle of the last work to the middle of the copy; a batch that is in one stage alone has no arrow.
+  // From the middle of the last work to the middle of the copy; a batch in a single stage has no arrow.
   CHECK(holds(trace, R"({"ph":"s","name":"batch","pid":1,"tid":2,"cat":"batch","id":7,"ts":4})"));
   CHECK(holds(trace, R"({"ph":"f","name":"batch","pid":1,"tid":3,"cat":"batch","id":7,"ts":6,"bp":"e"})"));
   CHECK(times_in(trace, "\"cat\":\"batch\"") == 2);
@@ -300,9 +300,9 @@ TEST_CASE("axes have at most six marks, at round numbers") {
   }
 }
 
-TEST_CASE("steps are as long as those of a run's log, 16 of them as long as its mean") {
+TEST_CASE("steps have the durations of a run's log, 16 of them the mean") {
   const temporary_folder folder;
-  std::ofstream(folder / "train.jsonl") << "{\"step\":1,\"loss\":2.5}\n"   // of no use here
+  std::ofstream(folder / "train.jsonl") << "{\"step\":1,\"loss\":2.5}\n"   // unused here
                                         << "{\"samples\":300,\"samples_per_s\":100,\"data_wait\":0.5}\n"
                                         << "{\"samples\":100,\"samples_per_s\":50,\"data_wait\":0.0}\n";
   const bench::logged_steps log = bench::steps_of_log(folder / "train.jsonl");
@@ -316,7 +316,7 @@ TEST_CASE("steps are as long as those of a run's log, 16 of them as long as its 
   CHECK_THROWS_AS(bench::steps_of_log(folder / "nowhere"), mr::setup_error);
 }
 
-TEST_CASE("ablations name the part that is slowest alone, and agree with the live run where that is right") {
+TEST_CASE("ablations name the slowest part, and agree with the live run if that is right") {
   using mr::bound_by;
   const bench::ablated_rates usual{.step = 1'000, .transfer = 9'000, .cpu = 4'000, .io = 2'000, .raw_read = 2'200};
   const auto judged = [&](auto change) {
@@ -330,7 +330,7 @@ TEST_CASE("ablations name the part that is slowest alone, and agree with the liv
   CHECK(judged([](auto& r) { r.transfer = 500; }).what == bound_by::transfer);
   CHECK(judged([](auto& r) { r.cpu = 500; }).where == "decode");
   CHECK(judged([](auto& r) { r.io = 500, r.raw_read = 520; }).what == bound_by::io);
-  CHECK(judged([](auto& r) { r.io = 500; }).where == "unpack");   // what reads alone four times as fast is not storage
+  CHECK(judged([](auto& r) { r.io = 500; }).where == "unpack");   // so storage is not the limit
   CHECK(judged([](auto& r) { r.io = 500; }).what == bound_by::cpu);
   CHECK(judged([](auto& r) { r.cpu = 1'050; }).what == bound_by::balanced);
   const bench::ablation_verdict cpu = judged([](auto& r) { r.cpu = 500; });

@@ -14,12 +14,12 @@ namespace {
 
 using times = mr::detail::empirical_distribution;
 
-double drawn(const empirical_distribution& times, std::uint64_t seed, std::uint64_t number, std::uint64_t stage) {
+double draw(const empirical_distribution& times, std::uint64_t seed, std::uint64_t number, std::uint64_t stage) {
   mr::rng random({.seed = seed, .sample = number, .stage = stage});
   return times.at(random);
 }
 
-/// When each batch's step ended, by the recurrences of the flow: without events, without bounds in bytes, and with
+/// The end of each batch's step, by the recurrences of the flow: without events, without bounds in bytes, and with
 /// reads that do not disturb each other.
 std::vector<double> slow_step_ends(const mr::detail::pipeline_model& m, std::size_t batches) {
   const auto first_free = [](std::vector<double>& all) -> double& { return *std::min_element(all.begin(), all.end()); };
@@ -32,19 +32,19 @@ std::vector<double> slow_step_ends(const mr::detail::pipeline_model& m, std::siz
     for (std::uint64_t t = b * m.batch_samples; t < (b + 1) * m.batch_samples; ++t) {
       for (; reads * m.samples_per_read <= t; ++reads) {
         double& reader = first_free(readers);
-        reader += drawn(m.read_ns, m.seed, reads, 0) + drawn(m.unpack_ns, m.seed, reads, 1);
+        reader += draw(m.read_ns, m.seed, reads, 0) + draw(m.unpack_ns, m.seed, reads, 1);
         arrived = std::max(arrived, reader);
       }
       double& worker = first_free(workers);
-      worker = std::max({worker, arrived, slot_free[b]}) + drawn(m.work_ns, m.seed, t, 2);
+      worker = std::max({worker, arrived, slot_free[b]}) + draw(m.work_ns, m.seed, t, 2);
       filled = std::max(filled, worker);
     }
     double ready = filled;
     if (m.device_slots > 0) {
       const double room = b >= m.device_slots ? step_end[b - m.device_slots] : 0;
-      ready = copy_end[b] = std::max({filled, room, b > 0 ? copy_end[b - 1] : 0}) + drawn(m.copy_ns, m.seed, b, 3);
+      ready = copy_end[b] = std::max({filled, room, b > 0 ? copy_end[b - 1] : 0}) + draw(m.copy_ns, m.seed, b, 3);
     }
-    step_end[b] = std::max(ready, b > 0 ? step_end[b - 1] : 0) + drawn(m.step_ns, m.seed, b, 4);
+    step_end[b] = std::max(ready, b > 0 ? step_end[b - 1] : 0) + draw(m.step_ns, m.seed, b, 4);
     slot_free[b + m.host_slots] = m.device_slots > 0 ? copy_end[b] : step_end[b];
   }
   return step_end;
@@ -74,7 +74,7 @@ mr::detail::pipeline_model any_model(mr::rng& random) {
 
 }  // namespace
 
-TEST_CASE("the simulation delivers each batch when the flow's recurrences say so") {
+TEST_CASE("the simulation delivers each batch at the time of the flow's recurrences") {
   mr::rng random({.seed = 5});
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
@@ -92,7 +92,7 @@ TEST_CASE("the simulation delivers each batch when the flow's recurrences say so
   }
 }
 
-TEST_CASE("times add up: each stage's workers are busy, starved or blocked all the time") {
+TEST_CASE("times add up: each stage's workers are always busy, starved or blocked") {
   mr::rng random({.seed = 6});
   for (int i = 0; i < 30; ++i) {
     const mr::detail::pipeline_model m = any_model(random);
@@ -112,7 +112,7 @@ TEST_CASE("times add up: each stage's workers are busy, starved or blocked all t
   }
 }
 
-TEST_CASE("the same seed gives the same run, another one another") {
+TEST_CASE("the same seed produces the same run, another one another") {
   mr::rng random({.seed = 7});
   mr::detail::pipeline_model m = any_model(random);
   m.work_ns = times::around(5e6, 0.5);
@@ -123,7 +123,7 @@ TEST_CASE("the same seed gives the same run, another one another") {
   CHECK(mr::detail::simulate(m).figures.wall_ns != once.wall_ns);
 }
 
-TEST_CASE("reads share the storage as their contention says") {
+TEST_CASE("reads share the storage by their contention") {
   for (const double contention : {0.0, 0.3, 1.0})
     for (const std::size_t threads : {1U, 2U, 8U}) {
       CAPTURE(contention);
@@ -138,21 +138,21 @@ TEST_CASE("reads share the storage as their contention says") {
     }
 }
 
-TEST_CASE("contention is found again from a run in which the number of reads varies") {
+TEST_CASE("contention is derived again from a run in which the number of reads varies") {
   for (const double contention : {0.0, 0.25, 0.6, 1.0}) {
     CAPTURE(contention);
     mr::detail::pipeline_model m{.io_threads = 6, .workers = 4, .batch_samples = 16, .read_ahead_bytes = 2'000'000,
                          .contention = contention, .read_ns = times::around(1e6, 0.5),
                          .work_ns = times::around(4e6 * (1.3 + 3 * contention), 0.9),
                          .step_ns = times::fixed(1e3), .batches = 400};
-    const auto found = mr::detail::simulate(m).figures.reads_at_once.contention();
-    REQUIRE(found);
-    CHECK(*found < contention + 0.1);
-    CHECK(*found > 0.65 * contention - 0.05);
+    const auto actual = mr::detail::simulate(m).figures.reads_at_once.contention();
+    REQUIRE(actual);
+    CHECK(*actual < contention + 0.1);
+    CHECK(*actual > 0.65 * contention - 0.05);
   }
 }
 
-TEST_CASE("what is read ahead stays within its bound, and a bound below one read lets single ones through") {
+TEST_CASE("prefetched data stay within their bound, and a bound below one read lets single ones through") {
   for (const std::size_t bound : {1UL, 300'000UL, 1'000'000UL}) {
     CAPTURE(bound);
     mr::detail::pipeline_model m{.read_ahead_bytes = bound, .samples_per_read = 3, .read_ns = times::around(1e6, 0.5),
@@ -164,28 +164,28 @@ TEST_CASE("what is read ahead stays within its bound, and a bound below one read
   }
 }
 
-TEST_CASE("a recorded run's model is the run's") {
+TEST_CASE("a recorded run's model equals the run's") {
   mr::rng random({.seed = 8});
   for (int i = 0; i < 20; ++i) {
     CAPTURE(i);
     mr::detail::pipeline_model m = any_model(random);
     m.batches = 300;
     const mr::detail::simulated s = mr::detail::simulate(m);
-    const mr::detail::pipeline_model found = mr::detail::model_of(s.figures);
-    CHECK(found.workers == m.workers);
-    CHECK(found.io_threads == m.io_threads);
-    CHECK(found.host_slots == m.host_slots);
-    CHECK(found.samples_per_read == m.samples_per_read);
-    CHECK(found.sample_bytes == doctest::Approx(m.sample_bytes).epsilon(0.01));
-    CHECK(found.work_ns.mean() == doctest::Approx(m.work_ns.mean()).epsilon(0.05));
+    const mr::detail::pipeline_model fitted = mr::detail::model_of(s.figures);
+    CHECK(fitted.workers == m.workers);
+    CHECK(fitted.io_threads == m.io_threads);
+    CHECK(fitted.host_slots == m.host_slots);
+    CHECK(fitted.samples_per_read == m.samples_per_read);
+    CHECK(fitted.sample_bytes == doctest::Approx(m.sample_bytes).epsilon(0.01));
+    CHECK(fitted.work_ns.mean() == doctest::Approx(m.work_ns.mean()).epsilon(0.05));
     // The mean of 300 steps that vary by up to 90 % has a standard deviation of 3 %.
-    CHECK(found.step_ns.mean() == doctest::Approx(m.step_ns.mean()).epsilon(0.12));
-    CHECK(mr::detail::simulate(found).figures.samples_per_s() ==
+    CHECK(fitted.step_ns.mean() == doctest::Approx(m.step_ns.mean()).epsilon(0.12));
+    CHECK(mr::detail::simulate(fitted).figures.samples_per_s() ==
           doctest::Approx(s.figures.samples_per_s()).epsilon(0.08));
   }
 }
 
-TEST_CASE("what would be is predicted from the recorded run alone") {
+TEST_CASE("the effect of other settings is predicted from the recorded run alone") {
   mr::rng random({.seed = 9});
   std::vector<double> errors;
   for (int i = 0; i < 40; ++i) {
@@ -228,12 +228,12 @@ TEST_CASE("drawn times are the recorded ones: their mean exactly, their quantile
   CHECK(empirical_distribution(mr::distribution()).with_mean(7).at(random) == 7);
 }
 
-TEST_CASE("a model that could never deliver is refused") {
+TEST_CASE("a model that can never deliver is refused") {
   CHECK_THROWS_AS(mr::detail::simulate({.workers = 0}), mr::setup_error);
   CHECK_THROWS_AS(mr::detail::simulate({.batch_samples = 0}), mr::setup_error);
 }
 
-TEST_CASE("a change by no number is refused, and names the setting") {
+TEST_CASE("a change without a number is refused, and names the setting") {
   const mr::flow_figures recorded =
       mr::detail::simulate({.workers = 2, .work_ns = empirical_distribution::fixed(2e6)}).figures;
   const double none = std::numeric_limits<double>::quiet_NaN(), endless = std::numeric_limits<double>::infinity();

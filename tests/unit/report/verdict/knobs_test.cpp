@@ -53,7 +53,7 @@ TEST_CASE("a run with idle cores has a gain for each knob, with the settings of 
   CHECK(gains[7].settings.step_time == 0.5);
 }
 
-TEST_CASE("a knob that is not known has no settings, and a stage that is not there has no knob") {
+TEST_CASE("an unknown knob has no settings, and a missing stage has no knob") {
   mr::flow_figures f = figures_of({.work_s = 40});
   f.usable_cores = 4;
   f.host_slots = f.batch_samples = 0;
@@ -69,7 +69,7 @@ TEST_CASE("a knob that is not known has no settings, and a stage that is not the
   CHECK(gains[2].settings.step_time == 1);
 }
 
-TEST_CASE("a run without figures or without samples has no gains") {
+TEST_CASE("a run without metrics or without samples has no gains") {
   CHECK(mr::gains_of({}).empty());
   mr::flow_figures f = figures_of({});
   f.samples = 0;

@@ -30,11 +30,11 @@ std::string name_of(planted p) {
   return "consumer";
 }
 
-/// Shallow ones, under times from 0 to twice the mean, leave no stage busy all the time: all starve and block in turns.
+/// With shallow rings and times from 0 to twice the mean no stage is always busy: all starve and block in turns.
 enum class rings { usual, shallow };
 
-/// The capacity of each stage as nanoseconds of a sample: the bottleneck `ratio` times the runner-up, which is one of
-/// the others, these being up to three times faster still.
+/// The capacity of each stage as nanoseconds of a sample: the bottleneck is `ratio` times the runner-up, which is one
+/// of the others, and these are up to three times faster.
 mr::detail::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
   mr::rng random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
   const double slowest_ns = 1e6;
@@ -72,8 +72,8 @@ mr::detail::pipeline_model plant(planted where, double ratio, std::uint64_t seed
   return m;
 }
 
-/// Every second run knows how fast the storage could be; without that an I/O-bound run, whose threads all read all the
-/// time, cannot tell slow answers from a full pipe.
+/// Every second run knows how fast the storage could be. Without that, slow answers look like a full pipe in an
+/// I/O-bound run, whose threads all read all the time.
 double ceiling(planted p, std::uint64_t seed) {
   if (seed % 2 == 0) return 0;
   return p == planted::bandwidth ? 1.02e8 : 4e8;   // 100 kB samples, 1000 of them a second
@@ -93,7 +93,7 @@ bool names(const mr::verdict& v, planted p) {
 
 }  // namespace
 
-TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 times slower than the next on") {
+TEST_CASE("a planted bottleneck is found in at least 95 of 100 runs, if it is 1.25 times slower than the next") {
   const std::uint64_t seeds = 40 / stride(2);
   for (const double ratio : {1.1, 1.25, 1.5, 2.0}) {
     std::uint64_t right_of_all = 0;
@@ -104,9 +104,9 @@ TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 tim
         mr::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
         f.storage_ceiling_bytes_per_s = ceiling(p, seed);
         const mr::verdict v = mr::judge(f);
-        const bool found = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
+        const bool is_right = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
         if (v.cause != mr::bound_cause::none) ++causes;
-        if (found) ++right;
+        if (is_right) ++right;
         else misses += "\n    seed " + std::to_string(seed) + ": " + v.sentence();
       }
       right_of_all += right;
@@ -119,7 +119,7 @@ TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 tim
   }
 }
 
-TEST_CASE("two stages as slow as each other are called balanced") {
+TEST_CASE("two equally slow stages are called balanced") {
   constexpr std::uint64_t seeds = 40;
   std::uint64_t right = 0, all = 0;
   for (const planted p : all_planted)
@@ -132,7 +132,7 @@ TEST_CASE("two stages as slow as each other are called balanced") {
   CHECK(right * 100 >= all * 95);
 }
 
-TEST_CASE("where rings are shallow and times vary, stages wait in turns, and the limits still tell which is slowest") {
+TEST_CASE("with shallow rings and varying times, stages wait in turns, and the limits still identify the slowest") {
   constexpr std::uint64_t seeds = 20;
   std::uint64_t right = 0, balanced = 0, disagreed = 0;
   for (const planted p : all_planted)
@@ -151,10 +151,10 @@ TEST_CASE("where rings are shallow and times vary, stages wait in turns, and the
                    << "disagreed in " << disagreed);
   CHECK(right * 100 >= 3 * all * 95);
   CHECK(balanced * 100 >= all * 85);
-  CHECK(disagreed > 0);   // else this would test nothing
+  CHECK(disagreed > 0);   // otherwise the test would be void
 }
 
-TEST_CASE("replay predicts what shallow rings would do with other settings, where the limits cannot") {
+TEST_CASE("replay predicts the effect of other settings on shallow rings, unlike the limits") {
   std::vector<double> by_limits, by_replay;
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
@@ -182,7 +182,7 @@ TEST_CASE("replay predicts what shallow rings would do with other settings, wher
   CHECK(by_replay[half] < by_limits[half]);
 }
 
-TEST_CASE("the gain that the limits predict is what the changed run brings") {
+TEST_CASE("the gain that the limits predict is that of the changed run") {
   std::map<std::string, std::vector<double>> errors;
   std::vector<double> all;
   for (const planted p : all_planted)
@@ -199,7 +199,7 @@ TEST_CASE("the gain that the limits predict is what the changed run brings") {
           else continue;
           const double truth = mr::detail::simulate(mr::detail::changed(m,
                                                                         c)).figures.samples_per_s() / f.samples_per_s();
-          if (truth < 1.01 && k.gain < 0.01) continue;   // nothing predicted, nothing gained: too easy
+          if (truth < 1.01 && k.gain < 0.01) continue;   // no prediction and no gain: too easy
           const double error = std::abs((1 + k.gain) / truth - 1);
           errors[k.change.substr(k.change.find_last_of("0123456789") + 1)].push_back(error);
           all.push_back(error);

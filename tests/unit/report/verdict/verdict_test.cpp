@@ -68,13 +68,13 @@ TEST_CASE("decompression on I/O threads is processor time, not I/O") {
   CHECK(v.what == bound_by::cpu);
   CHECK(v.where == "unpack");
   CHECK(v.advice.find("codec") != std::string::npos);
-  // Reading is most of it: then it is I/O all the same.
+  // Reading is most of it: then the bottleneck is still I/O.
   CHECK(mr::judge(figures_of({.read_s = 18, .unpack_s = 2})).what == bound_by::io);
 }
 
-TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
+TEST_CASE("bandwidth, latency and the page cache are distinguished as causes of slow I/O") {
   mr::flow_figures f = figures_of({.read_s = 20});   // 500 MB in 10 s
-  CHECK(mr::judge(f).cause == bound_cause::none);    // one level of concurrency tells nothing
+  CHECK(mr::judge(f).cause == bound_cause::none);    // one level of concurrency is not enough
   f.storage_ceiling_bytes_per_s = 55e6;
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
   f.storage_ceiling_bytes_per_s = 500e6;
@@ -82,16 +82,16 @@ TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
   f.storage_bytes = 20'000'000;
   CHECK(mr::judge(f).cause == bound_cause::page_cache);
 
-  // Without a ceiling, from how one and two reads at a time did.
+  // Without a ceiling, the verdict uses the rates of one and of two reads at a time.
   f = figures_of({.read_s = 20});
   f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});   // alone in half the time: one pipe
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
   f = figures_of({.read_s = 20});
-  f.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});   // alone no faster: slow answers
+  f.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});   // alone not faster: slow answers
   CHECK(mr::judge(f).cause == bound_cause::latency);
 }
 
-TEST_CASE("workers without cores are starved, by a quota or by neighbours; workers that wait are neither") {
+TEST_CASE("workers without cores are starved, by a quota or by neighbors; workers that wait are neither") {
   mr::flow_figures f = figures_of({.work_s = 40});
   mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
   work.cpu_ns = in_ns(39.5);
@@ -104,15 +104,15 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   CHECK(mr::judge(f).cause == bound_cause::neighbors);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).cause == bound_cause::quota);
-  // More workers bring nothing then.
+  // More workers do not help then.
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota allows no more processor time");
-  // Only where the workers are what limits the run.
+  // Only if the workers limit the run.
   f = figures_of({.work_s = 8, .step_s = 10});
   stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).what == bound_by::consumer);
-  // A step that is nearly as slow waits for them, or it does not: then nothing is lost by it.
+  // A step that is nearly as slow may wait for them or not: if not, they cost nothing.
   for (const double step_s : {9.3, 9.9}) {
     f = figures_of({.work_s = 40, .step_s = step_s});
     stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(20);
@@ -122,8 +122,8 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   }
 }
 
-TEST_CASE("what threads beside the workers waited for a core says nothing of the workers") {
-  // One worker that waits for something else, beside four readers that burn two cores.
+TEST_CASE("the time that other threads waited for a core does not count for the workers") {
+  // One worker that waits for something else, and four readers that burn two cores.
   mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
   mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
   stage_of(f, mr::stage_kind::read).concurrency = 4;
@@ -138,8 +138,8 @@ TEST_CASE("what threads beside the workers waited for a core says nothing of the
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(1));
 }
 
-TEST_CASE("workers whose cores the process's other threads have are starved by no neighbours; more take a share") {
-  // One worker and four readers that burn: each of the five has two fifths of a core.
+TEST_CASE("workers whose cores the process's other threads use are starved by no neighbors; more get a share") {
+  // One worker and four readers that compute: each of the five has two fifths of a core.
   mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
   mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
   stage_of(f, mr::stage_kind::read).concurrency = 4;
@@ -152,13 +152,13 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   CHECK(mr::judge(f).sentence().starts_with("CPU-starved in decode (own threads)"));
   CHECK(mr::judge(f).advice.starts_with("The process runs more threads than there are cores"));
   const auto gains = mr::gains_of(f);
-  CHECK(gain_of(gains, mr::knob::workers).gain == doctest::Approx(2 * 5.0 / 6 - 1));   // two sixths each, then
+  CHECK(gain_of(gains, mr::knob::workers).gain == doctest::Approx(2 * 5.0 / 6 - 1));   // then two sixths each
   CHECK(gain_of(gains, mr::knob::workers).settings.workers == 2);
-  // The same share, but two threads of others have the rest, and none of the process's own waits besides.
+  // The same share, but two threads of others have the rest, and no thread of this process waits.
   f.process_cpu_ns = in_ns(6.7);
   f.run_delay_ns = in_ns(6);
   CHECK(mr::judge(f).cause == bound_cause::neighbors);
-  // More workers than cores are their own crowd.
+  // More workers than cores crowd themselves.
   work.concurrency = 8;
   work.busy_ns = in_ns(80);
   work.cpu_ns = in_ns(19.8);
@@ -170,8 +170,8 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
 }
 
-TEST_CASE("readers that read ahead of later shards are no speed of the one that all wait for") {
-  // Four readers, busy all the time: one of them at the shard whose turn it is, all of whose samples go on, at once.
+TEST_CASE("the speed of readers that prefetch later shards does not count for the shard that all wait for") {
+  // Four readers, busy all the time: the one at the current shard forwards all of its samples at once.
   mr::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
   mr::stage_figures& read = stage_of(f, mr::stage_kind::read);
   read.concurrency = 4;
@@ -189,7 +189,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK_FALSE(gain_of(gains, mr::knob::io_threads).at_most);
   CHECK(gain_of(gains, mr::knob::storage_speed).gain == doctest::Approx(1));
   CHECK(mr::what_if(f, {.io_threads = 8}).gain == doctest::Approx(0).epsilon(0.05));
-  // The others wait for room instead.
+  // The others wait for room instead of data.
   read.busy_ns = in_ns(10);
   read.blocked_ns = in_ns(30);
   read.items = f.samples;
@@ -198,7 +198,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(mr::judge(f).cause == bound_cause::one_shard);
   CHECK(mr::judge(f).limits.lowest().samples_per_s == doctest::Approx(500));
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain == doctest::Approx(0));
-  // A quarter of the samples came so, the rest had been read ahead: the readers help each other.
+  // A quarter of the samples was forwarded so, the rest had been prefetched: the readers help each other.
   f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
   stage_of(f, mr::stage_kind::read).concurrency = 4;
   f.passed_on_samples = f.samples;
@@ -217,7 +217,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(mr::judge(f).advice.starts_with("One thread unpacks one shard at a time"));
 }
 
-TEST_CASE("too little measured gives no verdict, and says so") {
+TEST_CASE("too few measurements lead to no verdict, and to a message") {
   CHECK(mr::judge({}).what == bound_by::unknown);
   mr::flow_figures f = figures_of({.step_s = 10});
   f.batches = 4;
@@ -225,7 +225,7 @@ TEST_CASE("too little measured gives no verdict, and says so") {
 }
 
 TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle one does not") {
-  // The trainer starves, the workers never: but they were counted busy only half of their time.
+  // The trainer starves, the workers never: but they were counted as busy only half of their time.
   mr::flow_figures f = figures_of({.work_s = 20, .step_s = 6});
   stage_of(f, mr::stage_kind::work).starved_ns = 0;
   const mr::verdict walk = mr::judge(f);
@@ -238,7 +238,7 @@ TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle o
   CHECK(limits.what == bound_by::consumer);
 }
 
-TEST_CASE("the device's own gaps count, where a trainer that runs ahead hides them from the host's clock") {
+TEST_CASE("the device's own gaps count if a trainer that runs ahead hides them from the host's clock") {
   // the trainer only queues work, and waits in next()
   mr::flow_figures f = figures_of({.work_s = 30, .step_s = 1});
   CHECK(mr::judge(f).what != bound_by::consumer);
@@ -263,7 +263,7 @@ TEST_CASE("gains end at the next limit, and name it") {
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "all 4 usable cores have one");
 }
 
-TEST_CASE("half the costliest part is half of that part alone") {
+TEST_CASE("halving the costliest part gains half of that part alone") {
   const auto gains = mr::gains_of(figures_of({.work_s = 40, .step_s = 2}));
   const mr::knob_gain& half = gain_of(gains, mr::knob::work);
   CHECK(half.change == "decode at half the cost");
@@ -278,15 +278,15 @@ TEST_CASE("reads that do not slow each other down gain from more threads, a full
   CHECK(*full_pipe.reads_at_once.contention() == doctest::Approx(1));
   CHECK(gain_of(mr::gains_of(slow_answers), mr::knob::io_threads).gain > 0.8);
   CHECK(gain_of(mr::gains_of(full_pipe), mr::knob::io_threads).gain == doctest::Approx(0));
-  // Not known which of the two: a bound, and said to be one.
+  // It is unknown which of the two: a bound, which is reported as one.
   const auto unknown = mr::gains_of(figures_of({.read_s = 20}));
   CHECK(gain_of(unknown, mr::knob::io_threads).at_most);
   CHECK(gain_of(unknown, mr::knob::io_threads).gain == doctest::Approx(1));
 }
 
-TEST_CASE("a disk that serves one read after the other is a full pipe, one that answers late is not") {
-  // Tick by tick, by another model than the one that is fitted: an answer takes its time beside the others, then the
-  // bytes come through one at a time. Readers pause in between, as for want of credit.
+TEST_CASE("a disk that serves reads one after the other is a full pipe, one that answers late is not") {
+  // Tick by tick, with a model other than the fitted one: answers overlap, then the bytes are transferred one at a
+  // time. Readers pause in between, as for want of credit.
   constexpr int readers = 6, transfer_or_answer = 40;
   for (const bool one_pipe : {false, true}) {
     CAPTURE(one_pipe);
@@ -296,7 +296,7 @@ TEST_CASE("a disk that serves one read after the other is a full pipe, one that 
       int pause = 0, answer = 0, transfer = 0, took = 0, beside = 0;
     };
     std::vector<reader> all(readers);
-    std::vector<std::size_t> line;   // who waits for the pipe, the first has it
+    std::vector<std::size_t> line;   // the first waiting reader has the pipe
     mr::read_levels levels;
     for (int tick = 0; tick < 400'000; ++tick) {
       int outstanding = 0;
@@ -328,7 +328,7 @@ TEST_CASE("a disk that serves one read after the other is a full pipe, one that 
   }
 }
 
-TEST_CASE("a window is what came between two times, the settings being the later ones") {
+TEST_CASE("a window is the difference between two times, with the later settings") {
   mr::flow_figures before = figures_of({.work_s = 4}), now = figures_of({.work_s = 40});
   now.wall_ns = in_ns(30);
   now.batches = 400;
@@ -344,7 +344,7 @@ TEST_CASE("a window is what came between two times, the settings being the later
   CHECK(window.find(mr::stage_kind::work)->phases[0].busy_ns == in_ns(28) - in_ns(2.8));
   CHECK(window.stages[0].service_ns.count() == 4);
   CHECK(window.reads_at_once.busy_ns() == 0);
-  // A part whose share shrank: the others are not larger than the whole.
+  // A part whose share shrank: the others are at most the total.
   before.stages[1].phases = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
   now.stages[1].phases = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
   const std::vector<mr::phase_figures> phases = (now - before).stages[1].phases;
@@ -352,7 +352,7 @@ TEST_CASE("a window is what came between two times, the settings being the later
   CHECK(phases[1].busy_ns == 0);
 }
 
-TEST_CASE("figures read well") {
+TEST_CASE("metrics are printed readably") {
   using namespace mr::detail;
   CHECK(whole(21'400) == "21 400");
   CHECK(whole(-1'234'567) == "-1 234 567");
