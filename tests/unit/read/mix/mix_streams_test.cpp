@@ -1,4 +1,4 @@
-// Sources without an index, mixed: the order is that of the same sources with one.
+// Mixed sources without an index: the order equals that of the same sources with an index.
 #include "../../io/tar_bytes.hpp"
 #include "../../../temporary_folder.hpp"
 #include "../../run/quiet_sessions.hpp"
@@ -56,7 +56,7 @@ constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repea
 
 }  // namespace
 
-TEST_CASE("without an index a mix is what it is with one, where neither is shuffled") {
+TEST_CASE("without an index a mix equals one with it, if neither is shuffled") {
   const temporary_folder a, b, c;
   const std::string paths[] = {write_shards(a, 0, 50), write_shards(b, 1'000, 23), write_shards(c, 2'000, 6)};
   for (const mr::exhausted rule : all_rules) {
@@ -67,14 +67,14 @@ TEST_CASE("without an index a mix is what it is with one, where neither is shuff
     };
     const auto expected = run(mixed([](const std::string& path) { return mr::shards(path); }));
     for (const int threads : {0, 1, 3}) {
-      const auto found = run(mixed([](const std::string& path) { return mr::shards(path, {.index = mr::index::off}); }),
+      const auto rows = run(mixed([](const std::string& path) { return mr::shards(path, {.index = mr::index::off}); }),
                              threads);
-      CHECK(found == expected);
+      CHECK(rows == expected);
     }
   }
 }
 
-TEST_CASE("shuffled, each source still gives each sample once a pass, and the shares hold") {
+TEST_CASE("shuffled, each source still delivers each sample once a pass, and the shares are kept") {
   const temporary_folder a, b;
   const std::string first = write_shards(a, 0, 70), second = write_shards(b, 1'000, 30);
   const auto mixed = [&](std::uint64_t seed) {
@@ -89,7 +89,7 @@ TEST_CASE("shuffled, each source still gives each sample once a pass, and the sh
   for (const labels& epoch : epochs) {
     REQUIRE(epoch.size() == 100);
     CHECK(std::set<std::int32_t>(epoch.begin(), epoch.end()).size() == 100);
-    // The second is through at 75: until then every ten positions hold six and four of them.
+    // The second is exhausted at 75: until then every ten positions have six and four of them.
     for (std::size_t at = 0; at < 70; at += 10)
       CHECK(std::count_if(epoch.begin() + static_cast<long>(at), epoch.begin() + static_cast<long>(at) + 10,
                           [](std::int32_t label) { return label < 1'000; }) == 6);
@@ -138,7 +138,7 @@ TEST_CASE("a mix without an index refuses ranks, and says so when a source is em
                        doctest::Contains("the weight -1"), mr::setup_error);
 }
 
-TEST_CASE("a damaged shard of a mix is an error that names it, behind all samples before it") {
+TEST_CASE("a damaged shard of a mix is an error that names it, after all samples before it") {
   const temporary_folder a, b;
   const std::string first = write_shards(a, 0, 7), second = write_shards(b, 1'000, 7);
   std::filesystem::resize_file(b / "s-000.tar", 5 * 1'024 + 600);   // five samples, and a cut header
@@ -147,14 +147,14 @@ TEST_CASE("a damaged shard of a mix is an error that names it, behind all sample
                                 mr::weighted{mr::shards(second, {.index = mr::index::off})}) |
                             mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                         quiet(threads)};
-    labels seen;
+    labels delivered;
     try {
-      for (auto& batch : session) seen.push_back(batch.get<&example::label>().host()[0]);
+      for (auto& batch : session) delivered.push_back(batch.get<&example::label>().host()[0]);
       FAIL("no error");
     } catch (const mr::data_error& e) {
       CHECK(e.where().shard == b / "s-000.tar");
     }
-    CHECK(seen == labels{0, 1'000, 1, 1'001, 2, 1'002, 3, 1'003, 4, 1'004});
+    CHECK(delivered == labels{0, 1'000, 1, 1'001, 2, 1'002, 3, 1'003, 4, 1'004});
   }
 }
 
@@ -195,7 +195,8 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
   CHECK(mr::judge(f).where == "unpack");
 }
 
-TEST_CASE("of a mix's source that does not say when it reads all turns count as reading, beside the others' reads") {
+TEST_CASE("in a mix, turns of a source that does not report its reads count as reading, in addition to the others' "
+          "reads") {
   const temporary_folder folder;
   const std::string path = write_shards(folder, 0, 5);
   const std::vector<int> some = numbers(5);
@@ -208,7 +209,7 @@ TEST_CASE("of a mix's source that does not say when it reads all turns count as 
   }
   const auto reads = in.reads().snapshot();
   CHECK(reads.bytes == std::filesystem::file_size(folder / "s-000.tar") + 5 * sizeof(int));
-  CHECK(files.reads().snapshot().bytes == 0);   // those of other runs stay apart
+  CHECK(files.reads().snapshot().bytes == 0);   // those of other runs are separate
   using numbers_source = std::remove_const_t<decltype(others)>;
   CHECK_FALSE(mr::detail::mix_streams<numbers_source, numbers_source>::watched);
 }

@@ -1,5 +1,5 @@
-// Mixed rows of sources without an index: positions count from the beginning of each pass or epoch, wherever a session
-// begins to read.
+// Mixed rows of sources without an index: positions count from the beginning of each pass or epoch, independent of
+// where a session begins to read.
 #include "../../image/slow_mixes.hpp"
 #include "../run/replay_flows.hpp"
 
@@ -82,12 +82,12 @@ trace slowly_mixed(trace t, std::size_t size, std::size_t stride, mr::world mine
       if (i / stride % 2 != 0) continue;
       mr::rng random({.seed = seed, .epoch = t.epochs[b], .sample = (in_epoch * size + i) * mine.size + mine.rank,
                       .stage = 1});
-      const auto drawn = slow_mixes::draw({.mixup_alpha = 0.8, .cutmix_alpha = 1}, random, height, width);
+      const auto mix = slow_mixes::draw({.mixup_alpha = 0.8, .cutmix_alpha = 1}, random, height, width);
       row &first = rows[i], &second = rows[i + stride];
-      slow_mixes::mix(drawn, first.pixels, second.pixels, height, width, true);
+      slow_mixes::mix(mix, first.pixels, second.pixels, height, width, true);
       first.label_b = second.label_a;
       second.label_b = first.label_a;
-      first.lambda = second.lambda = static_cast<float>(drawn.lambda);
+      first.lambda = second.lambda = static_cast<float>(mix.lambda);
     }
     mr::position p = mr::parse_position(t.positions[b]);
     p.stride = static_cast<std::uint32_t>(stride * mine.size);
@@ -96,7 +96,7 @@ trace slowly_mixed(trace t, std::size_t size, std::size_t stride, mr::world mine
   return t;
 }
 
-/// Pixels that are rendered four at a time, of which every seventh cannot be: that is found out when half is written.
+/// Pixels that are rendered four at a time; every seventh fails when half of it is written.
 struct late_pixels {
   using element = std::uint8_t;
   static constexpr std::size_t together = 4;
@@ -133,7 +133,7 @@ void check_same(const trace& got, const trace& expected) {
   CHECK(got.epochs == expected.epochs);
 }
 
-/// Runs make() mixed and not, with all numbers of workers and from behind each batch.
+/// Runs make() mixed and not, with all numbers of workers and from after each batch.
 template <class Make>
 void check_everywhere(const Make& make, mr::session_options options, std::size_t size, std::size_t stride) {
   const auto mixed = [&] {
@@ -157,7 +157,7 @@ void check_everywhere(const Make& make, mr::session_options options, std::size_t
 
 }  // namespace
 
-TEST_CASE("where an epoch is a pass, with and without a rest, and resumed at its very end") {
+TEST_CASE("if an epoch is a pass, with and without a remainder, and resumed at its very end") {
   for (const int count : {26, 24, 21})
     for (const bool drops : {true, false}) {
       CAPTURE(count);
@@ -172,7 +172,7 @@ TEST_CASE("where an epoch is a pass, with and without a rest, and resumed at its
     }
 }
 
-TEST_CASE("where epochs have a fixed number of batches, on several ranks too") {
+TEST_CASE("if epochs have a fixed number of batches, on several ranks too") {
   const auto make = [&] {
     return mr::from(numbers_in_shards{{5, 3, 9, 14, 2, 7}}, {.seed = seed}) | mr::shuffle({.window = 6}) |
            mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 4});
@@ -197,7 +197,7 @@ TEST_CASE("where epochs have a fixed number of batches, on several ranks too") {
   }
 }
 
-TEST_CASE("behind stages that hold items back, where a resumed session reads a pass again") {
+TEST_CASE("after stages that keep items back, where a resumed session reads a pass again") {
   const auto make = [&] {
     return mr::from(numbers_in_shards{{5, 3, 9}}, {.seed = seed}) | mr::expand(twice{}) | mr::shuffle({.window = 5}) |
            mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 4, .drop_last = false});
@@ -244,7 +244,7 @@ TEST_CASE("rows of one dimension are mixed by mixup, and not cut") {
                                          "1, expected less than the 1 rows"), mr::setup_error);
 }
 
-TEST_CASE("rows that turn out to be damaged when they are rendered with others leave their partners as they are") {
+TEST_CASE("rows whose damage is detected when they are rendered with others leave their partners unchanged") {
   for (const int threads : {0, 1, 4}) {
     auto options = quiet(threads);
     options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1};
@@ -262,7 +262,7 @@ TEST_CASE("rows that turn out to be damaged when they are rendered with others l
         REQUIRE(b.valid()[i] == (bad ? 0 : 1));
         REQUIRE(b.label_a()[i] == (bad ? 0 : number));
         REQUIRE(b.label_b()[i] == (bad ? 0 : mixed ? partner : number));
-        REQUIRE(b.lambda()[i] == (mixed ? 0 : 1));   // the box is the whole picture: rows swap
+        REQUIRE(b.lambda()[i] == (mixed ? 0 : 1));   // the box is the full image: rows swap
         REQUIRE(b.get<&late_example::pixels>()[i].span()[0] == (bad ? 0 : mixed ? partner : number));
         REQUIRE(b.row_mixes()[i].partner == (mixed ? static_cast<int>(i ^ 1) : mr::row_mix::none));
       }

@@ -1,4 +1,4 @@
-// What a planned run says of its mixing, before it begins and while it goes on.
+// The mixing that a planned run reports, before it begins and during the run.
 #include "../../run/indexed_runs.hpp"
 
 #include <millrace/io/index/set/shard_data.hpp>
@@ -12,7 +12,7 @@ using namespace indexed_runs;
 
 namespace {
 
-/// Counts of samples, and no samples.
+/// Counts of samples, without samples.
 struct only_counts {
   using item = mr::record;
 
@@ -29,20 +29,20 @@ using only_planned = mr::detail::indexed_run<only_counts>;
 
 const auto hundred = std::make_shared<only_counts>(only_counts{std::vector<std::uint64_t>(100, 200)});
 
-/// The largest share of a shard in a batch, counted: a label says which shard it came from.
+/// The largest share of a shard in a batch, counted: the label identifies the shard.
 double mean_share(const std::vector<rows>& batches) {
   double sum = 0;
   for (const rows& batch : batches) {
     std::map<int, double> of_shard;
     double most = 0;
-    for (const auto& [label, drawn] : batch)
+    for (const auto& [label, draw] : batch)
       most = std::max(most, ++of_shard[label < 40 ? 0 : label < 41 ? 1 : label < 131 ? 2 : 3]);
     sum += most / static_cast<double>(batch.size());
   }
   return sum / static_cast<double>(batches.size());
 }
 
-/// What this process has read so far.
+/// The bytes that this process has read so far.
 std::uint64_t read_bytes_so_far() {
   std::ifstream counters("/proc/self/io");
   std::string name;
@@ -54,7 +54,7 @@ std::uint64_t read_bytes_so_far() {
 
 }  // namespace
 
-TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is good") {
+TEST_CASE("a poor shuffle is reported once, by one rank, with a window that is good") {
   const mr::detail::indexed_run_options poor{.seed = 1, .window = 200, .rows = 96, .lanes = 6, .epochs = 2};
   const std::string advice = only_planned(hundred, poor).shuffle_advice();
   CAPTURE(advice);
@@ -72,7 +72,7 @@ TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is go
   o = poor;
   o.rows = 48;
   o.world = {.rank = 0, .size = 2};
-  CHECK(only_planned(hundred, o).shuffle_advice() == advice);   // of what all ranks get together
+  CHECK(only_planned(hundred, o).shuffle_advice() == advice);   // for the samples of all ranks together
   o.world.rank = 1;
   CHECK(only_planned(hundred, o).shuffle_advice().empty());
   o = poor;
@@ -80,7 +80,7 @@ TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is go
   CHECK(only_planned(hundred, o).shuffle_advice().empty());   // nobody asked for a shuffle
 }
 
-TEST_CASE("what is announced has the advice") {
+TEST_CASE("the announcement contains the advice") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 10});
   for (int i = 0; i < 200; ++i) shards.write("k" + std::to_string(i), {{"cls", std::to_string(i)}});
@@ -89,7 +89,7 @@ TEST_CASE("what is announced has the advice") {
   options.lanes = 2;
   const run_options o{.window = 4, .global_batch = 20};
   const mr::session silent{flow(folder.path(), o), options};
-  CHECK(silent.description().find("shuffle quality") == std::string::npos);   // nobody would see what takes so long
+  CHECK(silent.description().find("shuffle quality") == std::string::npos);   // it would have no reader
   options.notice = [](const mr::notice&) {};
   const mr::session session{flow(folder.path(), o), options};
   CHECK(session.description().find("; shuffle quality: ") != std::string::npos);
@@ -104,7 +104,7 @@ TEST_CASE("what is announced has the advice") {
   CHECK(automatic.description().find("hardly moves") == std::string::npos);
 }
 
-TEST_CASE("a session's mixing figures are those of the batches that it delivered") {
+TEST_CASE("a session's mixing statistics are those of the batches that it delivered") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const int threads : {0, 2}) {
@@ -124,7 +124,7 @@ TEST_CASE("a session's mixing figures are those of the batches that it delivered
   }
 }
 
-TEST_CASE("of small samples each byte is read once, whatever the shuffle") {
+TEST_CASE("each byte of small samples is read once, whatever the shuffle") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 2048});
   constexpr int samples = 5 * 2048;
@@ -140,6 +140,6 @@ TEST_CASE("of small samples each byte is read once, whatever the shuffle") {
   std::size_t rows = 0;
   for (auto& b : session) rows += b.size();
   CHECK(rows == samples);
-  // A thread that waits long for a core may find its block gone.
+  // The block of a thread that waits long for a core may be gone.
   CHECK(read_bytes_so_far() - before < size_bytes + size_bytes / 2);
 }

@@ -1,4 +1,4 @@
-// Runs without an index, gone on with behind any batch: the rest is what it would have been.
+// Runs without an index, resumed after any batch: the rest is the same as without the interruption.
 #include "../../io/tar_bytes.hpp"
 #include "replay_flows.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 const numbers_in_shards some_numbers{{20, 0, 1, 33, 17, 0, 5, 25}};   // 101
 constexpr auto rows_of = [](std::size_t size, bool drop_last = true) {
-  return mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size, .drop_last = drop_last});
+  return mr::batch<&numbered_row::number, &numbered_row::draw>({.size = size, .drop_last = drop_last});
 };
 
 /// 0 to 4 rows of each number.
@@ -31,7 +31,7 @@ struct copies_of {
   }
 };
 
-/// Sums of three neighbors; what is left at the end of an epoch comes then.
+/// Sums of three neighbors; the remainder is delivered at the end of an epoch.
 struct sums_of_three {
   using output = int;
   int sum = 0, held = 0;
@@ -46,17 +46,17 @@ struct sums_of_three {
   }
 };
 
-/// The number of items that it ever saw: never empty again.
+/// The number of received items: never empty again.
 struct running_count {
   using output = int;
-  int seen = 0;
+  int pushed = 0;
   std::size_t max_outputs(int) const { return 1; }
-  void push(int n, auto& emit) { emit(1'000 * ++seen + n); }
+  void push(int n, auto& emit) { emit(1'000 * ++pushed + n); }
 };
 
 }  // namespace
 
-TEST_CASE("one row for each sample: resumed behind any batch of three epochs") {
+TEST_CASE("one row for each sample: resumed after any batch of three epochs") {
   for (const std::size_t window : {1, 2, 7, 40, 5'000})
     for (const bool drop_last : {true, false})
       for (const std::size_t size : {1, 8, 101}) {
@@ -68,18 +68,18 @@ TEST_CASE("one row for each sample: resumed behind any batch of three epochs") {
           return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = window}) | mr::map(with_draw) |
                  rows_of(size, drop_last);
         };
-        const replay_trace whole = check_every_cut(flow, quiet(0, 3));
-        CHECK(whole.batches.size() == 3 * (size == 8 && !drop_last ? 13 : 101 / size));
-        check_chain(flow, quiet(0, 3), whole);
+        const replay_trace reference = check_every_cut(flow, quiet(0, 3));
+        CHECK(reference.batches.size() == 3 * (size == 8 && !drop_last ? 13 : 101 / size));
+        check_chain(flow, quiet(0, 3), reference);
       }
 }
 
-TEST_CASE("not shuffled, it goes on in the middle of a part") {
+TEST_CASE("not shuffled, it continues in the middle of a part") {
   const auto flow = [] { return mr::from(some_numbers) | mr::map(with_draw) | rows_of(6, false); };
   check_chain(flow, quiet(0, 3), check_every_cut(flow, quiet(0, 3)));
 }
 
-TEST_CASE("an expanding stage is cut within what one sample became") {
+TEST_CASE("an expanding stage is cut within the outputs of one sample") {
   const auto flow = [] {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 12}) | mr::expand(copies_of{}) |
            mr::filter([](int n) { return n % 7 != 0; }) | mr::expand(copies_of{}) | mr::map(with_draw) |
@@ -96,7 +96,7 @@ TEST_CASE("a filter") {
   check_chain(flow, quiet(0, 3), check_every_cut(flow, quiet(0, 3)));
 }
 
-TEST_CASE("a shuffle behind a map, and stages that hold items: from the pass's beginning") {
+TEST_CASE("a shuffle after a map, and stages that keep items: from the pass's beginning") {
   const auto buffered = [] {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 9}) | mr::map(with_draw) |
            mr::shuffle({.window = 20}) | rows_of(8, false);
@@ -109,7 +109,7 @@ TEST_CASE("a shuffle behind a map, and stages that hold items: from the pass's b
   check_chain(summed, quiet(0, 3), check_every_cut(summed, quiet(0, 3)));
 }
 
-TEST_CASE("what is never empty again, and a generator: from the run's beginning") {
+TEST_CASE("a stage that is never empty again, and a generator: from the run's beginning") {
   for (const bool drop_last : {true, false}) {
     const auto counted = [&] {
       return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 9}) | mr::expand(running_count{}) |
@@ -141,16 +141,16 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
            mr::map([](const mr::record& r) { return r["cls"].as<std::int32_t>(); }) | mr::map(with_draw) |
            rows_of(8);
   };
-  const replay_trace whole = check_every_cut([&] { return flow(names); }, quiet(0, 3));
-  check_chain([&] { return flow(names); }, quiet(0, 3), whole);
-  for (const std::string& text : whole.positions) CHECK(text.size() < 300);
+  const replay_trace reference = check_every_cut([&] { return flow(names); }, quiet(0, 3));
+  check_chain([&] { return flow(names); }, quiet(0, 3), reference);
+  for (const std::string& text : reference.positions) CHECK(text.size() < 300);
   mr::session_options options = quiet(1, 3);
-  options.resume = whole.positions[13];
+  options.resume = reference.positions[13];
   mr::session resumed{flow(names), options};
   while (resumed.next()) {
   }
   const mr::replay_point from = mr::parse_position(options.resume).replay;
-  CHECK(from.shard >= 4);   // batch 14 ends at place 112, and what lies more than 16 before that has come
+  CHECK(from.shard >= 4);   // batch 14 ends at place 112, and all places more than 16 before that were delivered
   CHECK(from.first > 80);
   CHECK(resumed.description().ends_with(
       "\nmillrace: the run continues after its batch 14 and, without an index, reads again from shard " +
@@ -160,7 +160,7 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   CHECK_THROWS_WITH_AS(run_flow(flow(names), options), doctest::Contains("the data set was"), mr::setup_error);
 }
 
-TEST_CASE("files that were changed since the resume point are told in one line, and the run goes on") {
+TEST_CASE("files that were changed since the resume point are reported in one line, and the run continues") {
   const temporary_folder folder;
   for (const char* name : {"a.txt", "b.txt"}) {
     std::ofstream out(folder / name);
@@ -172,24 +172,24 @@ TEST_CASE("files that were changed since the resume point are told in one line, 
            }) | mr::map(with_draw) | rows_of(8);
   };
   mr::session_options options = quiet(1, 3);
-  const replay_trace whole = run_flow(flow(), options);
-  options.resume = whole.positions[6];
-  const auto told = [&] { return mr::session{flow(), options}.description(); };
-  CHECK(told().find("the times of") == std::string::npos);
+  const replay_trace reference = run_flow(flow(), options);
+  options.resume = reference.positions[6];
+  const auto description = [&] { return mr::session{flow(), options}.description(); };
+  CHECK(description().find("the times of") == std::string::npos);
   const auto written = std::filesystem::last_write_time(folder / "b.txt");
   std::filesystem::last_write_time(folder / "b.txt", written + std::chrono::nanoseconds(1'000));
-  const std::string now = told(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
+  const std::string now = description(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
   CHECK(line.find("the modification times of the source's files have changed: got ") != std::string::npos);
   CHECK(line.find(" (the resume point). Check that no sample was changed") != std::string::npos);
   const replay_trace rest = run_flow(flow(), options);
-  CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 7, whole.batches.end()));
-  CHECK(rest.positions.back() != whole.positions.back());   // it knows the time of now
+  CHECK(rest.batches == decltype(rest.batches)(reference.batches.begin() + 7, reference.batches.end()));
+  CHECK(rest.positions.back() != reference.positions.back());   // it contains the current time
   options.resume = rest.positions.front();
-  CHECK(told().find("the times of") == std::string::npos);
-  mr::position older = mr::parse_position(whole.positions[6]);   // which knows none
+  CHECK(description().find("the times of") == std::string::npos);
+  mr::position older = mr::parse_position(reference.positions[6]);   // which contains none
   older.version = mr::position::oldest_replay_version;
   options.resume = mr::to_text(older);
-  CHECK(told().find("the times of") == std::string::npos);
+  CHECK(description().find("the times of") == std::string::npos);
 }
 
 TEST_CASE("a resume point of another run is refused by name") {
@@ -214,16 +214,16 @@ TEST_CASE("a resume point of another run is refused by name") {
   refused({.size = 9}, "the global batch was 8 and is 9");
   refused({.drop_last = false}, "is one pass with its short last batch");
   refused({.lengths = {50, 51}}, "the data set was");
-  const auto held_back = [] {
+  const auto expanded = [] {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) | mr::map(with_draw) |
            mr::shuffle({.window = 10}) | rows_of(8);
   };
-  CHECK_THROWS_WITH_AS(run_flow(held_back(), options), doctest::Contains("was any number of ranks and is rank 0 of 1"),
+  CHECK_THROWS_WITH_AS(run_flow(expanded(), options), doctest::Contains("was any number of ranks and is rank 0 of 1"),
                        mr::setup_error);
   const auto filtered = mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) |
                         mr::filter([](int) { return true; }) | mr::map(with_draw) | rows_of(8);
   options.resume = run_flow(filtered, quiet(1, 3), 3).positions.back();
-  CHECK_THROWS_WITH_AS(run_flow(held_back(), options), doctest::Contains("a flow with other stages"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(run_flow(expanded(), options), doctest::Contains("a flow with other stages"), mr::setup_error);
   mr::position elsewhere = mr::parse_position(position);
   elsewhere.replay.shard = some_numbers.lengths.size();
   options.resume = mr::to_text(elsewhere);
@@ -232,7 +232,7 @@ TEST_CASE("a resume point of another run is refused by name") {
   CHECK_THROWS_WITH_AS(run_flow(flow({}), options), doctest::Contains("not a resume point"), mr::data_error);
 }
 
-TEST_CASE("resumed, a loop over one epoch ends at its border") {
+TEST_CASE("resumed, a loop over one epoch ends at its boundary") {
   const auto flow = [] {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) | mr::map(with_draw) | rows_of(8);
   };
@@ -246,29 +246,30 @@ TEST_CASE("resumed, a loop over one epoch ends at its border") {
   }
 }
 
-TEST_CASE("epochs of a fixed number of batches: passes follow each other, no row is dropped, each pass draws anew") {
+TEST_CASE("epochs of a fixed number of batches: passes follow each other, no row is dropped, each pass draws other "
+          "values") {
   for (const std::size_t window : {1, 12}) {
     const auto flow = [&] {
       return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = window}) | mr::map(with_draw) | rows_of(10);
     };
     mr::session_options options = quiet(0, 4);
     options.epoch_batches = 7;
-    const replay_trace whole = check_every_cut(flow, options);
-    check_chain(flow, options, whole);
-    REQUIRE(whole.batches.size() == 28);
+    const replay_trace reference = check_every_cut(flow, options);
+    check_chain(flow, options, reference);
+    REQUIRE(reference.batches.size() == 28);
     std::map<std::int64_t, std::set<double>> draws;
     for (std::size_t b = 0; b < 28; ++b) {
-      CHECK(whole.epochs[b] == b / 7);
-      for (const auto& [number, drawn] : whole.batches[b]) draws[number].insert(drawn);
+      CHECK(reference.epochs[b] == b / 7);
+      for (const auto& [number, draw] : reference.batches[b]) draws[number].insert(draw);
     }
     std::size_t rows = 0;
-    for (const auto& [number, drawn] : draws) rows += drawn.size();
+    for (const auto& [number, values] : draws) rows += values.size();
     CHECK(draws.size() == 101);   // all of them twice, and 78 a third time
     CHECK(rows == 280);
   }
 }
 
-TEST_CASE("epochs of a fixed number of batches, of flows that expand, or hold items till the end of a pass") {
+TEST_CASE("epochs of a fixed number of batches, of flows that expand, or keep items until the end of a pass") {
   mr::session_options options = quiet(0, 3);
   options.epoch_batches = 9;
   const auto expanded = [] {
@@ -283,23 +284,23 @@ TEST_CASE("epochs of a fixed number of batches, of flows that expand, or hold it
   check_chain(summed, options, check_every_cut(summed, options));
 }
 
-TEST_CASE("an endless epoch ends when its session does, and is gone on with in another") {
+TEST_CASE("an endless epoch ends when its session does, and is continued in another") {
   const auto flow = [] {
     return mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 12}) | mr::map(with_draw) | rows_of(10);
   };
   mr::session_options options = quiet(2);
   options.epoch_batches = mr::endless;
-  const replay_trace whole = run_flow(flow(), options, 60);
-  for (const std::uint64_t epoch : whole.epochs) CHECK(epoch == 0);
-  options.resume = whole.positions[41];
+  const replay_trace reference = run_flow(flow(), options, 60);
+  for (const std::uint64_t epoch : reference.epochs) CHECK(epoch == 0);
+  options.resume = reference.positions[41];
   CHECK(run_flow(flow(), options, 18).batches ==
-        decltype(whole.batches)(whole.batches.begin() + 42, whole.batches.end()));
+        decltype(reference.batches)(reference.batches.begin() + 42, reference.batches.end()));
   options.epoch_batches = 60;
   CHECK_THROWS_WITH_AS(run_flow(flow(), options), doctest::Contains("an epoch was endless and is 60 batches"),
                        mr::setup_error);
 }
 
-TEST_CASE("an endless run of a source that gives nothing is an error, not a wait") {
+TEST_CASE("an endless run of a source that delivers nothing is an error, not a wait") {
   mr::session_options options = quiet(2);
   options.epoch_batches = 10;
   const auto none = [] {

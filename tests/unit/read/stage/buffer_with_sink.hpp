@@ -1,4 +1,4 @@
-// What the tests of the reorder buffer share: a source of numbers, a buffer with its sink, and damage.
+// Shared by the tests of the reorder buffer: a source of numbers, a buffer with its sink, and damage.
 #pragma once
 
 #include "../../work/segment/recording_sink.hpp"
@@ -31,9 +31,9 @@ struct buffer_with_sink {
 
   /// Appends numbers first .. first + count - 1.
   void append(shard* to, int first, int count) {
-    std::vector<mr::detail::sample<int>> made;
-    for (int n = first; n < first + count; ++n) made.push_back({.item = n, .epoch = to->epoch, .pass = to->epoch});
-    buffer.append(*to, made);
+    std::vector<mr::detail::sample<int>> samples;
+    for (int n = first; n < first + count; ++n) samples.push_back({.item = n, .epoch = to->epoch, .pass = to->epoch});
+    buffer.append(*to, samples);
   }
   void end(shard* ended, std::exception_ptr error = nullptr) { buffer.end(*ended, std::move(error)); }
   /// Opens the next shard, and reads `count` numbers to its end: epoch * 100 + ordinal * 10, ...
@@ -48,7 +48,7 @@ struct buffer_with_sink {
     buffer.pass_on();
     return sink.log();
   }
-  std::vector<int> given() const {
+  std::vector<int> delivered() const {
     std::vector<int> all;
     for (const auto& s : sink.samples()) all.push_back(*s.item);
     return all;

@@ -1,5 +1,5 @@
-// Lanes of a source without an index, on one rank and on several: passes are exact within each rank, and resume points
-// are of one number of ranks.
+// Lanes of a source without an index, on one rank and on several: passes are exact within each rank, and a resume point
+// is valid for one number of ranks.
 #include "lane_flows.hpp"
 
 #include <millrace/stages/expand.hpp>
@@ -34,9 +34,9 @@ rows joined(const Of& batches) {
 }
 template <class Range>
 std::set<std::int64_t> numbers_of(const Range& range) {
-  std::set<std::int64_t> found;
-  for (const auto& [number, drawn] : range) found.insert(number);
-  return found;
+  std::set<std::int64_t> numbers;
+  for (const auto& [number, draw] : range) numbers.insert(number);
+  return numbers;
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST_CASE("a resume point of version 4 has 48 lanes unless others are set, as at
   const auto [rest, end] = run_all_ranks(many_shards, options, 2, 24);
   CHECK(rest == std::vector(batches.begin() + 12, batches.end()));
   CHECK(mr::parse_position(end).version == mr::position::older_replay_version);
-  auto by_passes = in_epochs(1, 3, 0);   // a window of all samples was no permutation
+  auto by_passes = in_epochs(1, 3, 0);   // a window of all samples was not a permutation
   by_passes.lanes = 0;
   p = mr::parse_position(run_flow(flow(many_shards, 1, 1'000), by_passes, 2).positions.back());
   p.version = mr::position::older_replay_version;
@@ -96,38 +96,38 @@ TEST_CASE("a resume point of version 4 has 48 lanes unless others are set, as at
   CHECK(older.description().find("the first batch waits") == std::string::npos);
 }
 
-TEST_CASE("what a window cannot do is said at the start") {
+TEST_CASE("the limits of a window are reported at the start") {
   auto options = in_epochs(1, 1, 10);
   options.lanes = 0;
-  const auto said = [&](std::size_t window) {
+  const auto text = [&](std::size_t window) {
     return mr::session{flow(many_shards, 1, window), options}.description();
   };
-  CHECK(said(60).find("; the first batch waits for 60 samples (the shuffle window), or for the end of the pass") !=
+  CHECK(text(60).find("; the first batch waits for 60 samples (the shuffle window), or for the end of the pass") !=
         std::string::npos);
-  CHECK(said(60).find("lane") == std::string::npos);
-  CHECK(said(60).find("together") == std::string::npos);
+  CHECK(text(60).find("lane") == std::string::npos);
+  CHECK(text(60).find("together") == std::string::npos);
   options.lanes = 24;
-  CHECK(said(600).find("\nmillrace: each lane is shuffled separately, with a window of 25 samples, so that no window "
+  CHECK(text(600).find("\nmillrace: each lane is shuffled separately, with a window of 25 samples, so that no window "
                        "shuffles all samples together. Leave out session_options::lanes to shuffle all together") !=
         std::string::npos);
-  CHECK(said(600).find("hardly moves") == std::string::npos);
-  CHECK(said(47).find("\nmillrace: the shuffle hardly moves samples: got a window of 47 for 24 lanes, expected at "
+  CHECK(text(600).find("hardly moves") == std::string::npos);
+  CHECK(text(47).find("\nmillrace: the shuffle hardly moves samples: got a window of 47 for 24 lanes, expected at "
                       "least 2 samples for each. Leave out session_options::lanes, or use a larger shuffle window") !=
         std::string::npos);
   options.lanes = 0;
   options.world = {.rank = 0, .size = 2};
-  CHECK(said(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
+  CHECK(text(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
                        "shuffles all samples together. An index shuffles them together") != std::string::npos);
-  CHECK(said(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each "
-                     "rank has a share of it") != std::string::npos);   // nobody set lanes here
+  CHECK(text(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each "
+                     "rank has a share of it") != std::string::npos);   // lanes are not set here
 }
 
-TEST_CASE("one rank: every pass holds every sample once, and no batch one twice but where a pass ends in it") {
+TEST_CASE("one rank: every pass has every sample once, and no batch one twice unless a pass ends in it") {
   for (const std::size_t window : {1, 60, 5'000}) {
     auto options = in_epochs(2, 3, 248);   // of 12: 24 samples less than three passes
     const auto batches = run_flow(mr::from(uneven_shards, {.seed = 7}) | mr::shuffle({.window = window}) |
                                       mr::map(with_draw) |
-                                      mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 12}),
+                                      mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 12}),
                                   options).batches;
     const rows all = joined(batches);
     REQUIRE(all.size() == 8'928);
@@ -137,16 +137,16 @@ TEST_CASE("one rank: every pass holds every sample once, and no batch one twice 
     }
     for (std::size_t b = 0; b < batches.size(); ++b)
       if (b % 250 != 249) CHECK(numbers_of(batches[b]).size() == 12);
-    CHECK(std::set(all.begin(), all.end()).size() == all.size());   // each pass draws anew
+    CHECK(std::set(all.begin(), all.end()).size() == all.size());   // each pass draws other values
   }
 }
 
-TEST_CASE("several ranks: pass k of all of them holds every sample once, and how far they drift apart is bounded") {
+TEST_CASE("several ranks: pass k of all of them has every sample once, and their drift is bounded") {
   for (const std::size_t world_size : some(3, {4, 2, 8})) {
     constexpr std::size_t batches = 4'000;   // 32 passes
     std::vector<std::size_t> passes(world_size);
     std::map<std::int64_t, std::size_t> times;
-    std::vector<std::set<std::int64_t>> seen(200);
+    std::vector<std::set<std::int64_t>> numbers(200);
     std::vector<std::size_t> counts(200);
     for (std::size_t r = 0; r < world_size; ++r) {
       auto options = in_epochs(2, 1, batches);
@@ -160,7 +160,7 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
         for (const std::int64_t number : b.get<&numbered_row::number>().host()) {
           for (; in_pass == mine[passes[r]].size(); in_pass = 0) ++passes[r];
           REQUIRE(number == mine[passes[r]][in_pass++].first);
-          seen[passes[r]].insert(number);
+          numbers[passes[r]].insert(number);
           ++counts[passes[r]];
           ++times[number];
         }
@@ -168,9 +168,9 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
     const auto [least, most] = std::minmax_element(passes.begin(), passes.end());
     for (std::size_t pass = 0; pass < *least; ++pass) {
       CHECK(counts[pass] == 3'000);
-      CHECK(seen[pass].size() == 3'000);
+      CHECK(numbers[pass].size() == 3'000);
     }
-    // Whoever is behind gives its share of each pass later than the others do, never another number of times.
+    // A slow rank delivers its share of each pass later than the others, never another number of times.
     for (const auto& [number, count] : times) {
       CHECK(count >= *least);
       CHECK(count <= *most + 1);
@@ -181,23 +181,23 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
   }
 }
 
-TEST_CASE("shards of one size, as many as the lanes or twice: the order of all ranks together is that of one") {
+TEST_CASE("shards of one size, as many as the lanes or twice: the order of all ranks together equals that of one") {
   const numbers_in_shards even{std::vector<int>(24, 9)};
-  const auto whole = run_all_ranks(even, in_epochs(1, 3, 10), 1).first;
-  for (const std::size_t ranks : worlds) CHECK(run_all_ranks(even, in_epochs(1, 3, 10), ranks).first == whole);
+  const auto unbroken = run_all_ranks(even, in_epochs(1, 3, 10), 1).first;
+  for (const std::size_t ranks : worlds) CHECK(run_all_ranks(even, in_epochs(1, 3, 10), ranks).first == unbroken);
 }
 
-TEST_CASE("resumed behind any batch, every number of ranks goes on as it would have") {
+TEST_CASE("resumed after any batch, every number of ranks continues as without the interruption") {
   for (const std::size_t world_size : worlds) {
-    const auto whole = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
-    for (std::size_t cut = 1 + world_size % 3; cut < whole.size(); cut += stride(11)) {
+    const auto unbroken = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
+    for (std::size_t cut = 1 + world_size % 3; cut < unbroken.size(); cut += stride(11)) {
       CAPTURE(world_size);
       CAPTURE(cut);
       auto options = in_epochs(static_cast<int>(cut % 3), 3, 10);
       options.resume = run_all_ranks(many_shards, options, world_size, 60, cut).second;
       CHECK(options.resume.size() < 300);
       const auto rest = run_all_ranks(many_shards, options, world_size).first;
-      REQUIRE(rest == std::vector<rows>(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end()));
+      REQUIRE(rest == std::vector<rows>(unbroken.begin() + static_cast<std::ptrdiff_t>(cut), unbroken.end()));
       if (world_size == 24) continue;
       CHECK_THROWS_WITH_AS(run_all_ranks(many_shards, options, 24),
                            doctest::Contains(("the rank, which counts without an index, was any of " +
@@ -207,20 +207,20 @@ TEST_CASE("resumed behind any batch, every number of ranks goes on as it would h
   }
 }
 
-TEST_CASE("uneven parts, resumed anywhere in four passes, at their borders too, with and without a window") {
+TEST_CASE("uneven parts, resumed anywhere in four passes, also at their boundaries, with and without a window") {
   for (const std::size_t window : {1, 60}) {
     const auto uneven = [&] { return flow(uneven_shards, 1, window); };
     auto options = in_epochs(0, 1, 500);
-    const replay_trace whole = run_flow(uneven(), options);
+    const replay_trace unbroken = run_flow(uneven(), options);
     for (std::size_t cut = 0; cut < 499; cut += 3 * stride(5)) {
       for (const std::size_t at : {cut, cut / 125 * 125 + 124}) {   // 125 batches are a pass
         if (at + 1 >= 500 || (at != cut && cut % 5 != 0)) continue;
         CAPTURE(at);
-        options.resume = whole.positions[at];
+        options.resume = unbroken.positions[at];
         options.threads = static_cast<int>(at % 3);
         const replay_trace rest = run_flow(uneven(), options, 12);
         REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(),
-                           whole.batches.begin() + static_cast<std::ptrdiff_t>(at) + 1));
+                           unbroken.batches.begin() + static_cast<std::ptrdiff_t>(at) + 1));
       }
     }
   }
@@ -228,22 +228,22 @@ TEST_CASE("uneven parts, resumed anywhere in four passes, at their borders too, 
 
 TEST_CASE("resumed again and again, with other workers each time") {
   for (const std::size_t world_size : {1, 4, 12}) {
-    const auto whole = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
+    const auto unbroken = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
     std::vector<rows> pieced;
     auto options = in_epochs(0, 3, 10);
-    for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+    for (std::size_t turn = 0; pieced.size() < unbroken.size(); ++turn) {
       options.threads = static_cast<int>(turn % 4);
       const auto [some, text] = run_all_ranks(many_shards, options, world_size, 60, 1 + turn % 5);
       pieced.insert(pieced.end(), some.begin(), some.end());
       options.resume = text;
     }
-    CHECK(pieced == whole);
+    CHECK(pieced == unbroken);
     CHECK_THROWS_WITH_AS(run_all_ranks(many_shards, options, world_size), doctest::Contains("the run is over"),
                          mr::setup_error);
   }
 }
 
-TEST_CASE("a resume point of version 2 is refused where it is of several lanes, and goes on where it is of one") {
+TEST_CASE("a resume point of version 2 is refused if it has several lanes, and continues if it has one") {
   const auto older = [](const std::string& text) {
     mr::position p = mr::parse_position(text);
     p.version = mr::position::oldest_replay_version;
@@ -258,38 +258,38 @@ TEST_CASE("a resume point of version 2 is refused where it is of several lanes, 
   for (const std::uint64_t epoch_batches : {0, 10}) {
     auto of_one_lane = in_epochs(1, 3, epoch_batches);
     of_one_lane.lanes = 1;
-    const replay_trace whole = run_flow(flow(many_shards, 1), of_one_lane);
-    of_one_lane.resume = older(whole.positions[4]);
+    const replay_trace unbroken = run_flow(flow(many_shards, 1), of_one_lane);
+    of_one_lane.resume = older(unbroken.positions[4]);
     CHECK(of_one_lane.resume.starts_with("millrace version=2 "));
     const replay_trace rest = run_flow(flow(many_shards, 1), of_one_lane);
-    CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 5, whole.batches.end()));
-    REQUIRE(rest.positions.size() + 5 == whole.positions.size());
+    CHECK(rest.batches == decltype(rest.batches)(unbroken.batches.begin() + 5, unbroken.batches.end()));
+    REQUIRE(rest.positions.size() + 5 == unbroken.positions.size());
     for (std::size_t i = 0; i < rest.positions.size(); ++i) {
-      mr::position p = mr::parse_position(whole.positions[5 + i]);
+      mr::position p = mr::parse_position(unbroken.positions[5 + i]);
       p.version = mr::position::older_replay_version;   // the run keeps its order
       CHECK(rest.positions[i] == mr::to_text(p));
     }
   }
 }
 
-TEST_CASE("of a source that says it is the same in every pass, each part is counted once at most") {
+TEST_CASE("each part of a source that is the same in every pass is counted once at most") {
   const counting source{many_shards};
   auto options = in_epochs(1, 1, 1'000);
-  const auto whole = run_flow(flow(source, 1), options);
-  options.resume = whole.positions[899];   // 117 passes later
+  const auto unbroken = run_flow(flow(source, 1), options);
+  options.resume = unbroken.positions[899];   // after 117 passes
   source.opened->store(0);
-  options.threads = 0;   // which reads no more than it has to
+  options.threads = 0;   // which reads only the necessary parts
   mr::session rest{flow(source, 1), options};
   CHECK(source.opened->load() <= 26 + 4 * 24);
   CHECK(rest.description().find("has counted the samples of 26 shards") != std::string::npos);
-  const auto [numbers, drawn] = rest.next().columns();
-  CHECK(numbers.host()[0] == whole.batches[900][0].first);
+  const auto [numbers, draws] = rest.next().columns();
+  CHECK(numbers.host()[0] == unbroken.batches[900][0].first);
 }
 
-TEST_CASE("an expanding flow: each rank has rows of its own, and its resume points are its own") {
+TEST_CASE("an expanding flow: each rank has its own rows and its own resume points") {
   const auto expanding = [] {
     return mr::from(many_shards, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::expand(copies_of{}) |
-           mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 7});
+           mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 7});
   };
   auto options = in_epochs(0, 3, 8);
   for (const std::size_t rank : {0, 2}) {
@@ -305,17 +305,17 @@ TEST_CASE("an expanding flow: each rank has rows of its own, and its resume poin
                        mr::setup_error);
 }
 
-TEST_CASE("a shuffle behind a map, on two ranks: from the run's beginning") {
+TEST_CASE("a shuffle after a map, on two ranks: from the run's beginning") {
   const auto buffered = [] {
     return mr::from(numbers_in_shards{{9, 14, 3, 20}}) | mr::map(with_draw) | mr::shuffle({.window = 20}) |
-           mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 12});
+           mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 12});
   };
   auto options = in_epochs(0, 2, 9);
   options.world = {.rank = 1, .size = 2};
   check_chain(buffered, options, check_every_cut(buffered, options));
 }
 
-TEST_CASE("what does not go together is refused at the start, by name") {
+TEST_CASE("contradicting options are refused at the start, by name") {
   const auto refused = [](std::vector<int> lengths, mr::session_options options, const char* why) {
     CHECK_THROWS_WITH_AS(run_flow(flow(numbers_in_shards{std::move(lengths)}, 1), options), doctest::Contains(why),
                          mr::setup_error);
@@ -343,7 +343,7 @@ TEST_CASE("what does not go together is refused at the start, by name") {
   refused({50, 50}, options, "the number of lanes was 2 and is 1");
 }
 
-TEST_CASE("an error of a part surfaces at its batch, after all before it") {
+TEST_CASE("an error of a part is thrown at its batch, after all earlier ones") {
   struct breaking : numbers_in_shards {
     struct reader {
       numbers_in_shards::reader good;
@@ -379,15 +379,15 @@ TEST_CASE("a lane without samples is passed over; a rank without any is an error
   const numbers_in_shards half_empty{{5, 0}};
   const auto in_order = [&](std::size_t size) {
     return mr::from(half_empty) | mr::map(with_draw) |
-           mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size});
+           mr::batch<&numbered_row::number, &numbered_row::draw>({.size = size});
   };
   for (const int threads : {0, 2}) {
     auto options = in_epochs(threads, 1, 5);
-    const replay_trace whole = run_flow(in_order(5), options);
-    REQUIRE(whole.batches.size() == 5);
-    for (const auto& batch : whole.batches) CHECK(numbers_of(batch).size() == 5);
-    options.resume = whole.positions[2];
-    CHECK(run_flow(in_order(5), options).batches.front() == whole.batches[3]);
+    const replay_trace unbroken = run_flow(in_order(5), options);
+    REQUIRE(unbroken.batches.size() == 5);
+    for (const auto& batch : unbroken.batches) CHECK(numbers_of(batch).size() == 5);
+    options.resume = unbroken.positions[2];
+    CHECK(run_flow(in_order(5), options).batches.front() == unbroken.batches[3]);
     options.resume.clear();
     options.world = {.rank = 1, .size = 2};
     CHECK_THROWS_WITH_AS(run_flow(in_order(4), options),

@@ -1,5 +1,5 @@
-// What the tests of lanes share: sources of uneven parts, runs over them by one rank or by several, and what these have
-// to deliver.
+// Shared by the tests of lanes: sources of uneven parts, runs over them by one rank or by several, and their expected
+// output.
 #pragma once
 
 #include "../run/replay_flows.hpp"
@@ -12,10 +12,10 @@ namespace lane_flows {
 inline constexpr std::size_t global_batch = 24;
 using rows = std::vector<std::pair<std::int64_t, double>>;
 
-/// 26 parts; by 48 lanes as asked for, 24 are used.
+/// 26 parts; with 48 requested lanes, 24 are used.
 inline const numbers_in_shards many_shards{
     {9, 4, 13, 0, 7, 7, 1, 20, 3, 8, 8, 5, 6, 2, 11, 9, 4, 4, 0, 16, 3, 7, 12, 5, 6, 10}};
-/// 3,000 samples in 8 parts as uneven as can be.
+/// 3,000 samples in 8 very uneven parts.
 inline const numbers_in_shards uneven_shards{{900, 20, 350, 610, 5, 540, 175, 400}};
 
 /// 0 to 3 rows of each number.
@@ -30,7 +30,7 @@ struct copies_of {
 template <class Source>
 auto flow(const Source& source, std::size_t ranks, std::size_t window = 60, std::uint64_t seed = 7) {
   return millrace::from(source, {.seed = seed}) | millrace::shuffle({.window = window}) | millrace::map(with_draw) |
-         millrace::batch<&numbered_row::number, &numbered_row::drawn>({.size = global_batch / ranks});
+         millrace::batch<&numbered_row::number, &numbered_row::draw>({.size = global_batch / ranks});
 }
 
 inline millrace::session_options in_epochs(int threads, std::uint64_t epochs, std::uint64_t epoch_batches) {
@@ -40,7 +40,7 @@ inline millrace::session_options in_epochs(int threads, std::uint64_t epochs, st
   return options;
 }
 
-/// The batches of all ranks together in the order of positions, and the text behind the last one.
+/// The batches of all ranks together in the order of positions, and the text after the last one.
 template <class Source>
 std::pair<std::vector<rows>, std::string> run_all_ranks(const Source& source, millrace::session_options options,
                                                         std::size_t world_size, std::size_t window = 60,
@@ -61,8 +61,8 @@ std::pair<std::vector<rows>, std::string> run_all_ranks(const Source& source, mi
 
 inline constexpr std::size_t worlds[] = {1, 2, 3, 4, 6, 8, 12, 24};
 
-/// What one rank is given, pass by pass, by sorting: each lane's samples by their keys; then one of each lane in turn,
-/// as long as it has any.
+/// The samples of one rank, pass by pass, computed by sorting: each lane's samples by their keys; then one of each lane
+/// in turn, as long as it has any.
 inline std::vector<rows> reference_passes(const numbers_in_shards& source, millrace::world mine, std::size_t lanes,
                                           std::size_t window, std::size_t passes) {
   using keyed = std::tuple<std::uint64_t, std::uint64_t, std::pair<std::int64_t, double>>;

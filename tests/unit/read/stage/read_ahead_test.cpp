@@ -1,4 +1,4 @@
-// Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
+// Readers that sleep because enough is prefetched: every consumer must wake them, whatever the timing.
 #include "../../../eventually.hpp"
 #include "../run/replay_flows.hpp"
 #include "../../tune/restless_concurrency.hpp"
@@ -16,15 +16,15 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t item_bytes = std::size_t{300} << 10;   // more than a chunk: each is read by itself
+constexpr std::size_t item_bytes = std::size_t{300} << 10;   // more than a chunk: each is read alone
 
-/// Large for the budget, and small in truth.
+/// Large for the budget, but small in memory.
 struct heavy {
   std::int64_t number = 0;
   std::size_t held_bytes() const noexcept { return item_bytes; }
 };
 
-/// As long as work that takes next to no time; different for each, so that threads meet in every way.
+/// The duration of very short work; different for each, so that threads meet in every way.
 void dawdle(std::int64_t number) {
   for (std::int64_t i = 0; i < number * 7919 % 128; ++i) asm volatile("" : : : "memory");
 }
@@ -63,7 +63,7 @@ std::uint64_t rows_of(Flow flow, const mr::session_options& options) {
   for (auto& b : run) rows += b.size();
   return rows;
 }
-/// The numbers in the order that they came in.
+/// The numbers in the order of arrival.
 template <class Flow>
 std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& options) {
   mr::session run{std::move(flow), options};
@@ -75,7 +75,7 @@ std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& optio
 
 }  // namespace
 
-TEST_CASE("a run whose readers wait for room goes on to its end") {
+TEST_CASE("a run whose readers wait for room continues to its end") {
   const stall_watchdog watchdog;
   struct {
     std::size_t shards;
@@ -96,23 +96,23 @@ TEST_CASE("a run whose readers wait for room goes on to its end") {
   }
 }
 
-TEST_CASE("the workers' full input has no queue of as many samples beside it") {
+TEST_CASE("the workers' full input has no additional queue of as many samples") {
   const stall_watchdog watchdog;
   mr::session_options options = quiet(1);
   options.io_threads = 1;
   mr::session run{mr::from(numbers_in_shards{{100'000}}) | mr::map(light_row) | mr::batch<&row::number>({.size = 64}),
                   options};
-  REQUIRE(run.next());   // the trainer takes no other batch
+  REQUIRE(run.next());   // the trainer requests no other batch
   REQUIRE(eventually([&] { return run.stats().samples_read >= 4'096; }));   // the input is full
   std::uint64_t read = 0;
   do {
     read = run.stats().samples_read;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (read != run.stats().samples_read);
-  CHECK(read < 4'096 + 1'500);   // slots, and a chunk or two that found no room
+  CHECK(read < 4'096 + 1'500);   // slots, and one or two chunks without room
 }
 
-TEST_CASE("a run whose readers wait for bytes goes on to its end") {
+TEST_CASE("a run whose readers wait for bytes continues to its end") {
   const stall_watchdog watchdog;
   const auto each = static_cast<std::int64_t>(300 / stride(3));
   for (const std::size_t items_ahead : {1U, 3U, 8U})
@@ -126,7 +126,7 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
         CAPTURE(threads);
         CHECK(rows_of(mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2}), options) ==
               3 * 4 * each);
-        // Lanes have an read stage of their own.
+        // Lanes have their own read stage.
         mr::session_options in_lanes = options;
         in_lanes.epoch_batches = each / 5;
         in_lanes.lanes = 4;
@@ -136,7 +136,7 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
       }
 }
 
-TEST_CASE("readers and workers that are closed leave what they had to others, whatever the timing") {
+TEST_CASE("readers and workers that are closed leave their samples to others, whatever the timing") {
   const stall_watchdog watchdog;
   constexpr std::int64_t each = 150;
   const auto plain = [] {
@@ -169,13 +169,13 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Takes part of a limit that it does not take in truth.
+/// Reserves part of a limit that it does not use.
 struct claimed {
   std::int64_t number = 0;
   std::size_t held_bytes() const noexcept { return 4 * mib; }
 };
 
-/// A storage that brings all at once, but for a pause after each 40 samples.
+/// A storage that delivers all at once, except for a pause after each 40 samples.
 struct pausing_shard {
   using item = claimed;
   std::chrono::milliseconds pause{0};
@@ -193,7 +193,7 @@ struct pausing_shard {
   reader open(std::size_t, std::uint64_t) const { return {pause}; }
 };
 
-/// The limit at the end of a run of these pauses and steps.
+/// The limit at the end of a run with these pauses and steps.
 std::size_t limit_after(std::chrono::milliseconds pause, std::chrono::milliseconds step,
                         const mr::session_options& options) {
   const auto as_number = [](const claimed& c) { return row{c.number}; };
@@ -210,11 +210,12 @@ std::size_t limit_after(std::chrono::milliseconds pause, std::chrono::millisecon
 
 }  // namespace
 
-TEST_CASE("reading ahead begins with 64 MiB, and goes on to its limit where the storage pauses for longer") {
+TEST_CASE("reading ahead begins with 64 MiB, and grows to its limit if the storage pauses for longer") {
   mr::session_options options = quiet(1, 1);
   options.io_threads = 1;
   options.memory_bytes = 4096 * mib;
-  // A storage that never pauses, and steps so long that no thread waits for a core as long as what is read ahead lasts.
+  // A storage that never pauses, and steps so long that the prefetched samples always last longer than a wait for a
+  // core.
   CHECK(at_some_scale([&](int scale) {
     return limit_after(std::chrono::milliseconds(0), std::chrono::milliseconds(10 * scale), options) == 64 * mib;
   }));
@@ -232,14 +233,14 @@ TEST_CASE("reading ahead begins with 64 MiB, and goes on to its limit where the 
 
 namespace {
 
-/// Whether two reads are under way at a time.
+/// Whether two reads are in progress at a time.
 struct overlap {
   std::atomic<int> reading{0};
   std::atomic<bool> together{false};
 };
 
-/// Two shards of which each gives a few items at once. Then each read waits for one of the other shard, until two were
-/// under way at a time.
+/// Two shards that each deliver a few items at once. Then each read waits for one of the other shard, until two were in
+/// progress at a time.
 struct slow_shards {
   using item = heavy;
   static constexpr std::int64_t each = 80, quick = 40;
@@ -269,7 +270,7 @@ TEST_CASE("all readers read again once there is room, not only the one that was 
   const slow_shards shards;
   mr::session_options options = quiet(1);
   options.io_threads = 2;
-  options.read_ahead_bytes = 64 * item_bytes;   // reached by the items that come at once
+  options.read_ahead_bytes = 64 * item_bytes;   // reached by the items that are delivered at once
   mr::session run{mr::from(shards) | mr::map(as_row) | mr::batch<&row::number>({.size = 1}) |
                       mr::prefetch({.batches = 1}),
                   options};
@@ -285,7 +286,7 @@ TEST_CASE("all readers read again once there is room, not only the one that was 
   CHECK(shards.reads->together.load());
 }
 
-TEST_CASE("the shard whose turn it is goes before later ones: they do not starve the workers, and no limit grows") {
+TEST_CASE("the current shard precedes later ones: they do not starve the workers, and no limit grows") {
   const stall_watchdog watchdog;
   struct quick_shards {
     using item = claimed;

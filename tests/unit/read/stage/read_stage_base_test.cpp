@@ -1,4 +1,4 @@
-// How a read stage reads: chunks, identities, errors, damage, names and counters, without a thread.
+// Reads of a read stage: chunks, identities, errors, damage, names and counters, without a thread.
 #include "scripted_source.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Its reader can leave out what it cannot read.
+/// Its reader can omit samples that it cannot read.
 struct skipping_source : scripted_source {
   struct reader : scripted_source::reader {
     int skipped = 0;
@@ -17,7 +17,7 @@ struct skipping_source : scripted_source {
   };
   reader open(std::size_t shard, std::uint64_t) const { return {{&script[shard]}}; }
 };
-/// Its reader says whether it can go on, and checks the rest of a shard that nobody reads.
+/// Its reader says whether it can continue, and checks the rest of a shard that nobody reads.
 struct resuming_source : scripted_source {
   bool resumes = true;
   std::shared_ptr<int> checks = std::make_shared<int>(0);
@@ -29,17 +29,17 @@ struct resuming_source : scripted_source {
   };
   reader open(std::size_t shard, std::uint64_t) const { return {{&script[shard]}, resumes, checks}; }
 };
-/// It knows how many samples each shard has.
+/// The number of samples of each shard is known.
 struct counted_source : scripted_source {
-  std::uint64_t told = 0;
+  std::uint64_t count = 0;
   std::exception_ptr not_opened{};
-  std::uint64_t stated_samples(std::size_t) const { return told; }
+  std::uint64_t stated_samples(std::size_t) const { return count; }
   reader open(std::size_t shard, std::uint64_t epoch) const {
     if (shard == 0 && not_opened) std::rethrow_exception(not_opened);
     return scripted_source::open(shard, epoch);
   }
 };
-/// It numbers its samples itself, names them, and wants to know the shards of a pass.
+/// It numbers its samples itself, names them, and requests the shards of a pass.
 struct stamping_source : scripted_source {
   std::shared_ptr<std::string> log = std::make_shared<std::string>();
   struct reader : scripted_source::reader {
@@ -58,7 +58,7 @@ struct piece {};
 std::string text_of(const piece&, std::uint64_t own_offset_bytes) {
   return "; a piece is far from " + std::to_string(own_offset_bytes);
 }
-/// It knows why a sample or a field may be missing.
+/// It can explain a missing sample or field.
 struct explaining_source : scripted_source {
   struct fields {
     bool none = false;
@@ -92,7 +92,7 @@ std::unique_ptr<stage_with_sink<Source>> run_with(Source source, bool goes_on) {
 
 }  // namespace
 
-TEST_CASE("a portion has as many samples as were asked for, and an end needs no further one") {
+TEST_CASE("a portion has as many samples as requested, and an end needs no further one") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 7).add(10, 3));
   t.stage.most = 3;
   std::vector<std::uint64_t> read;
@@ -100,7 +100,7 @@ TEST_CASE("a portion has as many samples as were asked for, and an end needs no 
     read.push_back(t.stage.samples_read());
     CHECK((t.stage.was_left_empty || read.size() == 1));
   }
-  CHECK(read == std::vector<std::uint64_t>{3, 6, 7, 10, 10});   // a full portion does not know that it is the last
+  CHECK(read == std::vector<std::uint64_t>{3, 6, 7, 10, 10});   // a full portion may not be the last
   CHECK(t.sink.log() == "0 1 2 3 4 5 6 10 11 12 epoch end");
   CHECK(t.stage.bytes_read() == 10);
 }
@@ -140,7 +140,7 @@ TEST_CASE("a stage that is stopped reads no further sample") {
   CHECK(t.stage.samples_read() == 1);
 }
 
-TEST_CASE("a sample is known by its shard and its number in it, in every epoch") {
+TEST_CASE("a sample is identified by its shard and its number in it, in every epoch") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 3).add(10, 2), {.order = {.epochs = 2}});
   t.stage.most = 2;
   CHECK(t.run() == "0 1 2 10 11 epoch 0 1 2 10 11 epoch end");
@@ -149,24 +149,24 @@ TEST_CASE("a sample is known by its shard and its number in it, in every epoch")
     CHECK(s.id == mr::detail::sample_id(i % 5 < 3 ? 0 : 1, i % 5 < 3 ? i % 5 : i % 5 - 3));
     CHECK(s.epoch == i / 5);
     CHECK(s.pass == i / 5);
-    CHECK(s.origin.empty());   // nobody asked for names
+    CHECK(s.origin.empty());   // names were not requested
   }
 }
 
-TEST_CASE("an error ends its shard behind the samples before it, and names it") {
+TEST_CASE("an error ends its shard after the samples before it, and names it") {
   const auto t = run_with(two_shards_with<scripted_source>(scripted_damage()), true);
   CHECK(t->sink.log() == "0 1 failed");
-  CHECK(what_of(t->sink.error()).find("torn (shard data/0.tar, stage source)") != std::string::npos);
+  CHECK(error_text(t->sink.error()).find("torn (shard data/0.tar, stage source)") != std::string::npos);
   CHECK(t->stage.samples_read() == 2);
   const auto other = run_with(two_shards_with<scripted_source>(foreign), false);
   CHECK_THROWS_AS(std::rethrow_exception(other->sink.error()), mr::stage_error);
 }
 
-TEST_CASE("a reader that can leave out a sample does so if the run goes on from damage") {
+TEST_CASE("a reader that can omit a sample does so if the run continues after damage") {
   const auto t = run_with(two_shards_with<skipping_source>(scripted_damage()), true);
   CHECK(t->sink.log() == "0 1 damaged 3 4 10 11 epoch end");
   const auto& damaged = t->sink.samples()[2];
-  CHECK(what_of(damaged.item.error()).find("torn (key n2, stage tar)") != std::string::npos);
+  CHECK(error_text(damaged.item.error()).find("torn (key n2, stage tar)") != std::string::npos);
   CHECK(damaged.id == mr::detail::sample_id(0, 2));
   CHECK(t->sink.samples()[3].id == mr::detail::sample_id(0, 3));
 
@@ -179,10 +179,11 @@ TEST_CASE("a reader that can leave out a sample does so if the run goes on from 
   CHECK(run_with(two_shards_with<skipping_source>(foreign), true)->sink.log() == "0 1 failed");
 }
 
-TEST_CASE("a reader that can go on does so if the run goes on, and else checks the rest of its shard") {
+TEST_CASE("a reader that can continue does so if the run continues, and else checks the rest of its shard") {
   const auto t = run_with(two_shards_with<resuming_source>(scripted_damage()), true);
   CHECK(t->sink.log() == "0 1 damaged 3 4 10 11 epoch end");
-  CHECK(what_of(t->sink.samples()[2].item.error()).find("torn (shard data/0.tar, stage source)") != std::string::npos);
+  CHECK(error_text(t->sink.samples()[2].item.error()).find("torn (shard data/0.tar, stage source)") !=
+        std::string::npos);
   CHECK(*t->source.checks == 0);
   const auto strict = run_with(two_shards_with<resuming_source>(scripted_damage()), false);
   CHECK(strict->sink.log() == "0 1 failed");
@@ -197,9 +198,9 @@ TEST_CASE("a reader that can go on does so if the run goes on, and else checks t
 }
 
 TEST_CASE("the rest of a shard whose samples are counted is lost sample by sample") {
-  const auto run = [](std::uint64_t told, std::exception_ptr error, bool goes_on) {
+  const auto run = [](std::uint64_t count, std::exception_ptr error, bool goes_on) {
     auto source = two_shards_with<counted_source>(std::move(error));
-    source.told = told;
+    source.count = count;
     return run_with(std::move(source), goes_on);
   };
   const auto t = run(5, scripted_damage(), true);
@@ -209,16 +210,16 @@ TEST_CASE("the rest of a shard whose samples are counted is lost sample by sampl
     CHECK(s.id == mr::detail::sample_id(0, i));
     CHECK(s.what == mr::detail::sample<sized_number>::kind::damaged);
     CHECK_THROWS_AS(std::rethrow_exception(s.item.error()), mr::detail::lost_shard_error);
-    CHECK(what_of(s.item.error()).find("shard data/0.tar") != std::string::npos);
+    CHECK(error_text(s.item.error()).find("shard data/0.tar") != std::string::npos);
   }
-  CHECK(t->sink.samples()[2].item.error() != t->sink.samples()[3].item.error());   // each is located by itself
+  CHECK(t->sink.samples()[2].item.error() != t->sink.samples()[3].item.error());   // each is located separately
   CHECK(run(3, scripted_damage(), true)->sink.log() == "0 1 damaged 10 11 epoch end");
   CHECK(run(2, scripted_damage(), true)->sink.log() == "0 1 failed");   // the count must be wrong
   CHECK(run(5, scripted_damage(), false)->sink.log() == "0 1 failed");
   CHECK(run(5, foreign, true)->sink.log() == "0 1 failed");
 
   auto source = two_shards_with<counted_source>(nullptr);
-  source.told = 2;
+  source.count = 2;
   source.not_opened = scripted_damage("not there");
   CHECK(run_with(source, true)->sink.log() == "damaged damaged 10 11 epoch end");
   CHECK(run_with(source, false)->sink.log() == "failed");
@@ -245,10 +246,10 @@ TEST_CASE("samples without a name have that of their shard and their number in i
   CHECK(t.sink.samples()[2].origin.key() == "data/1.tar:0");
 }
 
-TEST_CASE("figures tell what was read in turn") {
+TEST_CASE("statistics count the samples that were read in turn") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 4).add(10, 3), {.open_shards = 2});
   t.sink.room = 0;
-  t.stage.run();   // the second shard is not in turn: the first one still waits for space
+  t.stage.run();   // it is not the second shard's turn: the first one still waits for space
   mr::flow_figures f;
   t.stage.base::add_to(f, mr::detail::steady_now_ns());
   CHECK(f.in_turn_samples == 4);
@@ -259,9 +260,9 @@ TEST_CASE("figures tell what was read in turn") {
 }
 
 TEST_CASE("a source explains a missing sample and a missing field, and no other error") {
-  const auto told = [](const explaining_source& source, std::exception_ptr why) {
+  const auto explanation = [](const explaining_source& source, std::exception_ptr why) {
     const stage_with_sink<explaining_source> t(source);
-    return what_of(t.stage.explain(std::move(why)));
+    return error_text(t.stage.explain(std::move(why)));
   };
   const auto no_sample = [] {
     return std::make_exception_ptr(mr::detail::no_sample_error("the source has no sample", "Look"));
@@ -271,11 +272,11 @@ TEST_CASE("a source explains a missing sample and a missing field, and no other 
   };
   explaining_source source;
   source.add(0, 1);
-  CHECK(told(source, no_sample()).find("; .having leaves out samples without 'jpg'") != std::string::npos);
-  CHECK(told(source, no_field()).find("no 'cls'; a piece is far from 512") != std::string::npos);
-  CHECK(told(source, scripted_damage()) == what_of(scripted_damage()));
+  CHECK(explanation(source, no_sample()).find("; .having leaves out samples without 'jpg'") != std::string::npos);
+  CHECK(explanation(source, no_field()).find("no 'cls'; a piece is far from 512") != std::string::npos);
+  CHECK(explanation(source, scripted_damage()) == error_text(scripted_damage()));
   source.chosen.none = true;
   source.knows_piece = false;
-  CHECK(told(source, no_sample()) == what_of(no_sample()));
-  CHECK(told(source, no_field()) == what_of(no_field()));
+  CHECK(explanation(source, no_sample()) == error_text(no_sample()));
+  CHECK(explanation(source, no_field()) == error_text(no_field()));
 }

@@ -1,4 +1,4 @@
-// The threads of a read stage: who wakes whom, and how they end.
+// The threads of a read stage: wake-ups and shutdown.
 #include "../../../eventually.hpp"
 #include "scripted_source.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// A source whose readers wait until as many of them read at the same time as the test demands.
+/// A source whose readers wait until the number of simultaneous reads reaches that of the test.
 struct meeting_source {
   using item = sized_number;
   struct meeting {
@@ -32,7 +32,7 @@ struct meeting_source {
   reader open(std::size_t, std::uint64_t) const { return {place}; }
 };
 
-/// As long as other threads need for a few steps, if they get a core; nothing depends on it.
+/// The time of a few steps of other threads, if they get a core; nothing depends on it.
 void let_others_run() {
   for (int i = 0; i < 2'000; ++i) std::this_thread::yield();
 }
@@ -66,13 +66,13 @@ TEST_CASE("closed threads do not read, and are woken when they are opened") {
   t.source.place->over = true;
 }
 
-TEST_CASE("news that wakes a closed thread reaches one that is open") {
+TEST_CASE("a signal that wakes a closed thread reaches one that is open") {
   for (std::uint64_t round = 0; round < 12; ++round) {
     stage_with_sink<scripted_source> t(scripted_source().add(0, 2), {.threads = 4});
     t.stage.withheld = true;
     t.stage.start();
     REQUIRE(eventually([&] { return t.stage.looks >= 4; }));
-    for (std::uint64_t i = 0; i < round % 4; ++i) {   // whoever has slept longest sleeps again
+    for (std::uint64_t i = 0; i < round % 4; ++i) {   // the thread that slept longest sleeps again
       let_others_run();
       t.stage.set_active({.workers = 1, .reads = 4});
       REQUIRE(eventually([&] { return t.stage.looks >= 5 + i; }));
@@ -84,13 +84,13 @@ TEST_CASE("news that wakes a closed thread reaches one that is open") {
   }
 }
 
-TEST_CASE("a thread that waits for room is woken when half of the backlog was taken, once") {
+TEST_CASE("a thread that waits for room is woken when half of the backlog was removed, once") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 40), {.threads = 1});
   t.sink.waiting = 10;
   t.sink.room = 4;
   t.stage.start();
   REQUIRE(eventually([&] { return t.stage.samples_read() == 40 && t.stage.read_ahead_bytes() == 36; }));
-  t.stage.wait_for_lock();   // the reader has asked to be woken
+  t.stage.wait_for_lock();   // the reader has requested a wake-up
   t.sink.waiting = 6;
   t.stage.space_freed();   // more than half is left
   let_others_run();
@@ -110,8 +110,8 @@ TEST_CASE("a reader that runs out of memory while it passes on ends the run, and
   t.sink.fails = true;
   t.stage.start();
   CHECK(eventually([&] { return t.sink.log() == "failed"; }));
-  CHECK(what_of(t.sink.error()).find("the memory ran out") != std::string::npos);
-  CHECK(what_of(t.sink.error()).find("stage source") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("stage source") != std::string::npos);
 }
 
 TEST_CASE("threads that sleep, and those that are closed, end when the stage is stopped") {

@@ -12,8 +12,8 @@ namespace mr = millrace;
 
 namespace {
 
-/// A sink that is full at every second look once it has some samples: a worker frees the space right after the look.
-struct freed_after_look final : mr::detail::sample_sink<int> {
+/// A sink that is full at every second check once it has some samples: a worker frees the space right after the check.
+struct freed_after_check final : mr::detail::sample_sink<int> {
   static constexpr std::uint64_t before = 5;
   std::atomic<std::uint64_t> put_{0}, looks{0}, taken{0};
   mr::detail::space_listener* listener = nullptr;
@@ -39,14 +39,14 @@ TEST_CASE("a reader that found no space is woken, although there is space when i
   const numbers_in_shards source{{40}};
   mr::detail::interleaved_read_stage_options options{.threads = 1};
   options.lanes.push_back({.order = {.seed = 1, .shards = 1}});
-  freed_after_look sink;
+  freed_after_check sink;
   mr::detail::interleaved_read_stage<numbers_in_shards> stage(source, options, sink);
   stage.start();
-  for (std::uint64_t wanted = freed_after_look::before; wanted < 60;) {
-    while (sink.put_ < wanted) std::this_thread::yield();   // without the wake-up the reader sleeps for ever
-    for (std::uint64_t seen = 0; std::exchange(seen, sink.looks.load()) != sink.looks;)
+  for (std::uint64_t target = freed_after_check::before; target < 60;) {
+    while (sink.put_ < target) std::this_thread::yield();   // without the wake-up the reader sleeps forever
+    for (std::uint64_t last = 0; std::exchange(last, sink.looks.load()) != sink.looks;)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));   // it has gone to sleep
-    wanted = sink.put_ + 1;
+    target = sink.put_ + 1;
     sink.take_all();
   }
   stage.stop();

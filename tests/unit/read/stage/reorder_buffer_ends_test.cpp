@@ -1,4 +1,4 @@
-// Where a run over open shards begins and ends: resume points, errors, lost shards and empty epochs.
+// The begin and the end of a run over open shards: resume points, errors, lost shards and empty epochs.
 #include "buffer_with_sink.hpp"
 
 #include <doctest/doctest.h>
@@ -10,15 +10,15 @@ namespace {
 using mr::detail::replay_log;
 using mr::detail::shard_order;
 
-/// An item that shows whether it is still held.
-struct held_number {
+/// An item that shows whether it still exists.
+struct live_number {
   int number = 0;
   std::shared_ptr<int> owner{};
 };
-struct held_numbers {
-  using item = held_number;
+struct live_numbers {
+  using item = live_number;
   struct reader {
-    std::optional<held_number> next() { return std::nullopt; }
+    std::optional<live_number> next() { return std::nullopt; }
   };
   std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {}; }
@@ -31,7 +31,7 @@ mr::replay_point point_of_batch(replay_log& log, const replay_log::batch_end& la
 
 }  // namespace
 
-TEST_CASE("a resumed run opens what it still needs, and drops what was delivered") {
+TEST_CASE("a resumed run opens the shards that it still needs, and drops the delivered samples") {
   const shard_order order({.shards = 3});
   replay_log log(order, mr::detail::replay_start::sample, false);
   buffer_with_sink<> t({.shards = 3}, {.epochs = 3, .first_epoch = 1, .first_shard = 1, .first_sample = 4,
@@ -54,7 +54,7 @@ TEST_CASE("a resumed run opens what it still needs, and drops what was delivered
   auto* const c = t.buffer.open_next();
   CHECK(c->epoch == 2);
   CHECK(c->ordinal == 0);
-  t.append(c, 200, 2);   // of the next epoch all are given
+  t.append(c, 200, 2);   // all of the next epoch are delivered
   CHECK(t.sink.log() == "112 120 epoch 200 201");
   CHECK(t.sink.samples()[2].ordinal == 0);
   CHECK(c->first_row == 32);
@@ -70,7 +70,7 @@ TEST_CASE("a resumed run opens what it still needs, and drops what was delivered
   CHECK(third.first == 0);
 }
 
-TEST_CASE("the log says how many samples came before a shard, although the window still holds some") {
+TEST_CASE("the log says how many samples preceded a shard, although the window still buffers some") {
   const shard_order order({.seed = 5, .shards = 3, .shuffled = true, .window = 8, .permutes = false});
   replay_log log(order, mr::detail::replay_start::sample, false);
   buffer_with_sink<> t(order.settings(), {.log = &log});
@@ -78,7 +78,7 @@ TEST_CASE("the log says how many samples came before a shard, although the windo
   t.buffer.pass_on();
   for (const std::uint64_t ordinal : {16U, 17U, 26U, 27U}) {
     const auto point = point_of_batch(log, {.pass = 0, .ordinal = ordinal, .rows_of_ordinal = 1});
-    const std::uint64_t turn = (ordinal - 7) / 10;   // the sample comes from an earlier index by less than the window
+    const std::uint64_t turn = (ordinal - 7) / 10;   // the sample has an earlier index by less than the window
     CHECK(point.shard == turn);
     CHECK(point.first == 10 * turn);
   }
@@ -117,16 +117,16 @@ TEST_CASE("the error of a shard follows all samples before it, and ends the run"
   t.append(a, 0, 1);
   t.end(a);
   CHECK(t.pass_on() == "0 10 11 failed");
-  CHECK(what_of(t.sink.error()).find("torn") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("torn") != std::string::npos);
   CHECK(t.buffer.finished());
-  t.append(c, 21, 1);   // what comes after it goes nowhere
+  t.append(c, 21, 1);   // later samples are ignored
   CHECK(t.pass_on() == "0 10 11 failed");
   CHECK(t.buffer.open_next() == nullptr);
 }
 
 TEST_CASE("a late error names the samples that may be wrong") {
   using suspect = mr::late_data_error::suspect_samples;
-  struct seen {
+  struct observation {
     suspect which;
     std::uint64_t first;
     bool exact;
@@ -142,12 +142,12 @@ TEST_CASE("a late error names the samples that may be wrong") {
     try {
       std::rethrow_exception(t.sink.error());
     } catch (const mr::late_data_error& late) {
-      return seen{late.suspects(), late.first_suspect(), late.is_exact()};
+      return observation{late.suspects(), late.first_suspect(), late.is_exact()};
     }
   };
   CHECK(trial(0, false, 0).which == suspect::none);
   CHECK(trial(2, false, 1).which == suspect::some);   // its first sample was delivered before the resume
-  const seen exact = trial(2, false, 0), shuffled = trial(2, true, 0);
+  const observation exact = trial(2, false, 0), shuffled = trial(2, true, 0);
   CHECK(exact.which == suspect::since);
   CHECK(exact.first == 40);
   CHECK(exact.exact);
@@ -155,7 +155,7 @@ TEST_CASE("a late error names the samples that may be wrong") {
   CHECK_FALSE(shuffled.exact);
 }
 
-TEST_CASE("a run may lose shards, but only so many, and only by damage") {
+TEST_CASE("a run may lose shards, but only up to a limit, and only by damage") {
   const auto trial = [](std::uint64_t at_most, const std::vector<std::exception_ptr>& errors) {
     mr::detail::lost_shards lost(at_most);
     buffer_with_sink<> t({.shards = errors.size()}, {.lost = &lost});
@@ -181,7 +181,7 @@ TEST_CASE("an epoch without a sample ends the run, unless it may be empty or was
       if (!t.read_shard(count)) break;
     t.buffer.pass_on();
     if (t.sink.error()) CHECK_THROWS_AS(std::rethrow_exception(t.sink.error()), mr::detail::no_sample_error);
-    return t.sink.log() + (t.sink.error() ? ": " + what_of(t.sink.error()).substr(10, 76) : "");
+    return t.sink.log() + (t.sink.error() ? ": " + error_text(t.sink.error()).substr(10, 76) : "");
   };
   CHECK(trial({0, 0}, {}) ==
         "failed: the source has no sample: its 2 shards were read to the end in epoch 0. Look");
@@ -192,14 +192,14 @@ TEST_CASE("an epoch without a sample ends the run, unless it may be empty or was
   CHECK(trial({0}, {.first_shard = 1, .first_sample = 3}) == "epoch end");   // its samples were delivered before
 }
 
-TEST_CASE("the end that the caller sets takes the next position, and drops what the window holds") {
-  buffer_with_sink<held_numbers> t({.shards = 1, .shuffled = true, .window = 8});
+TEST_CASE("the end that the caller sets takes the next position, and drops the buffered samples of the window") {
+  buffer_with_sink<live_numbers> t({.shards = 1, .shuffled = true, .window = 8});
   auto* const a = t.buffer.open_next();
   const auto owner = std::make_shared<int>(0);
-  std::vector<mr::detail::sample<held_number>> made;
-  for (int n = 0; n < 3; ++n) made.push_back({.item = held_number{n, owner}});
-  t.buffer.append(*a, made);
-  made.clear();
+  std::vector<mr::detail::sample<live_number>> samples;
+  for (int n = 0; n < 3; ++n) samples.push_back({.item = live_number{n, owner}});
+  t.buffer.append(*a, samples);
+  samples.clear();
   CHECK(t.pass_on().empty());
   CHECK(owner.use_count() == 4);
   t.buffer.finish(damage_named("no memory"));

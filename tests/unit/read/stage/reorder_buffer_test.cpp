@@ -1,4 +1,4 @@
-// The order in which open shards give their samples, and the bounds of the samples that wait.
+// The order in which open shards deliver their samples, and the bounds of the samples that wait.
 #include "buffer_with_sink.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using mr::detail::shard_order;
 
-/// A source that wants to know its shards, reads one at a time, and reports at the end of a shard.
+/// A source that is informed of its shards, reads one at a time, and reports at the end of a shard.
 struct strict_numbers {
   using item = int;
   static constexpr bool one_reader_at_a_time = true;
@@ -25,7 +25,7 @@ struct strict_numbers {
 
 }  // namespace
 
-TEST_CASE("samples come in the order of the shards, whichever shard was read first") {
+TEST_CASE("samples are delivered in the order of the shards, whichever shard was read first") {
   buffer_with_sink<> t({.shards = 3});
   auto* const a = t.buffer.open_next();
   auto* const b = t.buffer.open_next();
@@ -37,7 +37,7 @@ TEST_CASE("samples come in the order of the shards, whichever shard was read fir
   t.append(b, 10, 2);
   CHECK_FALSE(t.buffer.pass_on());
   CHECK(t.buffer.queued_bytes() == 3 * sizeof(int));
-  t.append(a, 0, 2);   // its turn: needs no queue
+  t.append(a, 0, 2);   // its turn: no queue needed
   CHECK(t.sink.log() == "0 1");
   CHECK(t.buffer.queued_bytes() == 3 * sizeof(int));
   CHECK_FALSE(t.buffer.pass_on());   // shard a may have more
@@ -58,7 +58,7 @@ TEST_CASE("samples come in the order of the shards, whichever shard was read fir
   CHECK_FALSE(t.buffer.pass_on());
 }
 
-TEST_CASE("no more samples go on than the sink has space for, and later ones wait behind them") {
+TEST_CASE("at most as many samples are forwarded as the sink has space for, and later ones wait") {
   buffer_with_sink<> t({.shards = 1});
   auto* const a = t.buffer.open_next();
   t.sink.room = 2;
@@ -66,12 +66,12 @@ TEST_CASE("no more samples go on than the sink has space for, and later ones wai
   CHECK(t.sink.log() == "0 1");
   CHECK(a->samples.size() == 2);
   CHECK(t.buffer.queued_bytes() == 2 * sizeof(int));
-  CHECK(t.buffer.had_room());   // as pass_on() last saw it
+  CHECK(t.buffer.had_room());   // as at the last pass_on()
   CHECK_FALSE(t.buffer.pass_on());
   CHECK_FALSE(t.buffer.had_room());
   CHECK(t.sink.published == 1);   // also if nothing was passed on
   t.sink.room = 10;
-  t.append(a, 4, 1);   // there is space, but two samples come before it
+  t.append(a, 4, 1);   // there is space, but two samples precede it
   CHECK(t.sink.log() == "0 1");
   CHECK(t.buffer.queued_bytes() == 3 * sizeof(int));
   t.sink.room = 1;
@@ -86,7 +86,7 @@ TEST_CASE("no more samples go on than the sink has space for, and later ones wai
   CHECK(t.buffer.bypasses_queue(*a));
 }
 
-TEST_CASE("shards of all epochs are opened as one sequence, and a closed one is opened again clean") {
+TEST_CASE("shards of all epochs are opened as one sequence, and a closed one is reset when it is opened again") {
   buffer_with_sink<> t({.shards = 2}, {.epochs = 2});
   auto* const a = t.buffer.open_next();
   auto* const b = t.buffer.open_next();
@@ -126,7 +126,7 @@ TEST_CASE("shards of all epochs are opened as one sequence, and a closed one is 
   CHECK(t.buffer.open_next() == nullptr);
 }
 
-TEST_CASE("a shard that is ended, in hand or not readable is not idle") {
+TEST_CASE("a shard that is ended, being read or not readable is not idle") {
   buffer_with_sink<> t({.shards = 4});
   const auto any = [](const auto&) { return true; };
   CHECK(t.buffer.front() == nullptr);
@@ -147,7 +147,7 @@ TEST_CASE("a shard that is ended, in hand or not readable is not idle") {
   CHECK_FALSE(t.buffer.bypasses_queue(*b));
 }
 
-TEST_CASE("a source that reads one shard at a time knows its shards, and reports at the end of each") {
+TEST_CASE("a source that reads one shard at a time identifies its shards, and reports at the end of each") {
   mr::event_counts counts;
   buffer_with_sink<strict_numbers> t({.shards = 3}, {.epochs = 2, .first_shard = 1});
   t.buffer.count_into(counts);
@@ -172,7 +172,7 @@ TEST_CASE("a source that reads one shard at a time knows its shards, and reports
   CHECK(shuffled.buffer.open_next()->coming == expected);
 }
 
-TEST_CASE("a shuffle gives samples in the order of their keys, each as soon as its ordinal is certain") {
+TEST_CASE("a shuffle delivers samples in the order of their keys, each as soon as its ordinal is certain") {
   for (const std::size_t window : {2U, 5U, 16U}) {
     CAPTURE(window);
     buffer_with_sink<> t({.seed = 11, .shards = 6, .shuffled = true, .window = window, .permutes = false},
@@ -205,7 +205,7 @@ TEST_CASE("a shuffle gives samples in the order of their keys, each as soon as i
       std::sort(by_key.begin(), by_key.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
       for (const std::size_t i : by_key) expected.push_back(numbers[i]);
       t.buffer.pass_on();
-      REQUIRE(t.given() == expected);
+      REQUIRE(t.delivered() == expected);
     }
     CHECK(t.buffer.finished());
     CHECK_FALSE(t.sink.error());
@@ -213,7 +213,7 @@ TEST_CASE("a shuffle gives samples in the order of their keys, each as soon as i
   }
 }
 
-TEST_CASE("the window withholds no more bytes than it may") {
+TEST_CASE("the window withholds at most its limit of bytes") {
   const auto trial = [](std::size_t window_bytes, int samples) {
     auto t = std::make_unique<buffer_with_sink<>>(
         shard_order::options{.seed = 4, .shards = 1, .shuffled = true, .window = 16},
@@ -223,22 +223,22 @@ TEST_CASE("the window withholds no more bytes than it may") {
     CHECK(t->buffer.finished());
     return t;
   };
-  const auto enough = trial(16 * sizeof(int), 16);   // withheld to the end: a permutation
+  const auto enough = trial(16 * sizeof(int), 16);   // withheld until the end: a permutation
   CHECK_FALSE(enough->sink.error());
-  CHECK(enough->given().size() == 16);
+  CHECK(enough->delivered().size() == 16);
   // One sample more than the budget: the samples are released, which is an error only of so short an epoch.
-  CHECK(what_of(trial(15 * sizeof(int), 16)->sink.error()).find("window of 16 for a pass of 16 samples") !=
+  CHECK(error_text(trial(15 * sizeof(int), 16)->sink.error()).find("window of 16 for a pass of 16 samples") !=
         std::string::npos);
   const auto longer = trial(14 * sizeof(int), 200);
   CHECK_FALSE(longer->sink.error());
-  CHECK(longer->given().size() == 200);
+  CHECK(longer->delivered().size() == 200);
   const auto too_small = trial(sizeof(int), 200);
-  CHECK(what_of(too_small->sink.error()).find("got 8 bytes in 2 samples, expected at most 4 bytes") !=
+  CHECK(error_text(too_small->sink.error()).find("got 8 bytes in 2 samples, expected at most 4 bytes") !=
         std::string::npos);
   CHECK_THROWS_AS(std::rethrow_exception(too_small->sink.error()), mr::setup_error);
 }
 
-TEST_CASE("an epoch gives as many samples as are wanted, and the rest of its shards is not read") {
+TEST_CASE("an epoch delivers as many samples as requested, and the rest of its shards is not read") {
   buffer_with_sink<> t({.shards = 3}, {.epochs = 3, .take = 3});
   auto* const a = t.buffer.open_next();
   auto* const b = t.buffer.open_next();
@@ -246,13 +246,13 @@ TEST_CASE("an epoch gives as many samples as are wanted, and the rest of its sha
   t.append(a, 0, 2);
   t.end(a);
   CHECK(t.pass_on() == "0 1 10");
-  CHECK(t.buffer.queued_bytes() == 0);   // of what was cut
+  CHECK(t.buffer.queued_bytes() == 0);   // of the samples that were cut
   CHECK(b->cut);
   CHECK_FALSE(b->done);
   auto* const c = t.buffer.open_next();   // instead of the third shard
   CHECK(c->epoch == 1);
   CHECK(c->ordinal == 0);
-  t.append(b, 14, 2);   // who reads it learns that it has ended
+  t.append(b, 14, 2);   // its reader learns that it has ended
   CHECK(b->done);
   CHECK(b->samples.empty());
   CHECK(t.pass_on() == "0 1 10 epoch");
@@ -261,7 +261,7 @@ TEST_CASE("an epoch gives as many samples as are wanted, and the rest of its sha
   CHECK(e->last_of_epoch);
   t.append(d, 110, 1);
   t.end(d, damage_named("not needed"));
-  t.append(c, 100, 4);   // more than wanted, of the shard whose turn it is
+  t.append(c, 100, 4);   // more than requested, of the current shard
   t.end(c);
   CHECK(t.pass_on() == "0 1 10 epoch 100 101 102");
   auto* const f = t.buffer.open_next();
@@ -278,7 +278,7 @@ TEST_CASE("an epoch gives as many samples as are wanted, and the rest of its sha
   CHECK(t.buffer.passed_on() == 9);
 }
 
-TEST_CASE("a shuffled epoch gives as many samples as are wanted, too") {
+TEST_CASE("a shuffled epoch delivers as many samples as requested, too") {
   buffer_with_sink<> t({.seed = 2, .shards = 2, .shuffled = true, .window = 3, .permutes = false},
                        {.epochs = 2, .take = 7});
   while (t.read_shard(9)) t.buffer.pass_on();

@@ -1,4 +1,4 @@
-// What the tests of the read stages' base share: a source that follows a script, and a small stage that reads it.
+// Shared by the tests of the read stages' base: a source that follows a script, and a small stage that reads it.
 #pragma once
 
 #include "../../work/segment/recording_sink.hpp"
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-/// An item that says how many bytes it holds.
+/// An item that reports its number of bytes.
 struct sized_number {
   int number = 0;
   std::size_t bytes = 1;
@@ -28,7 +28,7 @@ struct scripted_read {
   std::uint64_t takes_ns = 0;
 };
 
-/// A source whose shards follow a script. Its kinds below add what a source may also have.
+/// A source whose shards follow a script. Its kinds below add optional members of a source.
 struct scripted_source {
   using item = sized_number;
   std::vector<std::vector<scripted_read>> script{};
@@ -57,7 +57,7 @@ struct scripted_source {
   }
 };
 
-/// Reads as the options say; `advance()` reads one portion.
+/// Reads by the options; `advance()` reads one portion.
 template <class Source>
 struct small_read_stage final : mr::detail::read_stage_base<Source> {
   using base = mr::detail::read_stage_base<Source>;
@@ -89,13 +89,13 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
   }
   std::size_t read_ahead_bytes() const noexcept override { return buffer.queued_bytes(); }
 
-  /// Lets find_work() find something, which it did not while `withheld` was set.
+  /// Lets find_work() return work, which it did not while `withheld` was set.
   void release() {
     const std::lock_guard lock(this->mutex_);
     withheld = false;
   }
 
-  /// Returns once a thread that passed on samples has let go of the lock, to read or to sleep.
+  /// Returns once a thread that passed on samples has released the lock, to read or to sleep.
   void wait_for_lock() { const std::lock_guard lock(this->mutex_); }
 
   bool pass_on() override {
@@ -121,7 +121,7 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
   mr::detail::reorder_buffer<Source> buffer;
 };
 
-/// A source, its stage and the sink. The workers are never idle: no look at the clock ends a chunk of few samples.
+/// A source, its stage and the sink. The workers are never idle: the clock ends no chunk of few samples.
 template <class Source>
 struct stage_with_sink {
   using stage_type = small_read_stage<Source>;
