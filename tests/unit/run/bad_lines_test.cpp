@@ -1,4 +1,4 @@
-// Runs over files of lines, of which single ones are bad: each is one damaged sample, whatever follows.
+// Runs over files of lines with single bad ones: each is one damaged sample, and the other lines are delivered.
 #include <millrace/item/tensor/ragged.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/text.hpp>
@@ -24,7 +24,7 @@ struct numbered {
 
 numbered number_of(const mr::line& l) { return {l.field().as<std::int32_t>()}; }
 
-/// Lines "0", "1", ... of `count`; every `bad`-th one, from the third on, is no UTF-8 or too long.
+/// Lines "0", "1", ... of `count`; every `bad`-th one, from the third on, is not UTF-8 or too long.
 std::string file_of(int first, int count, int bad) {
   std::string text;
   for (int i = first; i < first + count; ++i)
@@ -76,7 +76,8 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a bad line is one damaged sample: all other lines come, and counts and the quarantine list name it") {
+TEST_CASE("a bad line is one damaged sample: all other lines are delivered, and counts and the quarantine list name "
+          "it") {
   const temporary_folder folder;
   const auto names = files_of(folder, 100);   // 15 bad ones, of either kind
   for (const int threads : {0, 2})
@@ -110,7 +111,7 @@ TEST_CASE("a bad line is one damaged sample: all other lines come, and counts an
   CHECK(replaced.numbers.size() == 1'500);
 }
 
-TEST_CASE("without on_damage a bad line ends the run with its file, line and column; the lines before it come") {
+TEST_CASE("without on_damage a bad line ends the run with its file, line and column, after the lines before it") {
   const temporary_folder folder;
   const std::string name = folder / "labels.txt";
   std::string text;

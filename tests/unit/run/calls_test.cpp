@@ -61,7 +61,7 @@ std::size_t rows_of(run_of_rows& run) {
 
 }  // namespace
 
-TEST_CASE("a second call for a batch is refused while the first one has not returned, whoever makes it") {
+TEST_CASE("a second call for a batch is refused while the first one has not returned, on any thread") {
   const stall_watchdog watchdog;
   std::atomic<bool> open{false};
   std::atomic<int> at_gate{0};
@@ -94,7 +94,7 @@ TEST_CASE("a second call for a batch is refused while the first one has not retu
   CHECK(rows == 40);
 }
 
-TEST_CASE("a callable of the flow that asks its own session for a batch is refused") {
+TEST_CASE("a callable of the flow that requests a batch of its own session is refused") {
   const stall_watchdog watchdog;
   for (const int threads : {0, 1}) {
     std::function<void()> ask = [] {};
@@ -125,7 +125,7 @@ TEST_CASE("a session that is destroyed while another thread waits in next() ends
     std::optional<decltype(mr::session(gated))> run(std::in_place, std::move(gated), quiet(1));
     std::thread other([&] {
       CHECK(run->next().size() == 10);
-      static_cast<void>(run->next());   // returns, with a batch or without
+      static_cast<void>(run->next());   // returns, with a batch or without one
     });
     while (run->stats().batches == 0 || run->waits().find("waits in next() for batch 1") == std::string::npos)
       std::this_thread::yield();
@@ -154,7 +154,7 @@ TEST_CASE("the destructor of a session waits for a callable that another thread 
     run.reset();
     destroyed = true;
   });
-  // A destructor that does not wait has returned by then; one that waits has not, however long this is.
+  // A destructor that does not wait has returned by then; one that waits has not, however long this lasts.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   CHECK(!destroyed);
   open = true;
@@ -166,7 +166,7 @@ TEST_CASE("a session in a forked child refuses next(), and its destructor leaves
   const stall_watchdog watchdog;
   for (int round = 0; round < 5; ++round) {
     auto run = std::make_unique<run_of_rows>(flow(), quiet(2));
-    auto kept = run->next();
+    auto lease = run->next();
     CHECK(code_of_child([&] {
       int code = 1;
       try {
@@ -175,11 +175,11 @@ TEST_CASE("a session in a forked child refuses next(), and its destructor leaves
       } catch (const mr::setup_error& e) {
         code = std::string(e.what()).find("before fork()") != std::string::npos ? 42 : 2;
       }
-      kept.release();
+      lease.release();
       return code;
     }) == 42);
     CHECK(code_of_child([&] {
-      run_of_rows mine{flow(), quiet(2)};   // beside the parent's
+      run_of_rows mine{flow(), quiet(2)};   // in addition to the parent's
       return rows_of(mine) == 100 ? 42 : 1;
     }) == 42);
     CHECK(rows_of(*run) == 90);
@@ -194,7 +194,8 @@ TEST_CASE("a session in a forked child refuses next(), and its destructor leaves
 TEST_CASE("a static session is destroyed at exit() of a forked child") {
   const stall_watchdog watchdog;
   static pid_t parent = getpid();
-  // Called after the destructor of `global`, and before the report of leaks: the child leaves what the parent owns.
+  // Called after the destructor of `global`, and before the report of leaks: the child does not free objects of the
+  // parent.
   static_cast<void>(std::atexit([] {
     if (getpid() != parent) _exit(42);
   }));
@@ -213,11 +214,11 @@ TEST_CASE("a static session is destroyed at exit() of a forked child") {
   global.reset();
 }
 
-TEST_CASE("every member of a batch that was moved from or released says so") {
+TEST_CASE("every member of a moved-from or released batch reports that") {
   run_of_rows run{flow(), quiet(1)};
   auto b = run.next();
-  const auto kept = std::move(b);
-  CHECK(kept.size() == 10);
+  const auto lease = std::move(b);
+  CHECK(lease.size() == 10);
   auto released = run.next();
   released.release();
   for (auto* const empty : {&b, &released}) {
@@ -272,7 +273,7 @@ TEST_CASE("an epoch that has passed is refused, and one that was left early is c
     CHECK(refused(run, 0));
     CHECK(loop(run, 1, 3).front() == 30);   // left early: continues
     CHECK(loop(run, 2, 3).front() == 0);
-    CHECK(refused(run, 1));   // left for good
+    CHECK(refused(run, 1));   // left permanently
     CHECK(loop(run, 2).size() == 7);
     CHECK(refused(run, 2));
     CHECK(loop(run, 3).size() == 10);

@@ -1,4 +1,4 @@
-// Files in memory as a storage, which counts what is asked of it; and shards that are both there and in a folder.
+// Files in memory as a storage, which counts its calls; and shards that are both there and in a folder.
 #pragma once
 
 #include "indexed_runs.hpp"
@@ -25,19 +25,19 @@ inline std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-struct kept_file {
+struct stored_content {
   std::string text{}, version = "1";
 };
 
-/// Files in memory, and what was asked of them.
+/// Files in memory, and statistics of calls.
 struct cellar {
-  std::map<std::string, kept_file> files{};
+  std::map<std::string, stored_content> files{};
   std::mutex mutex{};
-  std::atomic<std::uint64_t> shard_bytes{0}, finds{0}, untold_reads{0}, told_reads{0};
+  std::atomic<std::uint64_t> shard_bytes{0}, finds{0}, surprise_reads{0}, announced_reads{0};
   std::uint64_t cut_at = ~std::uint64_t{0};   ///< reads end there
   std::vector<std::string> opened{};          ///< names, guarded by the mutex
 
-  /// Takes the files of a folder as cellar://box/NAME.
+  /// Copies the files of a folder to cellar://box/NAME.
   explicit cellar(const std::string& folder) {
     for (const auto& f : std::filesystem::directory_iterator(folder))
       files["cellar://box/" + f.path().filename().string()] = {.text = text_of(f.path())};
@@ -47,8 +47,8 @@ struct cellar {
 struct cellar_file {
   std::shared_ptr<cellar> from;
   std::string name;
-  kept_file content;
-  std::vector<mr::byte_range> told{};
+  stored_content content;
+  std::vector<mr::byte_range> announced{};
 
   mr::file_identity identity() const { return {.size_bytes = content.text.size(), .version = content.version}; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
@@ -58,18 +58,18 @@ struct cellar_file {
     std::memcpy(buffer.data(), content.text.data() + offset_bytes, count);
     if (name.ends_with(".tar")) {
       from->shard_bytes += count;
-      const bool was_told = std::any_of(told.begin(), told.end(), [&](const mr::byte_range& r) {
+      const bool was_announced = std::any_of(announced.begin(), announced.end(), [&](const mr::byte_range& r) {
         return offset_bytes >= r.offset_bytes && offset_bytes - r.offset_bytes < r.size_bytes &&
                count <= r.size_bytes - (offset_bytes - r.offset_bytes);
       });
-      ++(was_told ? from->told_reads : from->untold_reads);
+      ++(was_announced ? from->announced_reads : from->surprise_reads);
     }
     return count;
   }
-  void will_read(std::span<const mr::byte_range> ranges) { told.assign(ranges.begin(), ranges.end()); }
+  void will_read(std::span<const mr::byte_range> ranges) { announced.assign(ranges.begin(), ranges.end()); }
 };
 
-/// The least that a storage has.
+/// The minimal interface of a storage.
 struct plain_storage {
   std::shared_ptr<cellar> from;
 
@@ -79,13 +79,13 @@ struct plain_storage {
     return look_at(name);
   }
   std::unique_ptr<cellar_file> look_at(const std::string& name) const {
-    const auto found = from->files.find(name);
-    if (found == from->files.end()) return nullptr;
-    return std::make_unique<cellar_file>(cellar_file{from, name, found->second});
+    const auto entry = from->files.find(name);
+    if (entry == from->files.end()) return nullptr;
+    return std::make_unique<cellar_file>(cellar_file{from, name, entry->second});
   }
 };
 
-/// One that can also list names, and tell of a file without opening it.
+/// One that can also list names, and find a file without opening it.
 struct listing_storage : plain_storage {
   std::vector<std::string> list(const std::string& prefix) const {
     std::vector<std::string> names;
@@ -114,7 +114,7 @@ struct both_places {
   void copy(const std::string& name) const {
     files->files[remote + name].text = text_of(std::filesystem::path(folder.path()) / name);
   }
-  /// Makes the indexes in the folder, and copies them.
+  /// Builds the indexes in the folder, and copies them.
   void copy_indexes() const {
     load_indexes(local);
     for (const auto& f : std::filesystem::directory_iterator(folder.path())) copy(f.path().filename().string());

@@ -11,15 +11,15 @@ using namespace indexed_runs;
 
 namespace {
 
-/// Shards of which one reading, in the middle of the run, gives a sample fewer than it was asked for, and no error.
+/// Shards whose one read, in the middle of the run, returns a sample fewer than requested, and no error.
 class losing_data : public mr::detail::shard_data {
  public:
   losing_data(std::vector<std::string> names, std::uint64_t lost_reading)
       : shard_data(std::move(names), {.reader = {.fields = {"cls"}}}), lost_reading_(lost_reading) {}
 
-  std::size_t read(std::span<const mr::detail::located_sample> wanted, std::span<mr::record> records,
+  std::size_t read(std::span<const mr::detail::located_sample> positions, std::span<mr::record> records,
                    std::exception_ptr& failure) {
-    const std::size_t good = shard_data::read(wanted, records, failure);
+    const std::size_t good = shard_data::read(positions, records, failure);
     return readings_.fetch_add(1) == lost_reading_ ? good - 1 : good;
   }
 
@@ -40,7 +40,7 @@ struct losing_source {
   std::shared_ptr<losing_data> data;
 };
 
-/// Runs three epochs, with 24 samples to each reading, and returns what was thrown.
+/// Runs three epochs, with 24 samples to each reading, and returns the exception.
 std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_options o, std::uint64_t& batches) {
   auto data = std::make_shared<losing_data>(mr::list_shards(shards), lost_reading);
   mr::detail::flow<mr::record, losing_source> source{{}, {std::move(data)}, o.seed};
@@ -61,7 +61,7 @@ std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_o
 
 }  // namespace
 
-TEST_CASE("a source that loses a sample is found out at the end of that epoch, with both sums") {
+TEST_CASE("a source that loses a sample is detected at the end of that epoch, with both sums") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   std::uint64_t batches = 0;
@@ -85,7 +85,7 @@ TEST_CASE("a source that loses a sample is found out at the end of that epoch, w
   }
 }
 
-TEST_CASE("over all ranks, what is planned, delivered and dropped adds up to the data set") {
+TEST_CASE("over all ranks, planned, delivered and dropped samples add up to the data set") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::size_t ranks : {1U, 2U, 3U, 4U, 6U, 8U, 12U, 24U}) {

@@ -1,4 +1,4 @@
-// What the tests of the core of a session share: an order and a reader that record what is asked of them.
+// Shared by the tests of the core of a session: an order and a reader that record their calls.
 #pragma once
 
 #include <millrace/item/column/columns.hpp>
@@ -20,7 +20,7 @@ inline number_row number_row_of(int number) {
   return {number};
 }
 
-/// Counts what the core asks of the order, and refuses batch `bad_batch`.
+/// Counts the core's calls of the order, and refuses batch `bad_batch`.
 struct counting_order final : mr::detail::planned_run {
   std::uint64_t bad_batch = ~std::uint64_t{0};
   bool bad_end = false;
@@ -46,7 +46,7 @@ struct counting_order final : mr::detail::planned_run {
   std::string shuffle_advice() const override { return "; some advice"; }
 };
 
-/// Reads the given samples of each epoch inside of advance(), and logs what the core asks of it.
+/// Reads the given samples of each epoch inside of advance(), and logs the core's calls.
 struct list_reader final : mr::detail::read_stage {
   struct number {
     int item = 0;
@@ -147,7 +147,7 @@ struct core_with_parts {
     core.start({.order = &order, .read = &reader, .segments = builder.nodes(), .last = &builder.last(),
                 .damaged = &rule});
   }
-  /// The numbers of the next batch, and {} behind the last one.
+  /// The numbers of the next batch, and {} after the last one.
   std::vector<std::int64_t> next(bool stop_at_epoch = false) {
     opened_lease b;
     static_cast<mr::batch_lease&>(b) = core.next(stop_at_epoch);

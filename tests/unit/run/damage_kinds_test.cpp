@@ -1,4 +1,4 @@
-// One of a hundred samples is damaged, in twenty ways, and one shard is cut: what a run that replaces them delivers.
+// One of a hundred samples is damaged, in twenty ways, and one shard is cut; a run replaces them.
 #include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
 #include "../../thorough.hpp"
@@ -42,7 +42,7 @@ struct number {
   std::int32_t label;
 };
 
-/// The fields of a sample, as they are written.
+/// The fields of a sample, as written.
 struct fields_of {
   std::vector<std::byte> jpg, words;
   std::string cls, camera;
@@ -57,13 +57,13 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 fields_of good_fields(int number) {
   static const std::vector<std::vector<std::byte>> files = [] {
-    std::vector<std::vector<std::byte>> made;
+    std::vector<std::vector<std::byte>> files;
     for (int i = 0; i < 8; ++i) {
       mr::image picture({24, 32, 3});
       for (std::size_t k = 0; k < picture.size(); ++k) picture.data()[k] = static_cast<std::uint8_t>(k * 7 + 31U * i);
-      made.push_back(mr::encode_jpeg(picture, {.quality = 80}));
+      files.push_back(mr::encode_jpeg(picture, {.quality = 80}));
     }
-    return made;
+    return files;
   }();
   fields_of f{.jpg = files[static_cast<std::size_t>(number % 8)], .words = {}, .cls = std::to_string(number),
               .camera = "0.5,1,2"};
@@ -116,8 +116,8 @@ std::map<int, std::size_t> damaged_samples() {
 std::string write_set(const std::string& folder, const std::map<int, std::size_t>& damaged) {
   mr::shard_writer shard({.pattern = folder + "/s-%d.tar", .max_samples = samples_per_shard});
   for (int i = 0; i < samples; ++i) {
-    const auto found = damaged.find(i);
-    const fields_of f = found == damaged.end() ? good_fields(i) : damaged_fields(i, found->second);
+    const auto damage = damaged.find(i);
+    const fields_of f = damage == damaged.end() ? good_fields(i) : damaged_fields(i, damage->second);
     const std::string key = "k" + std::to_string(i);
     if (f.with_words) shard.write(key, {{"jpg", f.jpg}, {"cls", f.cls}, {"camera", f.camera}, {"words", f.words}});
     else shard.write(key, {{"jpg", f.jpg}, {"cls", f.cls}, {"camera", f.camera}});
@@ -155,14 +155,14 @@ struct options_of {
   std::uint64_t max_batches = ~std::uint64_t{0};
 };
 
-/// A batch as text, so that batches of all ranks can be put together by row; and the resume point behind it.
-struct seen {
+/// A batch as text, so that batches of all ranks can be merged by row; and the resume point after it.
+struct trace {
   std::vector<std::vector<std::string>> batches{};
   std::vector<std::string> positions{};
   std::uint64_t digest = 0, bad_rows = 0;
 };
 
-seen run(const std::string& shards, const options_of& o) {
+trace run(const std::string& shards, const options_of& o) {
   auto options = quiet(o.threads, 2);
   options.world = o.world;
   options.lanes = lanes;
@@ -174,7 +174,7 @@ seen run(const std::string& shards, const options_of& o) {
           mr::batch<&example::pixels, &example::label, &example::camera, &example::words>(
               {.size = global_batch / o.world.size}),
       options};
-  seen all;
+  trace all;
   for (auto& b : session) {
     auto& rows = all.batches.emplace_back(b.size());
     REQUIRE(b.size() == global_batch / o.world.size);
@@ -196,11 +196,11 @@ seen run(const std::string& shards, const options_of& o) {
   return all;
 }
 
-seen run_on_ranks(const std::string& shards, options_of o, std::size_t ranks) {
-  seen all;
+trace run_on_ranks(const std::string& shards, options_of o, std::size_t ranks) {
+  trace all;
   for (std::size_t r = 0; r < ranks; ++r) {
     o.world = {.rank = r, .size = ranks};
-    const seen one = run(shards, o);
+    const trace one = run(shards, o);
     if (r == 0) all.batches.assign(one.batches.size(), std::vector<std::string>(global_batch));
     for (std::size_t b = 0; b < one.batches.size(); ++b)
       for (std::size_t i = 0; i < one.batches[b].size(); ++i) all.batches[b][i * ranks + r] = one.batches[b][i];
@@ -210,7 +210,7 @@ seen run_on_ranks(const std::string& shards, options_of o, std::size_t ranks) {
   return all;
 }
 
-/// The digest of a clean run in which only some labels count: the terms of the others are left out by masking them.
+/// The digest of a clean run in which only some labels count: masking omits the terms of the others.
 std::uint64_t digest_without(const std::string& clean, const std::set<int>& labels) {
   auto options = quiet(2, 2);
   options.lanes = lanes;
@@ -233,7 +233,7 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
   const temporary_folder clean_folder, folder;
   const auto damaged = damaged_samples();
   const std::string clean = write_set(clean_folder.path(), {}), shards = write_set(folder.path(), damaged);
-  for (const auto& one_of : damaged) {   // each of them is seen, whatever the others are
+  for (const auto& one_of : damaged) {   // each of them is detected, whatever the others are
     const int label = one_of.first;
     const std::size_t kind = one_of.second;
     CAPTURE(kind);
@@ -254,14 +254,14 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
                              mr::map([](const mr::record& r) { return number{static_cast<int>(r.key().size())}; }) |
                              mr::batch<&number::label>({.size = 100}),
                          quiet(1, 1)};
-    for (auto& b : indexing) static_cast<void>(b.size());   // makes the indexes, and learns all checksums
+    for (auto& b : indexing) static_cast<void>(b.size());   // builds the indexes, and learns all checksums
   }
   const std::string cut = folder / ("s-" + std::to_string(cut_shard) + ".tar");
   std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 3 * 2 + 100);
 
-  const seen good = run(clean, {.policy = mr::damage::fail});
-  const seen first = run(shards, {.threads = 0, .quarantine = folder / "q/list"});
-  // Which samples the cut has cost, the quarantine list says; all of them lie at the end of their shard.
+  const trace good = run(clean, {.policy = mr::damage::fail});
+  const trace first = run(shards, {.threads = 0, .quarantine = folder / "q/list"});
+  // The quarantine list names the samples that the cut has cost; all of them are at the end of their shard.
   const mr::key_list listed = mr::keys_from(folder / "q/list-0.jsonl");
   std::set<int> bad;
   int first_cut = samples;
@@ -297,13 +297,13 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
   CHECK(equal + marked == good.batches.size() * global_batch);
 
   for (const int threads : {1, 4}) {
-    const seen d = run(shards, {.threads = threads, .quarantine = folder / "q/list"});
+    const trace d = run(shards, {.threads = threads, .quarantine = folder / "q/list"});
     CHECK(d.batches == first.batches);
     CHECK(d.positions == first.positions);
   }
   for (const std::size_t ranks : {2, 3, 4, 6}) {
     CAPTURE(ranks);
-    const seen d = run_on_ranks(shards, {.quarantine = folder / "q/list"}, ranks);
+    const trace d = run_on_ranks(shards, {.quarantine = folder / "q/list"}, ranks);
     CHECK(d.batches == first.batches);
     CHECK(d.digest == first.digest);
     CHECK(d.bad_rows == first.bad_rows);
@@ -311,10 +311,10 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
   mr::rng random({.seed = 9});
   for (std::size_t i = 0; i < 50; i += stride(10)) {
     const auto cut_at = static_cast<std::size_t>(random.below(first.batches.size() - 1));
-    const seen rest = run(shards, {.resume = first.positions[cut_at], .quarantine = folder / "q/list"});
+    const trace rest = run(shards, {.resume = first.positions[cut_at], .quarantine = folder / "q/list"});
     REQUIRE(rest.batches == std::vector(first.batches.begin() + std::ptrdiff_t(cut_at) + 1, first.batches.end()));
     REQUIRE(rest.digest == first.digest);
   }
-  // Whatever ran since then, rank 0's list has no line more.
+  // Later runs have added no line to rank 0's list.
   CHECK(mr::keys_from(folder / "q/list-0.jsonl").size() == bad.size());
 }

@@ -1,4 +1,4 @@
-// Where a run with damaged samples ends: limits, refusals, shards without an index.
+// The end of a run with damaged samples: limits, refusals, shards without an index.
 #include "damaged_runs.hpp"
 
 #include <millrace/sources/shards.hpp>
@@ -10,11 +10,11 @@
 namespace mr = millrace;
 using namespace damaged_runs;
 
-TEST_CASE("past a limit a run ends with an error that shows the first five, after all batches before it") {
+TEST_CASE("beyond a limit a run ends with an error that shows the first five, after all batches before it") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   const std::set<int> bad = every(10);
-  const seen_run free = run_with(shards, {.bad = bad});
+  const run_trace free = run_with(shards, {.bad = bad});
   std::string expected;
   for (const int threads : {0, 1, 4}) {
     std::size_t batches = 0;
@@ -28,16 +28,16 @@ TEST_CASE("past a limit a run ends with an error that shows the first five, afte
       for (auto& b : session) batches += b.size() > 0;
     });
     std::size_t damaged = 0, whole = 0;
-    for (const seen_batch& b : free.batches) {
-      for (const seen_row& r : b) damaged += r.replaced || !r.valid;
+    for (const batch_trace& b : free.batches) {
+      for (const row_trace& r : b) damaged += r.replaced || !r.valid;
       if (damaged > 12) break;
       ++whole;
     }
     CHECK(batches == whole);
     CHECK(text.find("too many samples are damaged: got 13 in this session, expected at most 12") != std::string::npos);
-    std::size_t shown = 0;
-    for (std::size_t at = 0; (at = text.find(" is bad", at)) != std::string::npos; ++at) ++shown;
-    CHECK(shown == 5);
+    std::size_t errors = 0;
+    for (std::size_t at = 0; (at = text.find(" is bad", at)) != std::string::npos; ++at) ++errors;
+    CHECK(errors == 5);
     if (threads == 0) expected = text;
     CHECK(text == expected);
   }
@@ -60,7 +60,7 @@ TEST_CASE("past a limit a run ends with an error that shows the first five, afte
   }
 }
 
-TEST_CASE("damaged samples are in a row until a good one comes, across batches") {
+TEST_CASE("damaged samples are in a row until the next good one, across batches") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   CHECK(message_of([&] {
@@ -84,7 +84,7 @@ TEST_CASE("damaged samples are in a row until a good one comes, across batches")
   }
 }
 
-TEST_CASE("only damage is tolerated, and what the user names") {
+TEST_CASE("only damage and the kinds that the user names are tolerated") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   const auto run = [&](mr::damage_options o) {
@@ -106,7 +106,7 @@ TEST_CASE("only damage is tolerated, and what the user names") {
   CHECK(run({.policy = mr::damage::replace, .stages = {"map 1"}}) == 300);
 }
 
-TEST_CASE("flows without a row of their own for each sample, and several ranks without an index, refuse on_damage") {
+TEST_CASE("flows without a separate row for each sample, and several ranks without an index, refuse on_damage") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   auto options = quiet(1, 1);
@@ -131,7 +131,7 @@ TEST_CASE("flows without a row of their own for each sample, and several ranks w
   }
 }
 
-TEST_CASE("a lane with less than two rows in a batch is told of at the start") {
+TEST_CASE("a lane with less than two rows in a batch is reported at the start") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   const auto description = [&](std::size_t of_lanes, std::size_t size) {
@@ -147,11 +147,11 @@ TEST_CASE("a lane with less than two rows in a batch is told of at the start") {
   CHECK(description(16, 32).find("on_damage") == std::string::npos);
 }
 
-TEST_CASE("a lost shard without an index keeps its positions, where a file beside it tells how many samples it had") {
+TEST_CASE("a lost shard without an index keeps its positions, if a file next to it counts its samples") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder), cut = folder / "s-1.tar";
   std::ofstream(folder / "sizes.json") << R"({"s-0.tar": 70, "s-1.tar": 70, "s-4.tar": 20})";
-  struct seen {
+  struct trace {
     std::vector<int> labels;   // -1: masked
     std::vector<std::string> positions;
     mr::run_stats stats;
@@ -165,7 +165,7 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
     mr::session session{mr::shards(shards, {.seed = 2, .index = mr::index::off}) | mr::shuffle({.window = 40}) |
                             mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 10}),
                         options};
-    seen all;
+    trace all;
     for (auto& b : session) {
       for (std::size_t i = 0; i < b.size(); ++i)
         all.labels.push_back(!flags || b.valid()[i] == 1 ? b.template get<&row_of::label>()[i] : -1);
@@ -174,7 +174,7 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
     all.stats = session.stats();
     return all;
   };
-  const auto check = [&](const seen& clean, const seen& damaged, std::size_t least) {
+  const auto check = [&](const trace& clean, const trace& damaged, std::size_t least) {
     REQUIRE(damaged.labels.size() == clean.labels.size());
     std::size_t lost = 0;
     for (std::size_t i = 0; i < clean.labels.size(); ++i) {
@@ -187,31 +187,31 @@ TEST_CASE("a lost shard without an index keeps its positions, where a file besid
     CHECK(lost == damaged.stats.masked);
     CHECK(damaged.stats.lost_shards == 1);
   };
-  const seen clean = run({}, 2, 0, ""), clean_lanes = run({}, 2, 35, "");
+  const trace clean = run({}, 2, 0, ""), clean_lanes = run({}, 2, 35, "");
   const mr::damage_options mask{.policy = mr::damage::mask};   // the limits for single samples are far exceeded
   std::filesystem::resize_file(cut, 512 * 2 * 2 * 30 + 700);   // in the middle of a sample
   for (const int threads : {0, 1, 4}) {
     check(clean, run(mask, threads, 0, ""), 60);
     check(clean_lanes, run(mask, threads, 35, ""), 60);
   }
-  const seen whole = run(mask, 2, 0, ""), lanes_whole = run(mask, 2, 35, "");
+  const trace masked = run(mask, 2, 0, ""), masked_lanes = run(mask, 2, 35, "");
   for (const std::size_t batch : {3, 17, 33}) {
-    const auto rest = [&](const seen& s) {
+    const auto rest = [&](const trace& s) {
       return std::vector(s.labels.begin() + 10 * (static_cast<std::ptrdiff_t>(batch) + 1), s.labels.end());
     };
-    CHECK(run(mask, 1, 0, whole.positions[batch]).labels == rest(whole));
-    CHECK(run(mask, 1, 35, lanes_whole.positions[batch]).labels == rest(lanes_whole));
+    CHECK(run(mask, 1, 0, masked.positions[batch]).labels == rest(masked));
+    CHECK(run(mask, 1, 35, masked_lanes.positions[batch]).labels == rest(masked_lanes));
   }
   mr::damage_options none = mask;
   none.shards_at_most = 0;
   CHECK(message_of([&] { run(none, 1, 0, ""); }).find("1 shards are damaged, but on_damage allows at most 0") !=
         std::string::npos);
-  const seen copied = run({.policy = mr::damage::replace}, 2, 0, "");
+  const trace copied = run({.policy = mr::damage::replace}, 2, 0, "");
   CHECK(copied.labels.size() == clean.labels.size());
-  CHECK(copied.stats.replaced + copied.stats.masked == whole.stats.masked);
+  CHECK(copied.stats.replaced + copied.stats.masked == masked.stats.masked);
   CHECK(copied.stats.replaced > 0);
 
-  std::ofstream(folder / "sizes.json") << R"({"s-1.tar": 4611686018427387904})";   // no count of a shard
+  std::ofstream(folder / "sizes.json") << R"({"s-1.tar": 4611686018427387904})";   // not a count of a shard
   CHECK(run(mask, 1, 0, "").labels.size() < clean.labels.size());
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("a session whose samples are all lost with their shards ends with an e
   }
 }
 
-TEST_CASE("a damaged shard without an index ends early, and the pass goes on with the next one") {
+TEST_CASE("a damaged shard without an index ends early, and the pass continues with the next one") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   std::filesystem::resize_file(folder / "s-1.tar", 512 * 2 * 2 * 30 + 700);   // in the middle of a sample

@@ -1,4 +1,4 @@
-// What the tests of damaged data share: shards of labels with bytes, and runs over them in which some are damaged.
+// Shared by the tests of damaged data: shards of labels with bytes, and runs over them in which some are damaged.
 #pragma once
 
 #include "indexed_runs.hpp"
@@ -25,14 +25,14 @@ struct row_of {
 };
 
 /// One row as the trainer sees it.
-struct seen_row {
+struct row_trace {
   std::int32_t label;
   std::vector<std::uint8_t> bytes;
   bool valid, replaced;
   std::string key;
-  friend bool operator==(const seen_row&, const seen_row&) = default;
+  friend bool operator==(const row_trace&, const row_trace&) = default;
 };
-using seen_batch = std::vector<seen_row>;
+using batch_trace = std::vector<row_trace>;
 
 struct damaged_run {
   std::set<int> bad{};            // labels for which the map throws
@@ -47,8 +47,8 @@ struct damaged_run {
   std::uint64_t max_batches = ~std::uint64_t{0};
 };
 
-struct seen_run {
-  std::vector<seen_batch> batches{};
+struct run_trace {
+  std::vector<batch_trace> batches{};
   std::vector<std::string> positions{};
   std::vector<std::size_t> global_sizes{};
   millrace::run_stats stats{};
@@ -76,7 +76,7 @@ inline auto prepare_but(const std::set<int>& bad) {
   };
 }
 
-inline seen_run run_with(const std::string& shards, const damaged_run& o) {
+inline run_trace run_with(const std::string& shards, const damaged_run& o) {
   auto options = quiet(o.threads, o.epochs);
   options.world = o.world;
   options.resume = o.resume;
@@ -93,13 +93,13 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
                                .allow_empty = !o.pad_last, .keys = true}) |
                           millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()}),
                       options};
-  seen_run seen;
+  run_trace trace;
   for (auto& b : session) {
     const auto labels = b.to_host(b.template get<&row_of::label>());
     const auto values = b.to_host(b.template get<&row_of::bytes>().values);
     const auto lengths = b.to_host(b.template get<&row_of::bytes>().lengths);
     REQUIRE(b.keys().size() == b.size());
-    auto& batch = seen.batches.emplace_back();
+    auto& batch = trace.batches.emplace_back();
     for (std::size_t i = 0; i < b.size(); ++i) {
       const auto* const begin = values.data() + i * values.shape()[1];
       const auto length = lengths.data()[i];
@@ -113,22 +113,22 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
         batch[i].replaced = replaced.data()[i] == 1;
       }
     }
-    seen.positions.push_back(millrace::to_text(b.position()));
-    seen.global_sizes.push_back(b.global_size());
-    if (seen.batches.size() == o.max_batches) break;
+    trace.positions.push_back(millrace::to_text(b.position()));
+    trace.global_sizes.push_back(b.global_size());
+    if (trace.batches.size() == o.max_batches) break;
   }
-  seen.stats = session.stats();
-  seen.description = session.description();
-  return seen;
+  trace.stats = session.stats();
+  trace.description = session.description();
+  return trace;
 }
 
-/// The batches of all ranks, row by row as their positions are, with digests summed.
-inline seen_run run_on_ranks(const std::string& shards, damaged_run o, std::size_t ranks) {
-  seen_run all;
+/// The batches of all ranks, row by row in the order of positions, with digests summed.
+inline run_trace run_on_ranks(const std::string& shards, damaged_run o, std::size_t ranks) {
+  run_trace all;
   std::vector<millrace::position> sums;
   for (std::size_t r = 0; r < ranks; ++r) {
     o.world = {.rank = r, .size = ranks};
-    const seen_run one = run_with(shards, o);
+    const run_trace one = run_with(shards, o);
     all.batches.resize(one.batches.size());
     for (std::size_t b = 0; b < one.batches.size(); ++b) {
       if (r == 0) sums.push_back(millrace::parse_position(one.positions[b]));

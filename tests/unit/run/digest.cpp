@@ -1,7 +1,7 @@
-// Prints the digest of a stream of batches: keys, labels, pixels and their normalized numbers. First it makes sure that
+// Prints the digest of a stream of batches: keys, labels, pixels and their normalized numbers. First it verifies that
 // the digest is the same for every number of workers, prefetch depth, number of I/O threads, device and 20 seeds of
 // random delays in the stages, some of them with workers that are opened and closed meanwhile.
-// tests/run.sh builds it with several compilers and flags and compares what they print.
+// tests/run.sh builds it with several compilers and flags and compares their outputs.
 #include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
 #include "../tune/restless_concurrency.hpp"
@@ -26,7 +26,7 @@ struct example {
   std::uint64_t key;
 };
 
-/// Shards of small pictures, the same bytes on every machine with the same libjpeg.
+/// Shards of small images, the same bytes on every machine with the same libjpeg.
 void write_pictures(const std::string& folder) {
   mr::shard_writer shards({.pattern = folder + "/digest-%d.tar", .max_samples = 37});
   using mr::chroma_sampling;
@@ -77,7 +77,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
                   {.size = 16, .drop_last = false}) |
               mr::prefetch({.batches = v.depth}) |
               mr::to_device({.device = v.copying ? copying_device() : mr::host_device()});
-  // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
+  // Not in the braces below, where g++ 12 assumes that an exception could leave members uninitialized.
   const std::shared_ptr<const mr::tuning_rule> rule =
       v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;
   mr::detail::stream_digest digest;

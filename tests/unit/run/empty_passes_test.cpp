@@ -1,5 +1,5 @@
-// Passes of which no sample becomes a row: an error that names the stage, on one rank and on each of several, and never
-// a run that reads for ever.
+// Passes in which no sample becomes a row: an error that names the stage, on one rank and on each of several, and never
+// a run that reads forever.
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/stages/bucket.hpp>
@@ -38,16 +38,16 @@ struct drops_all {
 };
 struct holds_all {   // a state, and nothing at the end of a pass
   using output = row;
-  std::size_t held = 0;
+  std::size_t items = 0;
   std::size_t max_outputs(const row&) const { return 1; }
-  void push(const row&, auto&) { ++held; }
+  void push(const row&, auto&) { ++items; }
 };
 struct emits_after_250 {   // one item for 250 samples, which are more than two passes of a rank
   using output = row;
-  std::size_t held = 0;
+  std::size_t items = 0;
   std::size_t max_outputs(const row&) const { return 1; }
   void push(const row& r, auto& out) {
-    if (++held % 250 == 0) out(r);
+    if (++items % 250 == 0) out(r);
   }
 };
 
@@ -133,11 +133,11 @@ TEST_CASE("each stage that can drop samples is named with its counts") {
     };
     check(expanded, 0, 1, "expand 1 emitted 0 items for 200 samples");
     check(expanded, 10, 2, "expand 1 emitted 0 items for 100 samples");
-    const auto held = [&] {
+    const auto items = [&] {
       return mr::shards(shards, {.index = mr::index::off}) | numbered | mr::expand(holds_all{}) | in_fours;
     };
-    check(held, 10, 1, "expand 1 emitted 0 items for 200 samples");
-    check(held, 10, 2, "expand 1 emitted 0 items for 100 samples");   // after 100 passes
+    check(items, 10, 1, "expand 1 emitted 0 items for 200 samples");
+    check(items, 10, 2, "expand 1 emitted 0 items for 100 samples");   // after 100 passes
     const auto before_take = [&] {
       return mr::shards(shards, {.index = mr::index::off}) | numbered | none_passes | mr::take(5) | in_fours;
     };
@@ -147,23 +147,23 @@ TEST_CASE("each stage that can drop samples is named with its counts") {
              in_fours;
     };
     check(shuffled, 10, 2, "0 of 100 samples passed filter 1");
-    const auto taken = [&] {
+    const auto with_take = [&] {
       return mr::shards(shards, {.index = mr::index::off}) | numbered | mr::filter([](const row&) { return true; }) |
              mr::take(3) | in_fours;
     };
-    check(taken, 0, 1, "drops them: 200 of 200 samples passed filter 1, 3 of ");
-    check(taken, 0, 1, " samples passed take 1");
+    check(with_take, 0, 1, "drops them: 200 of 200 samples passed filter 1, 3 of ");
+    check(with_take, 0, 1, " samples passed take 1");
     const auto few = [&] {
       return mr::shards(shards, {.index = mr::index::off}) | numbered |
              mr::filter([](const row& r) { return r.n < 3; }) | in_fours;
     };
     check(few, 0, 1, "an epoch has only 3 samples, fewer than the batch size of 4, and drop_last drops them: 3 of 200 "
                      "samples passed filter 1");
-    const auto kept = [&] {
+    const auto with_partial = [&] {
       return mr::shards(shards, {.index = mr::index::off}) | numbered | none_passes |
              mr::batch<&row::n>({.size = 4, .drop_last = false});
     };
-    check(kept, 0, 1, "Check what filter 1 drops");
+    check(with_partial, 0, 1, "Check what filter 1 drops");
   }
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("packs and buckets of nothing name the filter before them") {
   CHECK_MESSAGE(one_row.find("pack 1 emitted 1 items for 3 samples") != std::string::npos, one_row);
 }
 
-TEST_CASE("a stage that holds items over many passes is not an error, and order and rows stay") {
+TEST_CASE("a stage that keeps items over many passes is not an error, and order and rows stay") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const stall_watchdog watchdog;
@@ -197,7 +197,7 @@ TEST_CASE("a stage that holds items over many passes is not an error, and order 
   CHECK(rows == 80);
 }
 
-TEST_CASE("a stage that holds items may have passes without an output, and a filter none") {
+TEST_CASE("a stage that keeps items may have passes without an output, and a filter none") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const stall_watchdog watchdog;
@@ -211,7 +211,7 @@ TEST_CASE("a stage that holds items may have passes without an output, and a fil
     for (auto& b : run) rows += b.size();
     CHECK(rows == 12);
   }
-  // Nothing runs ahead without threads: the first pass of 100 samples ends the run.
+  // Without threads nothing is prefetched: the first pass of 100 samples ends the run.
   int calls = 0;
   const std::string text = refusal_of(mr::shards(shards, {.index = mr::index::off}) | numbered |
                                           mr::filter([&calls](const row&) {

@@ -1,4 +1,4 @@
-// Entry points in indexes make crops cheaper and change nothing else: pixels, order, digests and resume points.
+// Entry points in indexes reduce the cost of crops and change nothing else: pixels, order, digests and resume points.
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
@@ -33,7 +33,7 @@ example prepare(const mr::record& r, mr::rng& random) {
   return {mr::jpeg(r["jpg"]).random_resized_crop(48, random).random_flip(random), r["cls"].as<std::int32_t>()};
 }
 
-/// Pictures with an edge in every block, so that each has its words and its DC values.
+/// Images with an edge in every block, so that each has its words and its DC values.
 std::vector<std::byte> picture_number(int n) {
   mr::image picture({static_cast<std::size_t>(150 + 7 * (n % 9)), static_cast<std::size_t>(260 - 5 * (n % 7)), 3});
   mr::rng random({.seed = 9, .sample = static_cast<std::uint64_t>(n)});
@@ -57,7 +57,7 @@ std::vector<std::byte> entries_for(std::string_view field, std::span<const std::
 
 struct outcome {
   std::vector<std::uint64_t> pixels;    // a digest of each batch
-  std::vector<std::string> positions;   // behind each batch
+  std::vector<std::string> positions;   // after each batch
   std::uint64_t with_entries = 0, used = 0, refused = 0;
 };
 
@@ -107,21 +107,21 @@ void flip_bit(const std::string& path, std::uint64_t at) {
 
 }  // namespace
 
-TEST_CASE("runs with entry points deliver what runs without them do, for any number of workers, and resume alike") {
+TEST_CASE("runs with entry points deliver the same as runs without them, for any number of workers, and resume alike") {
   const temporary_folder folder;
   const std::string pattern = write_shards(folder);
   const outcome plain = run(pattern, {});
   REQUIRE(plain.pixels.size() == 12);
   CHECK(plain.with_entries == 0);
   CHECK(plain.used == 0);
-  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
-  CHECK(made.shards == 3);
-  CHECK(made.made == 3);
-  CHECK(made.samples == samples);
-  CHECK(made.damaged_samples == 0);
-  CHECK(made.fields == samples);
-  CHECK(made.share() > 0.001);
-  CHECK(made.share() < 0.035);
+  const mr::entry_points built = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
+  CHECK(built.shards == 3);
+  CHECK(built.made == 3);
+  CHECK(built.samples == samples);
+  CHECK(built.damaged_samples == 0);
+  CHECK(built.fields == samples);
+  CHECK(built.share() > 0.001);
+  CHECK(built.share() < 0.035);
   CHECK(mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet}).made == 0);
   CHECK(mr::entry_points_of(folder / "s-1.tar").fields == 25);
   for (const int threads : {0, 1, 4}) {
@@ -138,7 +138,7 @@ TEST_CASE("runs with entry points deliver what runs without them do, for any num
   CHECK(std::equal(rest.positions.begin(), rest.positions.end(), plain.positions.begin() + 5));
 }
 
-TEST_CASE("a run makes the entry points itself if it is told how, once") {
+TEST_CASE("a run builds the entry points itself on request, once") {
   const temporary_folder folder;
   const std::string pattern = write_shards(folder);
   const outcome plain = run(pattern, {});
@@ -153,18 +153,18 @@ TEST_CASE("a run makes the entry points itself if it is told how, once") {
   CHECK(std::filesystem::last_write_time(folder / "s-0.tar.millrace-index") == time);
 }
 
-TEST_CASE("damaged entry points are refused and counted, and pixels stay; a damaged payload is told as always") {
+TEST_CASE("damaged entry points are refused and counted, and pixels stay; a damaged payload is reported as always") {
   const temporary_folder folder;
   const std::string pattern = write_shards(folder);
   const outcome plain = run(pattern, {});
-  const mr::entry_points made = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
+  const mr::entry_points built = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
   const std::string index = folder / "s-1.tar.millrace-index";
-  flip_bit(index, std::filesystem::file_size(index) - 20);   // in the entries of its last picture
+  flip_bit(index, std::filesystem::file_size(index) - 20);   // in the entries of its last image
   const outcome one_less = run(pattern, {});
   CHECK(one_less.pixels == plain.pixels);
   CHECK(one_less.positions == plain.positions);
   CHECK(one_less.refused == 2);   // in each epoch
-  CHECK(one_less.with_entries == 2 * made.fields - 2);
+  CHECK(one_less.with_entries == 2 * built.fields - 2);
   flip_bit(folder / "s-2.tar", std::filesystem::file_size(folder / "s-2.tar") / 2);
   CHECK_THROWS_WITH_AS(run(pattern, {}), doctest::Contains("the sample was changed"), mr::data_error);
 }

@@ -1,4 +1,4 @@
-// What an epoch may be over an index: an exact pass with or without its short last batch, so many batches, endless.
+// Kinds of epochs over an index: an exact pass with or without its short last batch, N batches, endless.
 #include "indexed_runs.hpp"
 #include "../tune/restless_concurrency.hpp"
 
@@ -14,12 +14,12 @@ using namespace indexed_runs;
 
 namespace {
 
-bool is_end_of(const delivered& rest, const delivered& whole) {
+bool is_end_of(const delivered& rest, const delivered& full) {
   const auto ends = [](const auto& of, const auto& in) {
     return of.size() <= in.size() && std::equal(of.rbegin(), of.rend(), in.rbegin());
   };
-  return ends(rest.batches, whole.batches) && ends(rest.positions, whole.positions) && ends(rest.steps, whole.steps) &&
-         ends(rest.epochs, whole.epochs);
+  return ends(rest.batches, full.batches) && ends(rest.positions, full.positions) && ends(rest.steps, full.steps) &&
+         ends(rest.epochs, full.epochs);
 }
 
 }  // namespace
@@ -30,17 +30,17 @@ TEST_CASE("an exact pass with its short last batch delivers each sample once") {
   const delivered d = run(shards, {.drop_last = false});
   REQUIRE(d.batches.size() == 27);
   for (std::size_t epoch = 0; epoch < 3; ++epoch) {
-    std::set<std::int32_t> seen;
+    std::set<std::int32_t> labels;
     for (std::size_t b = 0; b < 9; ++b) {
       CHECK(d.batches[9 * epoch + b].size() == (b < 8 ? 24 : 19));
-      for (const auto& [label, drawn] : d.batches[9 * epoch + b]) seen.insert(label);
+      for (const auto& [label, draw] : d.batches[9 * epoch + b]) labels.insert(label);
     }
-    CHECK(seen.size() == samples);
+    CHECK(labels.size() == samples);
   }
   CHECK(d.stats.dropped_last == 0);
 }
 
-TEST_CASE("epochs of so many batches are passes end to end, each sample drawing other numbers in each") {
+TEST_CASE("epochs of N batches are passes end to end, and each sample draws other numbers in each") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{1}, std::size_t{60}}) {
@@ -65,7 +65,7 @@ TEST_CASE("epochs of so many batches are passes end to end, each sample drawing 
         CHECK(joined.batches == d.batches);
         CHECK(joined.positions == d.positions);
       }
-      // Where epochs end does not matter to what is dropped, or short: nothing ever is.
+      // The boundaries of epochs do not cause dropped or short batches.
       run_options short_last = o;
       short_last.drop_last = false;
       CHECK(run(shards, short_last).batches == d.batches);
@@ -86,7 +86,7 @@ TEST_CASE("workers that are opened and closed after each batch change neither or
   }
 }
 
-TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost") {
+TEST_CASE("an exception of a tuning rule leaves next(), and no batch is lost") {
   struct rule final : mr::tuning_rule {
     struct tuner final : mr::detail::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
@@ -96,7 +96,7 @@ TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost")
       }
       std::uint64_t last = 0;
     };
-    mr::detail::concurrency_counts most(const mr::detail::concurrency_counts& asked) const override { return asked; }
+    mr::detail::concurrency_counts most(const mr::detail::concurrency_counts& now) const override { return now; }
     std::unique_ptr<mr::detail::autotuner> start(const mr::detail::concurrency_limits&) const override {
       return std::make_unique<tuner>();
     }
@@ -108,19 +108,19 @@ TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost")
   options.tuning = std::make_shared<rule>();
   mr::session session{flow(shards, {}), options};
   std::vector<std::uint64_t> steps;
-  std::size_t thrown = 0;
+  std::size_t errors = 0;
   for (bool more = true; more;) try {
       if (auto b = session.next()) steps.push_back(b.step());
       else more = false;
     } catch (const std::runtime_error& e) {
-      thrown += std::string(e.what()) == "no workers";
+      errors += std::string(e.what()) == "no workers";
     }
   CHECK(steps == expected.steps);
-  CHECK(thrown == 4);   // of 24 batches
+  CHECK(errors == 4);   // of 24 batches
   CHECK(session.stats().digest == expected.stats.digest);
 }
 
-TEST_CASE("epoch by epoch, an epoch of so many batches ends where it should") {
+TEST_CASE("epoch by epoch, an epoch of N batches ends at its boundary") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   auto options = quiet(2, 4);
@@ -133,7 +133,7 @@ TEST_CASE("epoch by epoch, an epoch of so many batches ends where it should") {
   }
 }
 
-TEST_CASE("resumed behind any batch of any kind of epoch, over several passes, the rest and its digest are the same") {
+TEST_CASE("resumed after any batch of any kind of epoch, over several passes, the rest and its digest are the same") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{60}, std::size_t{5'000}})
@@ -141,22 +141,22 @@ TEST_CASE("resumed behind any batch of any kind of epoch, over several passes, t
                           run_options{.epochs = 1, .epoch_batches = mr::endless, .max_batches = 32},
                           run_options{.epochs = 3, .drop_last = false}}) {
       o.window = window;
-      const delivered whole = run(shards, o);
-      for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
+      const delivered full = run(shards, o);
+      for (std::size_t cut = 0; cut + 1 < full.batches.size(); cut += stride(5)) {
         CAPTURE(o.epoch_batches);
         CAPTURE(cut);
         run_options resumed = o;
         resumed.threads = static_cast<int>(cut % 3);
-        resumed.resume = whole.positions[cut];
+        resumed.resume = full.positions[cut];
         if (o.epoch_batches == mr::endless) resumed.max_batches = o.max_batches - cut - 1;
         const delivered rest = run(shards, resumed);
-        REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
-        REQUIRE(is_end_of(rest, whole));
+        REQUIRE(rest.batches.size() == full.batches.size() - cut - 1);
+        REQUIRE(is_end_of(rest, full));
       }
     }
 }
 
-TEST_CASE("an epoch of another length is refused by name, and so is what comes after an endless one") {
+TEST_CASE("an epoch of another length is refused by name, and so is any epoch after an endless one") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto position = [&](std::uint64_t epoch_batches) {
@@ -187,8 +187,8 @@ TEST_CASE("a short last batch is cut evenly: every rank has the same batches, so
   const std::string shards = write_shards(folder);
   // 211 samples leave 1, 3, 7 and 19 rows over.
   for (const std::size_t global_batch : some(2, {12U, 6U, 24U, 216U, 210U})) {
-    const delivered whole = run(shards, {.global_batch = global_batch, .drop_last = false});
-    CHECK(whole.all_rows().size() == 3 * samples);
+    const delivered full = run(shards, {.global_batch = global_batch, .drop_last = false});
+    CHECK(full.all_rows().size() == 3 * samples);
     for (const std::size_t ranks : {2U, 3U, 4U, 6U}) {
       if (global_batch % ranks != 0) continue;
       for (const bool copying : {false, true}) {
@@ -198,8 +198,8 @@ TEST_CASE("a short last batch is cut evenly: every rank has the same batches, so
             shards, {.threads = copying ? 2 : 0, .global_batch = global_batch, .drop_last = false, .allow_empty = true,
                      .copying = copying},
             ranks);
-        CHECK(d.batches == whole.batches);
-        CHECK(d.positions == whole.positions);
+        CHECK(d.batches == full.batches);
+        CHECK(d.positions == full.positions);
       }
     }
   }
@@ -217,21 +217,21 @@ TEST_CASE("a last batch with fewer rows than ranks is refused on every rank, unl
         CAPTURE(ranks);
         const run_options o{.epochs = 1, .world = {.rank = rank, .size = ranks}, .threads = 0,
                             .global_batch = global_batch, .drop_last = false};
-        std::string said = "no error";
+        std::string message = "no error";
         try {
           run(shards, o);
         } catch (const mr::setup_error& e) {
-          said = e.what();
+          message = e.what();
         }
         if (last >= ranks) {
-          CHECK(said == "no error");
+          CHECK(message == "no error");
           continue;
         }
         const std::string expected = "the last batch of an epoch leaves ranks without a row: got 1 row for " +
                                      std::to_string(ranks) + " ranks, expected at least one for each (211 samples in "
                                      "batches of 210 rows over all ranks)";
-        CHECK(said.find(expected) != std::string::npos);
-        CHECK(said.find(".allow_empty = true") != std::string::npos);
+        CHECK(message.find(expected) != std::string::npos);
+        CHECK(message.find(".allow_empty = true") != std::string::npos);
         for (const bool drop_last : {true, false}) {
           run_options allowed = o;
           allowed.drop_last = drop_last;
@@ -246,17 +246,18 @@ TEST_CASE("a last batch with fewer rows than ranks is refused on every rank, unl
                              .drop_last = false}));
 }
 
-TEST_CASE("a rank without a row in the first batch after a resume has it all the same, and the right shapes after it") {
+TEST_CASE("a rank without a row in the first batch after a resume still has that batch, and the right shapes after "
+          "it") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const int threads : {0, 2}) {
     const run_options o{.epochs = 2, .threads = threads, .global_batch = 210, .drop_last = false, .allow_empty = true};
-    const delivered whole = run(shards, o);
-    REQUIRE(whole.batches.size() == 4);
+    const delivered full = run(shards, o);
+    REQUIRE(full.batches.size() == 4);
     for (std::size_t cut = 0; cut < 3; ++cut) {
       run_options resumed = o;
-      resumed.resume = whole.positions[cut];
-      for (const std::size_t ranks : {2U, 6U}) CHECK(is_end_of(run_all_ranks(shards, resumed, ranks), whole));
+      resumed.resume = full.positions[cut];
+      for (const std::size_t ranks : {2U, 6U}) CHECK(is_end_of(run_all_ranks(shards, resumed, ranks), full));
     }
   }
 }
@@ -267,17 +268,17 @@ TEST_CASE("fewer samples than ranks") {
   for (const std::string label : {"0", "1"}) shard.write("k" + label, {{"cls", label}});
   shard.close();
   const run_options o{.window = 1, .global_batch = 8, .drop_last = false, .allow_empty = true};
-  const delivered whole = run(folder.path(), o);
-  CHECK(whole.batches.size() == 3);
-  for (const std::size_t ranks : {2U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), o, ranks).batches == whole.batches);
-  CHECK(run_all_ranks(folder.path(), o, 4).positions == whole.positions);
-  // Nor does a batch have to fit into a pass.
+  const delivered full = run(folder.path(), o);
+  CHECK(full.batches.size() == 3);
+  for (const std::size_t ranks : {2U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), o, ranks).batches == full.batches);
+  CHECK(run_all_ranks(folder.path(), o, 4).positions == full.positions);
+  // Nor does a batch have to fit into one pass.
   const rows passes = run(folder.path(), {.epochs = 24, .window = 1, .global_batch = 2}).all_rows();
   const run_options several{.epochs = 2, .epoch_batches = 3, .window = 1, .global_batch = 8};
   for (const std::size_t ranks : {1U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), several, ranks).all_rows() == passes);
 }
 
-TEST_CASE("the digest is that of what explain() and the shards say lies at each position") {
+TEST_CASE("the digest equals that of the samples that explain() and the shards report at each position") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const delivered d = run(shards, {.epochs = 2});
@@ -291,10 +292,10 @@ TEST_CASE("the digest is that of what explain() and the shards say lies at each 
   mr::detail::stream_digest expected;
   for (std::size_t b = 0; b < d.batches.size(); ++b) {
     for (std::uint64_t p = b % 8 * 24; p < (b % 8 + 1) * 24; ++p) {
-      const mr::error_location found = session.locate(b / 8, p);
-      const std::string text = found.key.substr(1);   // the payload
-      const auto shard = static_cast<std::uint64_t>(std::find(names.begin(), names.end(), found.shard) - names.begin());
-      const std::uint64_t id = mr::detail::sample_id(shard, std::stoull(text) - first_label[found.key]);
+      const mr::error_location s = session.locate(b / 8, p);
+      const std::string text = s.key.substr(1);   // the payload
+      const auto shard = static_cast<std::uint64_t>(std::find(names.begin(), names.end(), s.shard) - names.begin());
+      const std::uint64_t id = mr::detail::sample_id(shard, std::stoull(text) - first_label[s.key]);
       const std::uint32_t crc = mr::crc32c(std::as_bytes(std::span(text)));
       expected.add(mr::detail::combine_keys(mr::detail::combine_keys(0, b / 8), p),
                    mr::detail::combine_keys(id, mr::detail::combine_keys(0, crc)));
@@ -303,7 +304,7 @@ TEST_CASE("the digest is that of what explain() and the shards say lies at each 
   }
 }
 
-TEST_CASE("another payload, with everything else the same, is another digest") {
+TEST_CASE("another payload, with everything else the same, leads to another digest") {
   const auto digest_of = [](const char* payload_of_b) {
     const temporary_folder folder;
     mr::shard_writer shard({.pattern = folder / "one-%d.tar"});

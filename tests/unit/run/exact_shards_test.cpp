@@ -1,4 +1,4 @@
-// shards() with its option .index: when the order is exact, when the shards are streamed, and what a session reports.
+// shards() with its option .index: exact order, streaming, and the report of a session.
 #include "indexed_runs.hpp"
 
 #include <millrace/base/random.hpp>
@@ -72,8 +72,8 @@ TEST_CASE("the order depends on options and data alone, not on where the indexes
   const auto below = [&](std::uint64_t n) {
     return static_cast<std::size_t>(random.uniform() * static_cast<double>(n));
   };
-  const char* const wanted = std::getenv("MILLRACE_CONFIGURATIONS");
-  const int configurations = wanted ? std::atoi(wanted) : 12;
+  const char* const text = std::getenv("MILLRACE_CONFIGURATIONS");
+  const int configurations = text ? std::atoi(text) : 12;
   for (int i = 0; i < configurations; ++i) {
     CAPTURE(i);
     run_options o{.seed = below(1'000), .epochs = 1 + below(2), .threads = static_cast<int>(below(4)),
@@ -102,7 +102,7 @@ TEST_CASE("the order depends on options and data alone, not on where the indexes
   }
 }
 
-TEST_CASE("compressed shards are streamed, and the session says once what is not exact") {
+TEST_CASE("compressed shards are streamed, and the session reports once that the order is not exact") {
   const temporary_folder folder;
   const std::string shards = compress_shards(write_shards(folder));
   const news_of_run stream = labels_and_news(shuffled_labels(shards, {.index = mr::index::off}));
@@ -122,7 +122,7 @@ TEST_CASE("compressed shards are streamed, and the session says once what is not
                        doctest::Contains("is compressed"), mr::setup_error);
 }
 
-TEST_CASE("one compressed shard among plain ones makes a stream of all") {
+TEST_CASE("one compressed shard among plain ones turns all into a stream") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder), compressed = compress_shards(shards);
   std::filesystem::rename(compressed + "/s41-0.tar.gz", shards + "/s41-0.tar.gz");
@@ -144,7 +144,7 @@ TEST_CASE("a flow that changes the number of rows streams the shards, unless an 
   CHECK(automatic.labels.size() == (samples + 1) / 2);
   CHECK(automatic.labels == labels_and_news(even({.index = mr::index::off})).labels);
   for (const auto& entry : std::filesystem::directory_iterator(shards))
-    CHECK(entry.path().extension() == ".tar");   // no index was built for nothing
+    CHECK(entry.path().extension() == ".tar");   // no unnecessary index was built
   CHECK_THROWS_WITH_AS(labels_and_news(even({.index = mr::index::required})),
                        doctest::Contains("shards() with an index has one row for each sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(labels_and_news(even({.where = [](std::string_view, std::string_view) { return true; }})),
@@ -155,7 +155,7 @@ TEST_CASE("a flow that changes the number of rows streams the shards, unless an 
                        mr::setup_error);
 }
 
-TEST_CASE("a resume point of a stream is refused by name where the order is exact, and the other way round") {
+TEST_CASE("a resume point of a stream is refused by name if the order is exact, and vice versa") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   run_options o{.threads = 1, .keys = false, .max_batches = 2};
@@ -197,7 +197,7 @@ TEST_CASE("copies of a flow share their indexes; the session reports how they ar
   CHECK(of_source == 1);
 }
 
-TEST_CASE("a mix of shards is exact if all of them have an index, and else a stream") {
+TEST_CASE("a mix of shards is exact if all of them have an index, otherwise a stream") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder), compressed = compress_shards(shards);
   const auto mixed = [&](const std::string& second, mr::shards_options a, mr::shards_options b) {
@@ -226,7 +226,7 @@ TEST_CASE("a mix of shards is exact if all of them have an index, and else a str
   CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("and one needs it"), mr::setup_error);
 }
 
-TEST_CASE("a damaged shard ends the start of a session, and one with on_damage goes on without its rest") {
+TEST_CASE("a damaged shard ends the start of a session, and one with on_damage continues without its rest") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   std::filesystem::resize_file(shards + "/s41-0.tar", 20'700);   // within a sample

@@ -1,4 +1,4 @@
-// What the tests of executors share: a pool of the user's, and flows whose batches must not depend on who runs them.
+// Shared by the tests of executors: a user's pool, and flows whose batches must not depend on the executor.
 #pragma once
 
 #include "quiet_sessions.hpp"
@@ -19,26 +19,26 @@
 #include <utility>
 #include <vector>
 
-struct drawn_row {
+struct random_row {
   std::int64_t number;
-  double drawn;
+  double random_value;
 };
-using drawing = std::function<drawn_row(int, millrace::rng&)>;
-inline const drawing draw = [](int n, millrace::rng& random) -> drawn_row { return {n, random.uniform()}; };
+using drawing = std::function<random_row(int, millrace::rng&)>;
+inline const drawing draw = [](int n, millrace::rng& random) -> random_row { return {n, random.uniform()}; };
 
 /// One stage that workers run.
 inline auto plain_flow(drawing f = draw, int count = 2'000) {
   return millrace::from(numbers(count), {.seed = 3}) | millrace::shuffle({.window = 64}) |
-         millrace::map(std::move(f)) | millrace::batch<&drawn_row::number, &drawn_row::drawn>({.size = 16});
+         millrace::map(std::move(f)) | millrace::batch<&random_row::number, &random_row::random_value>({.size = 16});
 }
-/// Two stages that workers run, and one between them that has a thread.
+/// Two stages on workers, and one with its own thread between them.
 inline auto staged_flow(drawing f = draw, int count = 2'000, std::function<void()> filtering = [] {}) {
   auto next = [n = 0, count]() mutable { return n == count ? (n = 0, std::nullopt) : std::optional(n++); };
   return millrace::from(std::move(next), {.seed = 3}) | millrace::filter([act = std::move(filtering)](int n) {
            act();
            return n % 3 != 0;
          }) | millrace::shuffle({.window = 64}) |
-         millrace::map(std::move(f)) | millrace::batch<&drawn_row::number, &drawn_row::drawn>({.size = 16});
+         millrace::map(std::move(f)) | millrace::batch<&random_row::number, &random_row::random_value>({.size = 16});
 }
 
 /// The rows of a run in their order, and its digest.
@@ -49,8 +49,8 @@ struct rows_of_run {
 };
 inline rows_of_run rest_of(auto& run) {
   rows_of_run all;
-  for (auto& [number, drawn] : run)
-    for (std::size_t i = 0; i < number.shape[0]; ++i) all.rows.emplace_back(number.host()[i], drawn.host()[i]);
+  for (auto& [number, random_value] : run)
+    for (std::size_t i = 0; i < number.shape[0]; ++i) all.rows.emplace_back(number.host()[i], random_value.host()[i]);
   all.digest = run.stats().digest;
   return all;
 }
@@ -64,7 +64,7 @@ inline millrace::session_options on(std::shared_ptr<millrace::executor> executor
   return {.threads = threads, .executor = std::move(executor), .notice = millrace::quiet};
 }
 
-/// A pool of threads, as a user may have one.
+/// A pool of threads, like a user's.
 class user_pool final : public millrace::executor {
  public:
   enum class order { oldest, newest, any, late };
@@ -108,7 +108,7 @@ class user_pool final : public millrace::executor {
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
-        if (stopping_) return;   // what is queued is dropped
+        if (stopping_) return;   // queued tasks are dropped
         const std::size_t at = next_ == order::newest ? tasks_.size() - 1
                                : next_ == order::any  ? submitted_ * 7 % tasks_.size()
                                                       : 0;
@@ -121,7 +121,7 @@ class user_pool final : public millrace::executor {
   }
 
   const order next_;
-  std::mutex mutex_;   // guards all members below but the threads
+  std::mutex mutex_;   // guards all members below except the threads
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::set<std::thread::id> ids_;

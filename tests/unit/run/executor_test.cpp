@@ -1,4 +1,4 @@
-// Sessions whose workers run on threads of the user's.
+// Sessions whose workers run on a user's threads.
 #include "../../eventually.hpp"
 #include "executor_runs.hpp"
 #include "stall_watchdog.hpp"
@@ -41,11 +41,11 @@ struct keeping_executor final : mr::executor {
   std::vector<std::function<void()>> tasks;
 };
 
-/// A pool that fails after so many tasks.
+/// A pool that fails after N tasks.
 struct failing_executor final : mr::executor {
   explicit failing_executor(int tasks) : left(tasks) {}
   void submit(std::function<void()> task) override {
-    if (left.fetch_sub(1) <= 0) throw std::runtime_error("the pool takes no more tasks");
+    if (left.fetch_sub(1) <= 0) throw std::runtime_error("the pool accepts no more tasks");
     pool.submit(std::move(task));
   }
   unsigned concurrency() const noexcept override { return pool.concurrency(); }
@@ -106,16 +106,16 @@ TEST_CASE("callables run on the executor's threads; blocking ones on the session
   static_cast<void>(rest_of(run));
   CHECK(there > 1'300);
   CHECK(elsewhere == 0);
-  auto blocking = mr::from(numbers(100)) | mr::map([&](int n) -> drawn_row {
+  auto blocking = mr::from(numbers(100)) | mr::map([&](int n) -> random_row {
                     blocking_there += pool->has_this_thread();
                     return {n, 0};
                   }, {.blocking = true, .threads = 3}) |
-                  mr::batch<&drawn_row::number, &drawn_row::drawn>({.size = 10});
+                  mr::batch<&random_row::number, &random_row::random_value>({.size = 10});
   CHECK(run_of(std::move(blocking), on(pool)).rows.size() == 100);
   CHECK(blocking_there == 0);
 }
 
-TEST_CASE("a session uses no more threads than it may, over all its stages, tuned or not") {
+TEST_CASE("a session uses at most its limit of threads, over all its stages, tuned or not") {
   const stall_watchdog watchdog;
   const std::thread::id trainer = std::this_thread::get_id();
   for (const bool tuned : {false, true}) {
@@ -127,7 +127,7 @@ TEST_CASE("a session uses no more threads than it may, over all its stages, tune
       const int now = ++inside;
       for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
       }
-      for (int i = 0; i < 20 && inside <= 2; ++i) std::this_thread::yield();   // for one too many
+      for (int i = 0; i < 20 && inside <= 2; ++i) std::this_thread::yield();   // for one thread too many
       --inside;
     };
     mr::session_options o = on(pool, 2);
@@ -144,11 +144,11 @@ TEST_CASE("a session uses no more threads than it may, over all its stages, tune
   }
 }
 
-TEST_CASE("threads is a limit, and 0 does not go with an executor") {
+TEST_CASE("threads is a limit, and 0 cannot be combined with an executor") {
   const stall_watchdog watchdog;
   const auto pool = std::make_shared<user_pool>(3);
-  for (const auto& [asked, used] : {std::pair{std::optional<unsigned>(), 3U}, {1U, 1U}, {3U, 3U}, {90U, 3U}}) {
-    mr::session run{plain_flow(), on(pool, asked)};
+  for (const auto& [requested, used] : {std::pair{std::optional<unsigned>(), 3U}, {1U, 1U}, {3U, 3U}, {90U, 3U}}) {
+    mr::session run{plain_flow(), on(pool, requested)};
     CHECK(run.stats().workers == used);
   }
   const std::string refusal = refusal_of(on(pool, 0));
@@ -164,7 +164,7 @@ TEST_CASE("two sessions run on one executor of one thread") {
     const auto pool = std::make_shared<user_pool>(1, order);
     mr::session one{plain_flow(), on(pool)}, two{staged_flow(), on(pool)};
     std::int64_t rows_of_two = 0;
-    for (auto& b : two) {   // by turns, until the first one is at its end
+    for (auto& b : two) {   // alternately, until the first one ends
       rows_of_two += static_cast<std::int64_t>(b.size());
       if (b.step() == 20) break;
     }
@@ -196,22 +196,22 @@ TEST_CASE("a session that is destroyed in the middle leaves no callable running 
   }
 }
 
-TEST_CASE("a session is destroyed without its tasks that have not begun, which do nothing later") {
+TEST_CASE("a session is destroyed without its waiting tasks, which do nothing later") {
   const stall_watchdog watchdog;
-  const auto kept = std::make_shared<keeping_executor>();
+  const auto keeper = std::make_shared<keeping_executor>();
   std::atomic<int> calls{0};
   {
     mr::session run{plain_flow([&](int n, mr::rng& random) {
                       ++calls;
                       return draw(n, random);
                     }),
-                    on(kept, 3)};
-    REQUIRE(eventually([&] { return kept->count() > 0; }));
+                    on(keeper, 3)};
+    REQUIRE(eventually([&] { return keeper->count() > 0; }));
   }
   CHECK(calls == 1);   // for the shapes
-  CHECK(kept.use_count() == 1);
-  REQUIRE(kept->count() > 0);
-  while (kept->count() > 1) kept->run_one();
+  CHECK(keeper.use_count() == 1);
+  REQUIRE(keeper->count() > 0);
+  while (keeper->count() > 1) keeper->run_one();
   CHECK(calls == 1);
 }   // the last one is dropped
 
@@ -228,18 +228,18 @@ TEST_CASE("a session releases its executor on the thread that destroys the sessi
   for (int round = 0; round < 20; ++round) {
     std::thread::id ended_at;
     auto pool = std::make_shared<watched_pool>(ended_at);
-    const std::weak_ptr<mr::executor> seen = pool;
+    const std::weak_ptr<mr::executor> observer = pool;
     {
       mr::session run{plain_flow(), on(std::move(pool))};
       if (round % 2 == 0) run.next().release();
-      CHECK_FALSE(seen.expired());
+      CHECK_FALSE(observer.expired());
     }
-    CHECK(seen.expired());
+    CHECK(observer.expired());
     CHECK(ended_at == std::this_thread::get_id());
   }
 }
 
-TEST_CASE("an exception of submit() ends the run, whenever it comes") {
+TEST_CASE("an exception of submit() ends the run, at any time") {
   const stall_watchdog watchdog;
   for (const int tasks : {0, 1, 4})
     for (const bool staged : {false, true}) {
@@ -248,7 +248,7 @@ TEST_CASE("an exception of submit() ends the run, whenever it comes") {
       const auto executor = std::make_shared<failing_executor>(tasks);
       const auto ends = [&](auto flow) {
         mr::session run{std::move(flow), on(executor)};
-        CHECK_THROWS_WITH_AS(static_cast<void>(rest_of(run)), doctest::Contains("takes no more tasks"),
+        CHECK_THROWS_WITH_AS(static_cast<void>(rest_of(run)), doctest::Contains("accepts no more tasks"),
                              std::runtime_error);
         CHECK_THROWS_AS(static_cast<void>(run.next()), mr::setup_error);
       };
@@ -257,35 +257,35 @@ TEST_CASE("an exception of submit() ends the run, whenever it comes") {
     }
 }
 
-TEST_CASE("workers begin in the order in which they were queued, however the executor orders its tasks") {
-  const auto kept = std::make_shared<keeping_executor>();
+TEST_CASE("workers begin in the order of their submission, however the executor orders its tasks") {
+  const auto keeper = std::make_shared<keeping_executor>();
   const auto task = std::make_shared<listing_task>();
-  mr::detail::user_executor workers({.to = kept, .max_tasks = 3});
-  CHECK(workers.stages() == 1);   // of the user's: with one more, workers do not sleep on these threads
+  mr::detail::user_executor workers({.to = keeper, .max_tasks = 3});
+  CHECK(workers.stages() == 1);   // of the user: with one more, workers do not sleep on these threads
   for (std::size_t i = 0; i < 10; ++i) workers.submit(task, i);
   for (std::size_t left = 10; left > 0; --left) {
-    CHECK(kept->count() == std::min<std::size_t>(left, 3));
+    CHECK(keeper->count() == std::min<std::size_t>(left, 3));
     CHECK(workers.waits() == "executor: " + std::to_string(std::min<std::size_t>(left, 3)) + " of " +
                                  std::to_string(std::min<std::size_t>(left, 3)) + " tasks have not begun");
-    kept->run_one();
+    keeper->run_one();
   }
-  CHECK(kept->count() == 0);
+  CHECK(keeper->count() == 0);
   CHECK(task->ran == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("release_threads() runs what is queued, and tasks may outlive everything") {
+TEST_CASE("release_threads() runs the queued tasks, and tasks may outlive everything") {
   const auto task = std::make_shared<listing_task>();
   std::vector<std::function<void()>> late;
   {
-    auto kept = std::make_shared<keeping_executor>();
-    mr::detail::user_executor workers({.to = kept, .max_tasks = 2});
+    auto keeper = std::make_shared<keeping_executor>();
+    mr::detail::user_executor workers({.to = keeper, .max_tasks = 2});
     for (std::size_t i = 0; i < 4; ++i) workers.submit(task, i);
     workers.release_threads();
     CHECK(task->ran == std::vector<std::size_t>{0, 1, 2, 3});
     workers.submit(task, 4);
     CHECK(task->ran.size() == 5);
-    CHECK(kept->count() == 2);
-    late = std::move(kept->tasks);
+    CHECK(keeper->count() == 2);
+    late = std::move(keeper->tasks);
   }
   for (const auto& one : late) one();
   CHECK(task->ran.size() == 5);

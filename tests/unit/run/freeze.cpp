@@ -1,13 +1,13 @@
-// Writes what a version of the library makes and later ones have to go on with: resume points with the digest of what
-// follows them, and the indexes of the shards. Run by hand, once for each version:
+// Writes files that later versions have to continue with: resume points with the digest of the following batches, and
+// the indexes of the shards. Run manually, once for each version:
 //
 //   c++ -std=c++20 -Iinclude -Itests tests/unit/run/freeze.cpp -o freeze \
 //     $(pkg-config --libs tbb libjpeg libarchive zlib)
 //   ./freeze tests/system/frozen/0.1.0 tests/system/frozen/pictures-0.tar
 //
-// The shard of pictures is made if it is not there.
+// The shard of images is created if it does not exist.
 //
-// points.txt has one line each: flow, batches in front of it, batches, rows and digest behind it, text (empty: from the
+// points.txt has one line each: flow, batches before it, batches, rows and digest after it, text (empty: from the
 // start).
 #include "../../temporary_folder.hpp"
 #include "frozen_runs.hpp"
@@ -36,7 +36,7 @@ void write_pictures(const std::string& path) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "freeze: expected a folder to write to, and a shard of pictures\n");
+    std::fprintf(stderr, "freeze: expected a folder to write to, and a shard of images\n");
     return 2;
   }
   const std::string to = argv[1], pictures = argv[2];
@@ -52,10 +52,10 @@ int main(int argc, char** argv) {
       std::fprintf(points, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 " %s\n", flow.name.c_str(), before,
                    rest.batches, rest.rows, rest.digest, text.c_str());
     };
-    const frozen_run whole = flow.run("");
-    print(0, whole, "");
-    for (std::size_t cut = 1; cut < whole.points.size(); cut += 4)
-      print(cut, flow.run(whole.points[cut - 1]), whole.points[cut - 1]);
+    const frozen_run reference = flow.run("");
+    print(0, reference, "");
+    for (std::size_t cut = 1; cut < reference.points.size(); cut += 4)
+      print(cut, flow.run(reference.points[cut - 1]), reference.points[cut - 1]);
   }
   std::fclose(points);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))

@@ -1,12 +1,12 @@
-// Runs that have to stay what they are: the data that they read, and what a run delivers from a resume point on.
+// Runs whose output is frozen: their data, and the batches of a run after a resume point.
 //
 //   const frozen_data data(folder);                          // shards of numbers and lines, the same bytes everywhere
 //   for (const frozen_flow& flow : frozen_flows(data)) {     // "indexed", "mix", "lanes", "packed", ...
-//     const frozen_run whole = flow.run("");                 // from the start
-//     flow.run(whole.points[2]).digest;                      // from behind its third batch: of the batches behind that
+//     const frozen_run full = flow.run("");                 // from the start
+//     flow.run(full.points[2]).digest;                       // from after its third batch: of the later batches
 //   }
 //
-// freeze.cpp writes what they deliver into tests/system/frozen, frozen_test.cpp compares it with that.
+// freeze.cpp writes their output to tests/system/frozen, frozen_test.cpp compares it.
 #pragma once
 
 #include "quiet_sessions.hpp"
@@ -30,8 +30,8 @@
 #include <sys/stat.h>
 
 struct frozen_run {
-  std::uint64_t batches = 0, rows = 0, digest = 0;   ///< of what it delivered
-  std::vector<std::string> points{};                 ///< the resume point behind each batch
+  std::uint64_t batches = 0, rows = 0, digest = 0;   ///< of the delivered batches
+  std::vector<std::string> points{};                 ///< the resume point after each batch
 };
 
 struct frozen_flow {
@@ -53,7 +53,7 @@ inline void add(mr::detail::stream_digest& all, std::uint64_t batch, std::span<c
   all.add(batch, mr::detail::digest_bytes(bytes));
 }
 
-/// Runs it to its end. `columns` is called with the batch and a function that takes the bytes of each column.
+/// Runs it to its end. `columns` is called with the batch and a function that accepts the bytes of each column.
 template <class Flow, class Columns>
 frozen_run run(Flow flow, mr::session_options options, const std::string& resume, const Columns& columns) {
   options.resume = resume;
@@ -82,7 +82,7 @@ struct view_of {
 
 }  // namespace frozen
 
-/// Shards "a-*.tar" and "b-*.tar" of numbers, files "*.txt" of lines, in a folder that the user of this keeps.
+/// Shards "a-*.tar" and "b-*.tar" of numbers, files "*.txt" of lines, in a folder that the caller owns.
 struct frozen_data {
   std::string folder, pictures;
 
@@ -127,9 +127,9 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   const auto batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24});
   const auto short_batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24, .drop_last = false});
   const auto both = [](auto& b, const auto& take) {
-    auto [numbers, drawn] = b.columns();
+    auto [numbers, draws] = b.columns();
     take(numbers);
-    take(drawn);
+    take(draws);
   };
   const std::string a = data.folder + "/a-*.tar", b = data.folder + "/b-*.tar", texts = data.folder + "/*.txt";
   const auto options = [](std::uint64_t epochs, std::size_t lanes = 0, std::uint64_t epoch_batches = 0) {
@@ -168,7 +168,7 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
                                 options(3, 3, 10), resume, both);
                    }});
   const auto pair = [](int n, mr::rng& random) { return numbered{n, random.uniform()}; };
-  flows.push_back({"list", [=](const std::string& resume) {   // has no random access, so it is a stream
+  flows.push_back({"list", [=](const std::string& resume) {   // without random access, therefore a stream
     const std::vector<int> all = numbers(150);
     return run(mr::from(std::list<int>(all.begin(), all.end()), {.seed = 3}) | mr::shuffle({.window = 20}) |
                    mr::map(pair) | short_batch,

@@ -1,4 +1,4 @@
-// Resumed runs report where they continue, say what changed in the data set, and continue over one that grew.
+// Resumed runs report where they continue, report changes of the data set, and continue over one that grew.
 #include "indexed_runs.hpp"
 
 #include <millrace/sources/shards.hpp>
@@ -91,7 +91,7 @@ TEST_CASE("a run over a set that grew continues with its next epoch, and repeats
   moved.digest += 5;
   CHECK(mr::parse_position(indexed(folder, mr::to_text(moved), true, 1).points[0]).digest ==
         mr::parse_position(rest.points[0]).digest + 5);
-  // From then on it resumes as any run, and without .grown.
+  // From then on it resumes like any run, and without .grown.
   const outcome later = indexed(folder, rest.points[0]);
   CHECK(later.points.size() + 1 == rest.points.size());
   CHECK(later.points.back() == rest.points.back());
@@ -103,7 +103,7 @@ TEST_CASE("a run over a set that grew continues with its next epoch, and repeats
   CHECK(indexed(folder, complete.points.back(), true).epochs.front().first == 1);
 }
 
-TEST_CASE("a set that shrank is not one that grew, and a stream cannot continue over another one") {
+TEST_CASE("a set that shrank is not a grown one, and a stream cannot continue over another one") {
   const temporary_folder folder;
   for (int i = 0; i < 4; ++i) write_shard(folder, i, 20);
   const outcome first = indexed(folder, "", false, 3);
@@ -149,13 +149,13 @@ TEST_CASE("a resume point without counts is used, and ranks of one step have the
   CHECK(text.find(" shards=147 samples=1000 crc32c=") != std::string::npos);
   CHECK(mr::parse_position(text) == p);
   CHECK(mr::parse_position(text).counts.samples == 1'000);
-  CHECK(mr::parse_position(old) == p);   // counts do not say where a run stands
+  CHECK(mr::parse_position(old) == p);   // counts are not part of a run's position
   mr::position other = p;
   other.digest = 99;
   CHECK(p.place() == other.place());
   other.next_position += 8;
   CHECK(p.place() != other.place());
-  // Without an index each rank reads its own shards, and is at its own place in them.
+  // Without an index each rank reads its own shards, and has its own place in them.
   mr::position first{.version = mr::position::replay_version, .seed = 7, .step = 6, .ranks = 2, .rank = 0};
   first.replay.rows = 48;
   mr::position second = first;

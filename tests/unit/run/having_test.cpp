@@ -45,10 +45,10 @@ std::vector<std::string> write_shards(const temporary_folder& folder, int count 
 }
 
 template <class Predicate>
-std::vector<std::int32_t> those(const Predicate& wanted, int count = 400) {
+std::vector<std::int32_t> those(const Predicate& matches, int count = 400) {
   std::vector<std::int32_t> all;
   for (int i = 0; i < count; ++i)
-    if (wanted(i)) all.push_back(i);
+    if (matches(i)) all.push_back(i);
   return all;
 }
 
@@ -82,7 +82,8 @@ bool meets(int i, int which) {
 
 }  // namespace
 
-TEST_CASE("having chooses the samples that a slow loop chooses, in streams and by an index, wanted fields or not") {
+TEST_CASE("having chooses the same samples as a slow loop, in streams and by an index, whether the fields are "
+          "requested or not") {
   const temporary_folder folder;
   const auto names = write_shards(folder);
   for (int which = 0; which < 4; ++which) {
@@ -115,10 +116,10 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
   CHECK(sorted(all) == those([](int i) { return has(i, "jpg"); }));
   std::string text;
   const auto first = numbers_of(flow("jpg"), {.threads = 1, .notice = mr::quiet}, &text, 10);
-  auto whole = first;
+  auto resumed = first;
   const auto rest = numbers_of(flow("jpg"), {.threads = 1, .notice = mr::quiet, .resume = text});
-  whole.insert(whole.end(), rest.begin(), rest.end());
-  CHECK(whole == numbers_of(flow("jpg")));
+  resumed.insert(resumed.end(), rest.begin(), rest.end());
+  CHECK(resumed == numbers_of(flow("jpg")));
   CHECK_THROWS_WITH_AS(numbers_of(flow("txt"), {.threads = 1, .notice = mr::quiet, .resume = text}),
                        doctest::Contains("the choice of samples (.having"), mr::setup_error);
   const auto stream = [&](const mr::required_fields& having) {
@@ -130,7 +131,7 @@ TEST_CASE("ranks share the samples that have the fields exactly, and a run resum
   CHECK_THROWS_AS(numbers_of(stream("txt"), {.threads = 1, .notice = mr::quiet, .resume = text}), mr::setup_error);
 }
 
-TEST_CASE("having that no sample meets, and names that no field has, are errors that say so") {
+TEST_CASE("conditions that no sample meets, and names that no field has, are errors that name them") {
   const temporary_folder folder;
   const auto names = write_shards(folder);
   CHECK_THROWS_WITH_AS(load_indexes(names, {.having = "webp"}),
@@ -141,7 +142,7 @@ TEST_CASE("having that no sample meets, and names that no field has, are errors 
                        doctest::Contains("empty name"), mr::setup_error);
 }
 
-TEST_CASE("the start says how many samples lack the fields, and a lost shard is not counted by those that it had") {
+TEST_CASE("the start reports how many samples lack the fields, and a lost shard does not count") {
   const temporary_folder folder;
   const auto names = write_shards(folder, 100, 2);
   const mr::session run{mr::shards(names, {.having = {"jpg", "txt"}}) | mr::map(number_of) |
@@ -188,7 +189,7 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
     const std::string share = error_of(mr::shards(names, {.index = mr::index::off, .having = "gif"}),
                                        {.epoch_batches = 4, .threads = threads, .notice = mr::quiet,
                                         .world = mr::world{.rank = 1, .size = 4}});
-    // Without a shuffle each pass reads the same samples, so that further passes bring no others.
+    // Without a shuffle each pass reads the same samples, so that further passes add no others.
     CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
     CHECK(share.find("; .having leaves out samples without 'gif'") != std::string::npos);
     CHECK(share.find("With an index, each rank gets its share") != std::string::npos);

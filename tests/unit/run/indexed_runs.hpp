@@ -1,4 +1,4 @@
-// What the tests of indexed sources share: shards of numbered samples, and runs over them, by one rank or by several.
+// Shared by the tests of indexed sources: shards of numbered samples, and runs over them, by one rank or by several.
 #pragma once
 
 #include "../../copying_device.hpp"
@@ -22,7 +22,7 @@ constexpr int samples = 211;   // eight batches of 24, and 19 that are dropped
 
 struct example {
   std::int32_t label;
-  double drawn;
+  double draw;
 };
 
 inline example prepare(const millrace::record& r, millrace::rng& random) {
@@ -61,7 +61,7 @@ struct run_options {
 
 using rows = std::vector<std::pair<std::int32_t, double>>;
 
-/// What one rank delivers, or all together: per batch the rows, and the resume point behind it.
+/// The output of one rank, or of all together: per batch the rows, and the resume point after it.
 struct delivered {
   std::vector<rows> batches;
   std::vector<std::string> positions;
@@ -78,7 +78,7 @@ struct delivered {
 template <class Source>
 auto flow_of(Source source, const run_options& o) {
   return std::move(source) | millrace::shuffle({.window = o.window}) | millrace::map(prepare) |
-         millrace::batch<&example::label, &example::drawn>(
+         millrace::batch<&example::label, &example::draw>(
              {.size = o.global_batch / o.world.size, .drop_last = o.drop_last, .allow_empty = o.allow_empty,
               .keys = o.keys}) |
          millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()});
@@ -100,9 +100,9 @@ inline delivered run(const std::string& pattern, const run_options& o) {
   millrace::session session{flow(pattern, o), options};
   delivered d;
   for (auto& b : session) {
-    auto [labels, drawn] = b.columns();
+    auto [labels, draw] = b.columns();
     auto& rows = d.batches.emplace_back();
-    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels[i], drawn[i]);
+    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels[i], draw[i]);
     if (o.keys) {
       CHECK(b.keys().size() == b.size());
       for (std::size_t i = 0; i < b.size(); ++i) REQUIRE(b.keys()[i] == "k" + std::to_string(labels[i]));

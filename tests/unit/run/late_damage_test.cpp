@@ -7,7 +7,7 @@
 namespace mr = millrace;
 using namespace lane_flows;
 
-TEST_CASE("damage that a part's end betrays: since which position its samples may be wrong") {
+TEST_CASE("damage that only the end of a part reveals: the first position whose samples may be wrong") {
   using enum mr::late_data_error::suspect_samples;
   struct outcome {
     mr::late_data_error::suspect_samples suspects = not_said;
@@ -62,7 +62,7 @@ TEST_CASE("damage that a part's end betrays: since which position its samples ma
         CAPTURE(rank);
         auto options = in_epochs(threads, 1, 200);
         options.world = {.rank = rank, .size = ranks};
-        if (rank != 7 % ranks) continue;   // lane 7 of 24 may hold another part in a later pass, which nobody reaches
+        if (rank != 7 % ranks) continue;   // lane 7 of 24 may have another part in a later pass, which nobody reaches
         const outcome o = run_into_damage(flow(source, ranks, 1), options);
         CHECK(o.suspects == since);
         CHECK(o.first <= o.earliest);
@@ -70,16 +70,16 @@ TEST_CASE("damage that a part's end betrays: since which position its samples ma
       }
     const outcome expanded =
         run_into_damage(mr::from(source, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::expand(copies_of{}) |
-                            mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 7}),
+                            mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 7}),
                         quiet(threads), 1'000);
     CHECK(expanded.suspects == some);
     CHECK(expanded.text.find("delivered before may be wrong: go on from a resume point before its first") !=
           std::string::npos);
   }
-  // Gone on with behind some of them, the others are known to be from before.
+  // Resumed after some of them, the others are known to be older.
   auto options = quiet(0);
   options.resume = run_flow(mr::from(source, {.seed = 7}) | mr::map(with_draw) |
-                                mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 1}),
+                                mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 1}),
                             quiet(0), 50).positions.back();
   CHECK(run_into_damage(in_order(1), options).suspects == some);
   source.lengths[7] = 0;

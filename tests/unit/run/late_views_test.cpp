@@ -46,34 +46,34 @@ bool is_reported(const Act& act) {
 
 }  // namespace
 
-TEST_CASE("AddressSanitizer reports a view that is used after its batch, and none of the batches that follow") {
+TEST_CASE("AddressSanitizer reports a view that is used after its batch, but not the later batches") {
   for (const int threads : {0, 1}) {
     mr::session run{flow(), quiet(threads)};
     auto b = run.next();
     const auto view = b.get<&row::n>();
     CHECK(view[7] == 7);
     CHECK_FALSE(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data)); }));
-    auto kept = run.next();
+    auto second = run.next();
     run.next().release();   // all following batches use the third slot
     while (run.next()) {
     }
-    CHECK(view[7] == 7);   // the lease holds its slot
+    CHECK(view[7] == 7);   // the lease owns its slot
     b.release();
     CHECK(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data)); }));
     CHECK(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data + 7)); }));
-    CHECK(kept.get<&row::n>()[0] == 8);
+    CHECK(second.get<&row::n>()[0] == 8);
   }
 }
 
 TEST_CASE("slots are usable again after their session, and a lease outlives it") {
   for (int round = 0; round < 3; ++round) {
-    std::optional<decltype(mr::session{flow()})::batch> kept;
+    std::optional<decltype(mr::session{flow()})::batch> lease;
     {
       mr::session run{flow(), quiet(1)};
-      kept = run.next();
+      lease = run.next();
       for (auto& b : run) CHECK(b.get<&row::n>()[0] % 8 == 0);
     }
-    CHECK(kept->get<&row::n>()[3] == 3);
+    CHECK(lease->get<&row::n>()[3] == 3);
   }
 }
 

@@ -26,7 +26,7 @@ struct example {
   std::int64_t number;
 };
 
-/// Variables of the environment while the object lives. No session may live when they change.
+/// Sets environment variables while the object exists. No session may exist when they change.
 class environment_variables {
  public:
   explicit environment_variables(std::vector<std::pair<const char*, const char*>> all) : all_(std::move(all)) {
@@ -85,7 +85,7 @@ TEST_CASE("ranks of one machine divide its memory, and the start line names the 
   CHECK(files.start({}).starts_with("millrace: host"));
   CHECK(files.start({}).find(budget(1)) != std::string::npos);
   const environment_variables launched(third_of_eight);
-  const std::string alone = files.start(mr::single_process);   // a run of its own, beside seven others
+  const std::string alone = files.start(mr::single_process);   // a separate run, concurrently with seven others
   CHECK(alone.starts_with("millrace: host"));
   CHECK(alone.find(budget(8)) != std::string::npos);
   const std::string text = files.start(mr::world_from_launcher());
@@ -95,7 +95,7 @@ TEST_CASE("ranks of one machine divide its memory, and the start line names the 
             .starts_with("millrace: rank 1 of 8, one of 8 on this machine; host, "));
 }
 
-TEST_CASE("several ranks of a launcher choose the world of their session, and one rank need not") {
+TEST_CASE("several ranks of a launcher choose the world of their session, a single rank need not") {
   const text_files files;
   const auto refused = [&](const char* cause) {
     const auto step = [](auto&) { FAIL("a batch was delivered"); };

@@ -1,4 +1,4 @@
-// A picture and its label map through a whole run: files, records, plans, batches; the same for any workers.
+// An image and its label map through a complete run: files, records, plans, batches; the same for any workers.
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/picture.hpp>
@@ -30,7 +30,7 @@ masked prepare(const mr::record& r, mr::rng& rng) {
   return {p, mr::labels(r["pgm"]).apply(p.geometry()), mr::labels<std::uint16_t>(r["npy"]).apply(p.geometry())};
 }
 
-/// 40 pictures of two gray halves, whose classes are their levels. Numbers are those of columns.
+/// 40 images of two gray halves, whose classes are their levels. Numbers are those of columns.
 std::string write_halves(const temporary_folder& folder) {
   mr::shard_writer shards({.pattern = folder / "halves-%d.tar", .max_samples = 10});
   for (std::size_t i = 0; i < 40; ++i) {
@@ -54,12 +54,12 @@ std::string write_halves(const temporary_folder& folder) {
 
 }  // namespace
 
-TEST_CASE("pictures and their label maps stay together, and are the same for any workers") {
+TEST_CASE("images and their label maps stay together, and are the same for any workers") {
   const temporary_folder folder;
   const std::string pattern = write_halves(folder);
   std::vector<std::uint16_t> expected;
   for (const int threads : {0, 1, 4}) {
-    std::vector<std::uint16_t> seen;
+    std::vector<std::uint16_t> values;
     std::size_t compared = 0, flipped = 0;
     mr::session run{mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(prepare) |
                         mr::batch<&masked::pixels, &masked::classes, &masked::numbers>({.size = 8}),
@@ -72,26 +72,26 @@ TEST_CASE("pictures and their label maps stay together, and are the same for any
         flipped += numbers(i, 0, 0) > numbers(i, 0, 23);
         for (std::size_t y = 0; y < 24; ++y)
           for (std::size_t x = 0; x < 24; ++x) {
-            // Beside the border pixels are blends of both halves.
+            // Next to the boundary pixels are blends of both halves.
             if (x < 2 || x > 21 || classes(i, y, x - 2) != classes(i, y, x + 2)) continue;
             REQUIRE(std::abs(pixels(i, y, x, 1) - classes(i, y, x)) <= 2);
             ++compared;
           }
       }
       const auto all = numbers.span();
-      seen.insert(seen.end(), all.begin(), all.end());
-      for (const auto label : classes.span()) seen.push_back(label);
+      values.insert(values.end(), all.begin(), all.end());
+      for (const auto label : classes.span()) values.push_back(label);
     }
-    CHECK(seen.size() == 80 * 2 * 24 * 24);
+    CHECK(values.size() == 80 * 2 * 24 * 24);
     CHECK(compared > 20'000);
     CHECK(flipped > 20);
     CHECK(flipped < 60);
-    if (expected.empty()) expected = seen;
-    CHECK(seen == expected);
+    if (expected.empty()) expected = values;
+    CHECK(values == expected);
   }
 }
 
-TEST_CASE("a map of another size than its picture is an error with the sample's shard, key and position") {
+TEST_CASE("a map of another size than its image is an error with the sample's shard, key and position") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "bad-%d.tar"});
   for (std::size_t i = 0; i < 8; ++i)

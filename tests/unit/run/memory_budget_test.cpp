@@ -1,11 +1,11 @@
-// How many batches are prefetched by default: few large ones, more small ones, and never more memory than said.
+// The default number of prefetched batches: few large ones, more small ones, and never more memory than the budget.
 #include <millrace/run/memory_budget.hpp>
 
 #include <doctest/doctest.h>
 
 namespace mr = millrace;
 
-TEST_CASE("small batches have more slots by default, which take 1 MiB at most") {
+TEST_CASE("small batches have more slots by default, of 1 MiB at most") {
   constexpr std::size_t kib = 1'024, mib = 1'024 * kib;
   const auto prefetched = [](std::size_t bytes) { return mr::detail::memory_budget::default_prefetch(bytes); };
   CHECK(prefetched(0) == 16);
@@ -17,11 +17,11 @@ TEST_CASE("small batches have more slots by default, which take 1 MiB at most") 
   CHECK(prefetched(512 * kib) == 4);
   CHECK(prefetched(16 * mib) == 4);
   CHECK(prefetched(20 * mib) == 3);
-  CHECK(prefetched(38 * mib) == 2);   // 256 pictures of 224 x 224
+  CHECK(prefetched(38 * mib) == 2);   // 256 images of 224 x 224
   CHECK(prefetched(1'000 * mib) == 2);
 }
 
-TEST_CASE("a window held completely at the beginning counts as a complete one where the budget has room") {
+TEST_CASE("a window that is filled at the beginning counts as a complete one if the budget has room") {
   mr::detail::memory_budget m{.budget_bytes = 2'000'000, .window = 1'000, .sample_bytes = 1'000};
   CHECK(m.window_bytes() == 500'000);
   m.withholds = true;

@@ -1,5 +1,5 @@
-// Runs whose rows are mixed in pairs: a slow loop over the batches of a run without it gives the same, for all workers,
-// ranks, devices and resumes.
+// Runs whose rows are mixed in pairs: a slow loop over the batches of a run without mixing produces the same, for all
+// workers, ranks, devices and resumes.
 #include "mixed_runs.hpp"
 
 namespace mr = millrace;
@@ -7,8 +7,8 @@ using namespace mixed_runs;
 
 namespace {
 
-/// Whether two runs gave the same, told by the first batch that differs.
-void check_same(const std::vector<seen_batch>& got, const std::vector<seen_batch>& expected) {
+/// Checks that two runs are equal, and reports the first batch that differs.
+void check_same(const std::vector<batch_trace>& got, const std::vector<batch_trace>& expected) {
   REQUIRE(got.size() == expected.size());
   for (std::size_t b = 0; b < got.size(); ++b) {
     CAPTURE(b);
@@ -34,10 +34,10 @@ std::vector<std::string> with_stride(std::vector<std::string> positions, std::ui
 
 }  // namespace
 
-TEST_CASE("rows are mixed as a slow loop does it, for all workers, strides and devices") {
+TEST_CASE("rows are mixed as in a slow loop, for all workers, strides and devices") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run plain = run_plain(shards, {});
+  const run_trace plain = run_plain(shards, {});
   REQUIRE(plain.batches.size() == 12);
   for (const std::size_t stride : {0U, 1U, 2U, 3U, 12U}) {
     CAPTURE(stride);
@@ -47,17 +47,17 @@ TEST_CASE("rows are mixed as a slow loop does it, for all workers, strides and d
     for (const int threads : {0, 1, 4}) {
       s.threads = threads;
       s.copying = threads == 4;
-      const seen_run got = run_mixed(shards, s);
+      const run_trace got = run_mixed(shards, s);
       check_same(got.batches, expected);
       CHECK(got.positions == with_stride(plain.positions, stride == 0 ? 1 : static_cast<std::uint32_t>(stride)));
     }
   }
 }
 
-TEST_CASE("each kind of mixing, and what it takes, comes through the flow") {
+TEST_CASE("each kind of mixing, with its options, is executed by the flow") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run plain = run_plain(shards, {});
+  const run_trace plain = run_plain(shards, {});
   for (const mr::mix_rows_options& mix :
        {mr::mix_rows_options{.mixup_alpha = 0.2}, mr::mix_rows_options{.cutmix_alpha = 1},
         mr::mix_rows_options{.mixup_alpha = 1, .cutmix_alpha = 1, .switch_probability = 0.9, .probability = 0.5},
@@ -75,40 +75,40 @@ TEST_CASE("each kind of mixing, and what it takes, comes through the flow") {
   check_same(run_rows(std::move(by_cutmix), {}).batches, slowly_mixed(plain, boxes, 1));
 }
 
-TEST_CASE("one stride gives the same rows on every number of ranks that divides it") {
+TEST_CASE("one stride produces the same rows on every number of ranks that divides it") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   settings s;
   s.mix.stride = 12;
-  const seen_run whole = run_mixed(shards, s);
-  check_same(whole.batches, slowly_mixed(run_plain(shards, {}), s, 12));
+  const run_trace full = run_mixed(shards, s);
+  check_same(full.batches, slowly_mixed(run_plain(shards, {}), s, 12));
   for (const std::size_t ranks : {2, 3, 4, 6, 12}) {
     CAPTURE(ranks);
     s.threads = ranks % 2 == 0 ? 4 : 1;
     s.copying = ranks == 3;
-    const seen_run got = run_on_ranks(shards, s, ranks);
-    check_same(got.batches, whole.batches);
-    CHECK(got.positions == whole.positions);
+    const run_trace got = run_on_ranks(shards, s, ranks);
+    check_same(got.batches, full.batches);
+    CHECK(got.positions == full.positions);
   }
 }
 
 TEST_CASE("by default a rank mixes its rows 0 and 1, 2 and 3") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run plain = run_plain(shards, {});
+  const run_trace plain = run_plain(shards, {});
   for (const std::size_t ranks : {1, 2, 3, 4, 6}) {
-    const seen_run got = run_on_ranks(shards, {}, ranks);
+    const run_trace got = run_on_ranks(shards, {}, ranks);
     check_same(got.batches, slowly_mixed(plain, {}, ranks));
     CHECK(mr::parse_position(got.positions[0]).stride == ranks);
   }
 }
 
-TEST_CASE("a short last batch, padded or not, leaves rows without partners as they are") {
+TEST_CASE("a short last batch, padded or not, leaves rows without partners unchanged") {
   for (const int count : {49, 60, 61, 73, 85}) {   // 1, 12, 13, 25 and 37 rows in the last batch
     CAPTURE(count);
     const temporary_folder folder;
     const std::string shards = write_labels(folder, count);
-    const seen_run plain = run_plain(shards, {.drop_last = false});
+    const run_trace plain = run_plain(shards, {.drop_last = false});
     for (const bool pads : {false, true})
       for (const std::size_t stride : {1U, 12U}) {
         settings s{.drop_last = false, .pad_last = pads};
@@ -121,31 +121,31 @@ TEST_CASE("a short last batch, padded or not, leaves rows without partners as th
   }
 }
 
-TEST_CASE("a resume behind any batch, with any workers and ranks that divide the stride, goes on with the same rows") {
+TEST_CASE("a resume after any batch, with any workers and ranks that divide the stride, continues with the same rows") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 210);
   settings s{.drop_last = false};
   s.mix.stride = 12;
-  const seen_run whole = run_mixed(shards, s);
-  REQUIRE(whole.batches.size() == 10);   // the fifth of each epoch is short
+  const run_trace full = run_mixed(shards, s);
+  REQUIRE(full.batches.size() == 10);   // the fifth of each epoch is short
   const std::vector<std::size_t> ranks = {1, 2, 3, 4, 6};
-  for (std::size_t cut = 1; cut < whole.batches.size(); ++cut) {
+  for (std::size_t cut = 1; cut < full.batches.size(); ++cut) {
     CAPTURE(cut);
     settings rest = s;
     rest.mix.stride = cut % 2 == 0 ? 12 : 0;   // 0: that of the resume point
     rest.threads = cut % 3 == 0 ? 0 : 4;
-    rest.resume = whole.positions[cut - 1];
-    const seen_run got = run_on_ranks(shards, rest, ranks[cut % ranks.size()]);
-    check_same(got.batches, {whole.batches.begin() + static_cast<long>(cut), whole.batches.end()});
-    CHECK(got.positions == std::vector(whole.positions.begin() + static_cast<long>(cut), whole.positions.end()));
+    rest.resume = full.positions[cut - 1];
+    const run_trace got = run_on_ranks(shards, rest, ranks[cut % ranks.size()]);
+    check_same(got.batches, {full.batches.begin() + static_cast<long>(cut), full.batches.end()});
+    CHECK(got.positions == std::vector(full.positions.begin() + static_cast<long>(cut), full.positions.end()));
   }
 }
 
-TEST_CASE("epochs of a fixed number of batches draw by their own numbers") {
+TEST_CASE("epochs of a fixed number of batches draw by their own epoch numbers") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 210);
   const settings s{.epochs = 3, .epoch_batches = 3};
-  const seen_run plain = run_plain(shards, s);
+  const run_trace plain = run_plain(shards, s);
   REQUIRE(plain.batches.size() == 9);
   const auto expected = slowly_mixed(plain, s, 1);
   check_same(run_mixed(shards, s).batches, expected);
@@ -156,10 +156,10 @@ TEST_CASE("epochs of a fixed number of batches draw by their own numbers") {
   }
 }
 
-TEST_CASE("a damaged row leaves its partner as it is, and a copy is that of the mixed row") {
+TEST_CASE("a damaged row leaves its partner unchanged, and a copy is that of the mixed row") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run plain = run_plain(shards, {.drop_last = false});
+  const run_trace plain = run_plain(shards, {.drop_last = false});
   for (const auto policy : {mr::damage::replace, mr::damage::mask})
     for (const std::set<int>& bad : {every(17), every(3), std::set<int>{}, every(100, 0)}) {
       settings s{.bad = bad, .policy = policy, .drop_last = false};
@@ -174,14 +174,14 @@ TEST_CASE("a damaged row leaves its partner as it is, and a copy is that of the 
     }
 }
 
-TEST_CASE("deferred rows stay as they are, and their labels are those of mixed ones") {
+TEST_CASE("deferred rows stay unchanged, and their labels are those of mixed ones") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   settings s{.bad = every(17), .policy = mr::damage::replace};
-  const seen_run mixed = run_mixed(shards, s);
-  const seen_run plain = run_plain(shards, s);
+  const run_trace mixed = run_mixed(shards, s);
+  const run_trace plain = run_plain(shards, s);
   s.mix.deferred = true;
-  seen_run got = run_mixed(shards, s);
+  run_trace got = run_mixed(shards, s);
   REQUIRE(got.batches.size() == mixed.batches.size());
   for (std::size_t b = 0; b < got.batches.size(); ++b)
     for (std::size_t row = 0; row < got.batches[b].size(); ++row) {
@@ -196,7 +196,7 @@ TEST_CASE("deferred rows stay as they are, and their labels are those of mixed o
   }
 }
 
-TEST_CASE("dense labels are made of a batch") {
+TEST_CASE("dense labels are computed from a batch") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   const settings s{};
@@ -216,7 +216,7 @@ TEST_CASE("dense labels are made of a batch") {
   }
 }
 
-TEST_CASE("strides, ranks and resume points that do not fit are refused by name") {
+TEST_CASE("invalid strides, ranks and resume points are refused by name") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   const auto refusal = [&](const settings& s) { return message_of([&] { run_mixed(shards, s); }); };

@@ -1,5 +1,5 @@
-// What the tests of mixed rows share: runs over shards of labels whose rows are mixed, and a slow loop that mixes the
-// rows of a run that does not.
+// Shared by the tests of mixed rows: runs over shards of labels whose rows are mixed, and a slow loop that mixes the
+// rows of a run without mixing.
 #pragma once
 
 #include "../image/slow_mixes.hpp"
@@ -39,17 +39,17 @@ inline auto prepare_but(const std::set<int>& bad) {
 }
 
 /// One row as the trainer sees it.
-struct seen_row {
+struct row_trace {
   std::vector<std::uint8_t> pixels{};
   std::int32_t label_a = 0, label_b = 0;
   float lambda = 1;
   bool valid = true, replaced = false;
-  friend bool operator==(const seen_row&, const seen_row&) = default;
+  friend bool operator==(const row_trace&, const row_trace&) = default;
 };
-using seen_batch = std::vector<seen_row>;
+using batch_trace = std::vector<row_trace>;
 
-struct seen_run {
-  std::vector<seen_batch> batches{};
+struct run_trace {
+  std::vector<batch_trace> batches{};
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{};
 };
@@ -90,16 +90,16 @@ inline millrace::session_options options_of(const settings& s) {
 
 /// Runs a flow of batches to its end, or for some batches.
 template <class Flow>
-seen_run run_rows(Flow flow, const settings& s) {
+run_trace run_rows(Flow flow, const settings& s) {
   millrace::session session{std::move(flow), options_of(s)};
-  seen_run seen;
+  run_trace trace;
   for (auto& b : session) {
     if constexpr (requires { b.row_mixes(); })
       if (s.finishes) millrace::mix_rows(b.template get<&example::pixels>(), b.row_mixes());
     const auto pixels = b.to_host(b.template get<&example::pixels>());
     const auto labels = b.to_host(b.template get<&example::label>());
     const std::size_t row = height * width * 3;
-    auto& batch = seen.batches.emplace_back(b.size());
+    auto& batch = trace.batches.emplace_back(b.size());
     for (std::size_t i = 0; i < b.size(); ++i) {
       batch[i].pixels.assign(pixels.data() + i * row, pixels.data() + (i + 1) * row);
       batch[i].label_a = batch[i].label_b = labels.data()[i];
@@ -119,25 +119,25 @@ seen_run run_rows(Flow flow, const settings& s) {
         batch[i].replaced = replaced.data()[i] == 1;
       }
     }
-    seen.positions.push_back(millrace::to_text(b.position()));
-    seen.epochs.push_back(b.epoch());
-    if (seen.batches.size() == s.max_batches) break;
+    trace.positions.push_back(millrace::to_text(b.position()));
+    trace.epochs.push_back(b.epoch());
+    if (trace.batches.size() == s.max_batches) break;
   }
-  return seen;
+  return trace;
 }
 
-inline seen_run run_mixed(const std::string& shards, const settings& s) {
+inline run_trace run_mixed(const std::string& shards, const settings& s) {
   return run_rows(batches_of(shards, s) | millrace::mix_rows<&example::pixels, &example::label>(s.mix), s);
 }
-inline seen_run run_plain(const std::string& shards, const settings& s) { return run_rows(batches_of(shards, s), s); }
+inline run_trace run_plain(const std::string& shards, const settings& s) { return run_rows(batches_of(shards, s), s); }
 
-/// The batches of all ranks, row by row as their positions are, with digests summed.
-inline seen_run run_on_ranks(const std::string& shards, settings s, std::size_t ranks) {
-  seen_run all;
+/// The batches of all ranks, row by row in the order of positions, with digests summed.
+inline run_trace run_on_ranks(const std::string& shards, settings s, std::size_t ranks) {
+  run_trace all;
   std::vector<millrace::position> sums;
   for (std::size_t r = 0; r < ranks; ++r) {
     s.world = {.rank = r, .size = ranks};
-    const seen_run one = run_mixed(shards, s);
+    const run_trace one = run_mixed(shards, s);
     all.batches.resize(one.batches.size());
     for (std::size_t b = 0; b < one.batches.size(); ++b) {
       const millrace::position p = millrace::parse_position(one.positions[b]);
@@ -157,33 +157,33 @@ inline seen_run run_on_ranks(const std::string& shards, settings s, std::size_t 
 
 /// Mixes the rows of a clean run by one rank, whose samples in `bad` are damaged. `stage` is the ordinal of mix_rows
 /// among the stages that draw.
-inline std::vector<seen_batch> slowly_mixed(const seen_run& clean, const settings& s, std::size_t stride,
+inline std::vector<batch_trace> slowly_mixed(const run_trace& clean, const settings& s, std::size_t stride,
                                             std::uint64_t stage = 1) {
   const millrace::detail::pair_rule_options rule{.mixup_alpha = s.mix.mixup_alpha,
                                                  .cutmix_alpha = s.mix.cutmix_alpha,
                                                  .switch_probability = s.mix.switch_probability,
                                                  .probability = s.mix.probability,
                                                  .cutmix_minmax = s.mix.cutmix_minmax};
-  std::vector<seen_batch> all = clean.batches;
+  std::vector<batch_trace> all = clean.batches;
   std::uint64_t in_epoch = 0;
   for (std::size_t b = 0; b < all.size(); ++b, ++in_epoch) {
     if (b > 0 && clean.epochs[b] != clean.epochs[b - 1]) in_epoch = 0;
-    seen_batch& rows = all[b];
+    batch_trace& rows = all[b];
     const auto good = [&](std::size_t row) { return !s.bad.contains(clean.batches[b][row].label_a); };
     for (std::size_t p = 0; p + stride < rows.size(); ++p) {
-      seen_row &first = rows[p], &second = rows[p + stride];
+      row_trace &first = rows[p], &second = rows[p + stride];
       if (p / stride % 2 != 0 || !good(p) || !good(p + stride)) continue;
       if (s.mix.off_epoch && clean.epochs[b] >= *s.mix.off_epoch) continue;
       millrace::rng random({.seed = s.seed, .epoch = clean.epochs[b], .sample = in_epoch * global_batch + p,
                             .stage = stage});
-      const auto drawn = slow_mixes::draw(rule, random, height, width);
-      if (!drawn.mixes) continue;
-      slow_mixes::mix(drawn, first.pixels, second.pixels, height, width, false);
+      const auto mix = slow_mixes::draw(rule, random, height, width);
+      if (!mix.mixes) continue;
+      slow_mixes::mix(mix, first.pixels, second.pixels, height, width, false);
       first.label_b = second.label_a;
       second.label_b = first.label_a;
-      first.lambda = second.lambda = static_cast<float>(drawn.lambda);
+      first.lambda = second.lambda = static_cast<float>(mix.lambda);
     }
-    const seen_batch mixed = rows;
+    const batch_trace mixed = rows;
     for (std::size_t row = 0; row < rows.size(); ++row) {
       if (good(row)) continue;
       std::size_t best = row, away = ~std::size_t{0};
@@ -194,7 +194,7 @@ inline std::vector<seen_batch> slowly_mixed(const seen_run& clean, const setting
         best = other;
         away = distance;
       }
-      rows[row] = best != row ? mixed[best] : seen_row{.pixels = std::vector<std::uint8_t>(height * width * 3)};
+      rows[row] = best != row ? mixed[best] : row_trace{.pixels = std::vector<std::uint8_t>(height * width * 3)};
       rows[row].valid = rows[row].replaced = best != row;
     }
     if (s.pad_last)

@@ -24,7 +24,7 @@ std::vector<std::int64_t> collect(Session& run) {
   return all;
 }
 
-/// Runs on one thread, for it has a finish().
+/// Runs on one thread, because it has a finish().
 struct repeated {
   using output = int;
   std::unique_ptr<int> times;
@@ -39,14 +39,14 @@ std::optional<example> nothing_more() { return std::nullopt; }
 
 }  // namespace
 
-TEST_CASE("items need to be movable, nothing more") {
+TEST_CASE("items must be movable, nothing more") {
   struct unique_example {
     std::unique_ptr<int> number;
   };
-  int made = 0;
+  int count = 0;
   mr::session run{mr::from([&]() -> std::optional<unique_example> {
-                    if (made == 12) return std::nullopt;
-                    return unique_example{std::make_unique<int>(made++)};
+                    if (count == 12) return std::nullopt;
+                    return unique_example{std::make_unique<int>(count++)};
                   }) | mr::map([](unique_example e) {
                     return example{*e.number};
                   }) | mr::batch<&example::number>({.size = 4}),
@@ -54,7 +54,7 @@ TEST_CASE("items need to be movable, nothing more") {
   CHECK(collect(run).size() == 12);
 }
 
-TEST_CASE("generators and callables need to be movable, nothing more") {
+TEST_CASE("generators and callables must be movable, nothing more") {
   struct count_to {
     std::unique_ptr<int> last;
     int at = 0;

@@ -1,4 +1,4 @@
-// Sessions whose types are written down, and batches that are taken apart.
+// Sessions whose types are spelled out, and batches that are split into columns.
 #include "../../temporary_folder.hpp"
 
 #include <millrace/mix_rows.hpp>
@@ -42,7 +42,7 @@ auto flow() { return items() | mr::batch<&example::pixels, &example::label>({.si
 using named = mr::session<&example::pixels, &example::label>;
 using named_mix = mr::session<&example::pixels, &example::label, mr::label_b<&example::label>, mr::lambda>;
 
-/// A class of a user that holds a session.
+/// A user's class that owns a session.
 class trainer {
  public:
   explicit trainer(const mr::session_options& options) : data_(flow(), options) {}
@@ -119,7 +119,7 @@ TEST_CASE("the batches of batch<T> have the names, shapes and bytes of batch<mem
   }
 }
 
-TEST_CASE("a batch is taken apart into its columns") {
+TEST_CASE("a batch is split into its columns") {
   mr::session run{flow(), quiet};
   using batch = decltype(run)::batch;
   static_assert(std::tuple_size_v<batch> == 2);

@@ -1,10 +1,10 @@
-// News that is no error: which notices are sent, what quiet prints of them, and how the user's function is called.
+// Notices that are not errors: which are sent, which of them quiet prints, and how the user's function is called.
 #include <millrace/millrace.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/tuning.hpp>
 
-#include "../../said_on_stderr.hpp"
+#include "../../captured_stderr.hpp"
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
@@ -105,7 +105,7 @@ TEST_CASE("lost shards and damaged samples are reported, streamed and by an inde
   }
 }
 
-TEST_CASE("missing end markers and warnings of the start are reported, and quiet prints them without the start") {
+TEST_CASE("missing end markers and warnings of the start are reported, and quiet prints them without the start line") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder, 2);
   std::filesystem::resize_file(shards + "/s-01.tar", 20 * 1'024);
@@ -123,7 +123,7 @@ TEST_CASE("missing end markers and warnings of the start are reported, and quiet
       CHECK(count(all, mr::notice_kind::data) == (indexed ? 1 : 0));   // the key that no shard has
     });
     flow([&](auto f) {
-      const std::string text = said_on_stderr([&] {
+      const std::string text = captured_stderr([&] {
         mr::session run{std::move(f), quiet(1)};
         for (auto& b : run) b.release();
       });
@@ -164,7 +164,7 @@ TEST_CASE("an exception of the notice function does not end the run, and the not
   std::filesystem::resize_file(shards + "/s-01.tar", 20 * 1'024);
   for (const bool of_std : {false, true}) {
     std::size_t rows = 0;
-    const std::string text = said_on_stderr([&] {
+    const std::string text = captured_stderr([&] {
       auto options = quiet(1);
       options.notice = [&](const mr::notice&) {
         if (of_std) throw std::runtime_error("no disk");
@@ -180,8 +180,8 @@ TEST_CASE("an exception of the notice function does not end the run, and the not
   }
 }
 
-TEST_CASE("the notice function is never called by two threads at once, and may deliver itself") {
-  int inside = 0, most = 0, calls = 0;   // not atomic: ThreadSanitizer would see two callers
+TEST_CASE("two threads never call the notice function at once, and it may deliver notices itself") {
+  int inside = 0, most = 0, calls = 0;   // not atomic: ThreadSanitizer would detect two callers
   mr::detail::notice_outlet* self = nullptr;
   mr::detail::notice_outlet outlet([&](const mr::notice& n) {
     most = std::max(most, ++inside);
@@ -218,20 +218,20 @@ TEST_CASE("decisions of tuning are notices") {
   CHECK(decisions > 0);
 }
 
-TEST_CASE("quiet prints warnings, losses and stalls, and a notice of each kind has a name and a line of its own") {
-  const auto printed = [](const mr::notice& n) { return said_on_stderr([&] { mr::quiet(n); }); };
+TEST_CASE("quiet prints warnings, losses and stalls, and a notice of each kind has its own name and line") {
+  const auto printed = [](const mr::notice& n) { return captured_stderr([&] { mr::quiet(n); }); };
   std::set<std::string> names;
   for (std::size_t k = 0; k < mr::detail::notice_texts.size(); ++k) {
     const auto kind = static_cast<mr::notice_kind>(k);
     CHECK(names.insert(mr::text_of(kind)).second);
     std::vector<mr::notice> got;
-    mr::detail::notice_outlet given([&](const mr::notice& n) { got.push_back(n); }), none, quietly(mr::quiet);
+    mr::detail::notice_outlet listener([&](const mr::notice& n) { got.push_back(n); }), none, quietly(mr::quiet);
     const mr::notice news{.kind = kind, .text = "one\ntwo"};
-    CHECK(said_on_stderr([&] { given.deliver(news); }).empty());
+    CHECK(captured_stderr([&] { listener.deliver(news); }).empty());
     REQUIRE(got.size() == 1);
     CHECK(got[0].kind == kind);
-    CHECK(said_on_stderr([&] { none.deliver(news); }) == "millrace: one\ntwo\n");
-    CHECK(said_on_stderr([&] { quietly.deliver(news); }).empty() == (kind != mr::notice_kind::stall));
+    CHECK(captured_stderr([&] { none.deliver(news); }) == "millrace: one\ntwo\n");
+    CHECK(captured_stderr([&] { quietly.deliver(news); }).empty() == (kind != mr::notice_kind::stall));
     CHECK(printed({.kind = kind, .severity = mr::notice_severity::warning, .text = "w"}) == "millrace: w\n");
     CHECK(printed({.kind = kind, .severity = mr::notice_severity::loss, .text = "l"}) == "millrace: l\n");
   }

@@ -1,5 +1,5 @@
-// Resume points from when the quality of a shuffle depended on the number of lanes: runs whose window covers the data
-// set continue in the order of those days. The sequences are those that Millrace wrote then.
+// Resume points of versions in which the quality of a shuffle depended on the number of lanes: runs whose window covers
+// the data set continue in the old order. Those versions wrote the sequences.
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
@@ -134,7 +134,7 @@ TEST_CASE("older shuffles: a run whose window covers the data set continues in t
     const std::size_t batch = frozen.what == kind::of_two_ranks ? 2 : 4;
     CHECK(run(frozen.what, tars, later, 1'000).first ==
           ids(frozen.rest.begin() + static_cast<std::ptrdiff_t>(4 * batch), frozen.rest.end()));
-    // A run from the start has the order of today.
+    // A run from the start has the current order.
     CHECK(run(frozen.what, tars, today, 1'000).first != frozen.rest);
   }
 }

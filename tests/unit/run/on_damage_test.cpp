@@ -1,4 +1,4 @@
-// Runs that go on from damaged samples: which rows they fill, with what, and that nothing else changes.
+// Runs that continue after damaged samples: which rows they fill, with which content, and that nothing else changes.
 #include "damaged_runs.hpp"
 
 #include <millrace/sources/keys_from.hpp>
@@ -12,9 +12,10 @@ using namespace damaged_runs;
 
 namespace {
 
-/// What replacing or masking makes of a clean run, done slowly and apart.
-std::vector<seen_batch> expected_of(const std::vector<seen_batch>& clean, const std::set<int>& bad, mr::damage policy) {
-  std::vector<seen_batch> all = clean;
+/// The result of replacing or masking in a clean run, computed slowly and apart.
+std::vector<batch_trace> expected_of(const std::vector<batch_trace>& clean, const std::set<int>& bad,
+                                     mr::damage policy) {
+  std::vector<batch_trace> all = clean;
   for (std::size_t b = 0; b < clean.size(); ++b)
     for (std::size_t row = 0; row < clean[b].size(); ++row) {
       if (!bad.contains(clean[b][row].label)) continue;
@@ -37,20 +38,20 @@ std::vector<seen_batch> expected_of(const std::vector<seen_batch>& clean, const 
 
 }  // namespace
 
-TEST_CASE("replace and mask give what a slow loop over the clean batches gives, for all workers, ranks and devices") {
+TEST_CASE("replace and mask equal a slow loop over the clean batches, for all workers, ranks and devices") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run clean = run_with(shards, {.on_damage = {}});
+  const run_trace clean = run_with(shards, {.on_damage = {}});
   REQUIRE(clean.batches.size() == 12);
   for (const auto policy : {mr::damage::replace, mr::damage::mask}) {
     for (const std::set<int>& bad : {every(17), every(3), std::set<int>{}, every(100, 0)}) {
       damaged_run o{.bad = bad, .on_damage = {.policy = policy, .at_most_share = 1}, .threads = 0};
-      const seen_run first = run_with(shards, o);
+      const run_trace first = run_with(shards, o);
       CHECK(first.batches == expected_of(clean.batches, bad, policy));
       for (const int threads : {1, 4}) {
         o.threads = threads;
         o.copying = threads == 4;
-        const seen_run d = run_with(shards, o);
+        const run_trace d = run_with(shards, o);
         CHECK(d.batches == first.batches);
         CHECK(d.positions == first.positions);
       }
@@ -58,15 +59,15 @@ TEST_CASE("replace and mask give what a slow loop over the clean batches gives, 
       o.copying = false;
       for (const std::size_t ranks : {2, 3, 4, 6}) {
         CAPTURE(ranks);
-        const seen_run d = run_on_ranks(shards, o, ranks);
+        const run_trace d = run_on_ranks(shards, o, ranks);
         CHECK(d.batches == first.batches);
         CHECK(d.positions == first.positions);
         CHECK(d.stats.replaced == first.stats.replaced);
         CHECK(d.stats.masked == first.stats.masked);
       }
       std::uint64_t replaced = 0, masked = 0;
-      for (const seen_batch& b : first.batches)
-        for (const seen_row& r : b) {
+      for (const batch_trace& b : first.batches)
+        for (const row_trace& r : b) {
           replaced += r.replaced;
           masked += !r.valid;
         }
@@ -93,22 +94,22 @@ TEST_CASE("the digest of a run with damage is that of the clean run less the ter
   CHECK(digest({}) == run_with(shards, {.on_damage = {}}).stats.digest);
 }
 
-TEST_CASE("a run with damage resumes behind any batch, and has its short last batches") {
+TEST_CASE("a run with damage resumes after any batch, and has its short last batches") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   for (const bool drop_last : {true, false}) {
     damaged_run o{.bad = every(5), .drop_last = drop_last};
-    const seen_run whole = run_with(shards, o);
-    CHECK(whole.batches.size() == (drop_last ? 12 : 14));
+    const run_trace reference = run_with(shards, o);
+    CHECK(reference.batches.size() == (drop_last ? 12 : 14));
     if (!drop_last) {
-      const seen_run clean = run_with(shards, {.on_damage = {}, .drop_last = false});
-      CHECK(whole.batches == expected_of(clean.batches, o.bad, mr::damage::replace));
+      const run_trace clean = run_with(shards, {.on_damage = {}, .drop_last = false});
+      CHECK(reference.batches == expected_of(clean.batches, o.bad, mr::damage::replace));
     }
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += 2) {
-      o.resume = whole.positions[cut];
-      const seen_run rest = run_with(shards, o);
-      CHECK(rest.batches == std::vector(whole.batches.begin() + std::ptrdiff_t(cut) + 1, whole.batches.end()));
-      CHECK(rest.positions.back() == whole.positions.back());
+    for (std::size_t cut = 0; cut + 1 < reference.batches.size(); cut += 2) {
+      o.resume = reference.positions[cut];
+      const run_trace rest = run_with(shards, o);
+      CHECK(rest.batches == std::vector(reference.batches.begin() + std::ptrdiff_t(cut) + 1, reference.batches.end()));
+      CHECK(rest.positions.back() == reference.positions.back());
     }
   }
 }
@@ -116,7 +117,7 @@ TEST_CASE("a run with damage resumes behind any batch, and has its short last ba
 TEST_CASE("payloads that differ from their checksums are damaged samples, neighbors in the same read are not") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run clean = run_with(shards, {.on_damage = {}, .drop_last = false, .epochs = 1});   // learns the checksums
+  const run_trace clean = run_with(shards, {.on_damage = {}, .drop_last = false, .epochs = 1});   // adds checksums
   const std::set<int> bad{1, 69, 70, 71, 150, 151, 152, 153, 299};
   for (const int label : bad) {
     const std::string name = folder / ("s-" + std::to_string(label / 70) + ".tar");
@@ -131,10 +132,10 @@ TEST_CASE("payloads that differ from their checksums are damaged samples, neighb
     for (const int threads : {0, 1, 4}) {
       damaged_run o{.on_damage = {.policy = policy, .at_most_share = 1}, .threads = threads, .drop_last = false,
                     .epochs = 1};
-      const seen_run d = run_with(shards, o);
+      const run_trace d = run_with(shards, o);
       CHECK(d.batches == expected_of(clean.batches, bad, policy));
       CHECK(d.stats.replaced + d.stats.masked == bad.size());
-      const seen_run ranks = run_on_ranks(shards, o, 3);
+      const run_trace ranks = run_on_ranks(shards, o, 3);
       CHECK(ranks.batches == d.batches);
       CHECK(ranks.positions == d.positions);
     }
@@ -145,7 +146,7 @@ TEST_CASE("a shard that vanishes while it is read costs its samples") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
   constexpr std::uint64_t epochs = 40;   // more than the engine reads ahead
-  const seen_run clean = run_with(shards, {.on_damage = {}, .epochs = epochs});
+  const run_trace clean = run_with(shards, {.on_damage = {}, .epochs = epochs});
   for (const int threads : {0, 2}) {
     auto options = quiet(threads, epochs);
     options.lanes = lanes;
@@ -177,7 +178,7 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
   const std::set<int> bad = every(11);
   damaged_run o{.bad = bad};
   o.on_damage.quarantine = folder / "lists/quarantine";
-  const seen_run whole = run_with(shards, o);
+  const run_trace reference = run_with(shards, o);
   const auto lines_of = [&](const std::string& name) {
     std::ifstream file(folder / name);
     std::vector<std::string> lines;
@@ -186,10 +187,10 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
   };
   const auto first = lines_of("lists/quarantine-0.jsonl");
   CHECK(first.size() <= bad.size());
-  CHECK(first.size() > bad.size() / 2);   // the last batch of an epoch is dropped, with what is in it
+  CHECK(first.size() > bad.size() / 2);   // the last batch of an epoch is dropped, with its rows
   CHECK(first.front().find("\"epoch\": 0") != std::string::npos);
   CHECK(first.front().find("is bad") != std::string::npos);
-  o.resume = whole.positions[3];
+  o.resume = reference.positions[3];
   run_with(shards, o);
   CHECK(lines_of("lists/quarantine-0.jsonl") == first);
   o.resume.clear();
@@ -199,7 +200,7 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
     if (!bad.contains(label)) REQUIRE_FALSE(listed.contains("k" + std::to_string(label), "s-0.tar"));
   o = {.bad = bad, .on_damage = {}, .without = listed, .drop_last = false, .epochs = 1};
   if (listed.size() == bad.size()) CHECK(run_with(shards, o).batches.size() == 6);
-  // The position that a line tells is that of the sample.
+  // The position in a line is that of the sample.
   auto options = quiet(0, 1);
   options.lanes = lanes;
   mr::session session{mr::shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
@@ -212,47 +213,47 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
   }
 }
 
-TEST_CASE("a shard that is cut after its index was made costs its samples behind the cut, on all ranks, and resumes") {
+TEST_CASE("a shard that is cut after its index was built costs its samples after the cut, on all ranks, and resumes") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
-  const seen_run clean = run_with(shards, {.on_damage = {}});   // makes the indexes
+  const run_trace clean = run_with(shards, {.on_damage = {}});   // builds the indexes
   const std::string cut_shard = folder / "s-1.tar";
   std::filesystem::resize_file(cut_shard, 512 * 2 * 2 * 30 + 700);
   CHECK(message_of([&] { run_with(shards, {.on_damage = {}}); }).find("damaged or cut member") != std::string::npos);
   damaged_run o{.threads = 0, .damaged_shards_at_most = 1};
-  const seen_run whole = run_with(shards, o);
-  CHECK(whole.description.find("1 of 5 shards are damaged: " + cut_shard + " has all its 70 samples") !=
+  const run_trace reference = run_with(shards, o);
+  CHECK(reference.description.find("1 of 5 shards are damaged: " + cut_shard + " has all its 70 samples") !=
         std::string::npos);
   std::set<int> lost;
   for (int label = 70; label < 140; ++label) lost.insert(label);
-  for (const seen_batch& b : whole.batches)
-    for (const seen_row& r : b) lost.erase(r.label);
+  for (const batch_trace& b : reference.batches)
+    for (const row_trace& r : b) lost.erase(r.label);
   CHECK(lost.size() > 35);
   CHECK(lost.size() < 55);
-  CHECK(whole.batches == expected_of(clean.batches, lost, mr::damage::replace));
+  CHECK(reference.batches == expected_of(clean.batches, lost, mr::damage::replace));
   for (const std::size_t ranks : {2, 3, 4, 6}) {
-    const seen_run d = run_on_ranks(shards, o, ranks);
-    CHECK(d.batches == whole.batches);
-    CHECK(d.positions == whole.positions);
+    const run_trace d = run_on_ranks(shards, o, ranks);
+    CHECK(d.batches == reference.batches);
+    CHECK(d.positions == reference.positions);
   }
   o.threads = 4;
   o.resume = clean.positions[0];   // a resume point from before the cut: the same data set
-  const seen_run rest = run_with(shards, o);
-  CHECK(rest.batches == std::vector(whole.batches.begin() + 1, whole.batches.end()));
+  const run_trace rest = run_with(shards, o);
+  CHECK(rest.batches == std::vector(reference.batches.begin() + 1, reference.batches.end()));
   o.resume.clear();
   o.on_damage = {.policy = mr::damage::replace};
-  CHECK(run_with(shards, o).batches == whole.batches);   // lost samples count in no limit for single ones
+  CHECK(run_with(shards, o).batches == reference.batches);   // lost samples do not count for the limits of single ones
   o.on_damage.shards_at_most = 0;
   CHECK(message_of([&] { run_with(shards, o); }).find("1 shards are damaged, but on_damage allows at most 0") !=
         std::string::npos);
   o.on_damage = {.policy = mr::damage::mask};
   std::filesystem::rename(cut_shard, folder / "away");
-  const seen_run without_shard = run_with(shards + "/s-{0..4}.tar", o);
+  const run_trace without_shard = run_with(shards + "/s-{0..4}.tar", o);
   CHECK(without_shard.stats.lost_shards == 1);
   for (std::size_t b = 0; b < clean.batches.size(); ++b)
     for (std::size_t i = 0; i < clean.batches[b].size(); ++i) {
-      const seen_row& expected = clean.batches[b][i];
-      const seen_row& row = without_shard.batches[b][i];
+      const row_trace& expected = clean.batches[b][i];
+      const row_trace& row = without_shard.batches[b][i];
       REQUIRE(row.valid == (expected.label / 70 != 1));
       if (row.valid) REQUIRE(row == expected);
     }
@@ -272,7 +273,7 @@ TEST_CASE("a shard that is cut after its index was made costs its samples behind
   std::filesystem::resize_file(folder / "s-0.tar", 512 * 2 * 2 * 30 + 700);
   CHECK(message_of([&] { run_with(shards, o); }).find("too many shards are damaged: got 2, expected at most 1") !=
         std::string::npos);
-  o.damaged_shards_at_most = 2;   // nobody knows any more what the first one had
-  const std::string told = "2 of 5 shards are damaged: " + (folder / "s-0.tar") + " has only the first";
-  CHECK(run_with(shards, o).description.find(told) != std::string::npos);
+  o.damaged_shards_at_most = 2;   // the samples of the first one are no longer known
+  const std::string expected = "2 of 5 shards are damaged: " + (folder / "s-0.tar") + " has only the first";
+  CHECK(run_with(shards, o).description.find(expected) != std::string::npos);
 }

@@ -21,111 +21,111 @@ struct words {
   mr::ragged<std::uint8_t> text;
 };
 
-const seen_row padding{0, {}, false, false, ""};
+const row_trace padding{0, {}, false, false, ""};
 
-/// Batches with masked rows behind the last one of an epoch.
-std::vector<seen_batch> padded(std::vector<seen_batch> batches) {
-  for (seen_batch& b : batches) b.resize(global_batch, padding);
+/// Batches with masked rows after the last one of an epoch.
+std::vector<batch_trace> padded(std::vector<batch_trace> batches) {
+  for (batch_trace& b : batches) b.resize(global_batch, padding);
   return batches;
 }
 
-std::uint64_t rows_of(const std::vector<seen_batch>& batches) {
+std::uint64_t rows_of(const std::vector<batch_trace>& batches) {
   std::uint64_t rows = 0;
-  for (const seen_batch& b : batches) rows += b.size();
+  for (const batch_trace& b : batches) rows += b.size();
   return rows;
 }
 
 }  // namespace
 
-TEST_CASE("padded batches are the short ones with masked rows behind them, for all ranks, workers and devices") {
+TEST_CASE("padded batches are the short ones followed by masked rows, for all ranks, workers and devices") {
   // 288 fills its batches; the others leave 1, 11, 12 and 47 rows, of which ranks get none, one, or unequal shares.
   for (const int count : {288, 289, 299, 300, 335}) {
     CAPTURE(count);
     const temporary_folder folder;
     const std::string shards = write_labels(folder, count);
-    const seen_run whole = run_with(shards, {.on_damage = {}, .drop_last = false});
-    REQUIRE(rows_of(whole.batches) == 2 * std::uint64_t(count));
+    const run_trace short_batches = run_with(shards, {.on_damage = {}, .drop_last = false});
+    REQUIRE(rows_of(short_batches.batches) == 2 * std::uint64_t(count));
     for (const int threads : {0, 1, 4})
       for (const bool copying : {false, true}) {
-        const seen_run d =
+        const run_trace d =
             run_with(shards, {.on_damage = {}, .threads = threads, .pad_last = true, .copying = copying});
-        CHECK(d.batches == padded(whole.batches));
-        CHECK(d.positions == whole.positions);
-        CHECK(d.global_sizes == whole.global_sizes);
-        CHECK(d.stats.digest == whole.stats.digest);
+        CHECK(d.batches == padded(short_batches.batches));
+        CHECK(d.positions == short_batches.positions);
+        CHECK(d.global_sizes == short_batches.global_sizes);
+        CHECK(d.stats.digest == short_batches.stats.digest);
         CHECK(d.stats.samples == 2 * std::uint64_t(count));
         CHECK(d.stats.masked == 0);
       }
     for (const std::size_t ranks : {2, 3, 4, 6, 12})
       for (const int threads : {0, 4}) {
         CAPTURE(ranks);
-        const seen_run d = run_on_ranks(
+        const run_trace d = run_on_ranks(
             shards, {.on_damage = {}, .threads = threads, .pad_last = true, .copying = threads > 0}, ranks);
-        CHECK(d.batches == padded(whole.batches));   // weaved of ranks that all have global_batch / ranks rows
-        CHECK(d.positions == whole.positions);
-        CHECK(d.global_sizes == whole.global_sizes);
+        CHECK(d.batches == padded(short_batches.batches));   // merged from ranks of global_batch / ranks rows each
+        CHECK(d.positions == short_batches.positions);
+        CHECK(d.global_sizes == short_batches.global_sizes);
         CHECK(d.stats.samples == 2 * std::uint64_t(count));
       }
   }
 }
 
-TEST_CASE("each rank has batches of one size, whatever is left for it, even nothing in the whole epoch") {
+TEST_CASE("each rank has batches of one size, however few samples remain for it, even with none in the entire epoch") {
   for (const int count : {1, 5, 48, 49}) {
     CAPTURE(count);
     const temporary_folder folder;
     const std::string shards = write_labels(folder, count);
     for (const std::size_t ranks : {1, 2, 3, 4, 6, 12}) {
-      std::map<std::string, int> seen;
+      std::map<std::string, int> counts;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         CAPTURE(ranks);
         CAPTURE(rank);
-        const seen_run d = run_with(shards, {.on_damage = {}, .threads = rank % 2 == 0 ? 1 : 4,
+        const run_trace d = run_with(shards, {.on_damage = {}, .threads = rank % 2 == 0 ? 1 : 4,
                                              .world = {.rank = rank, .size = ranks}, .pad_last = true, .epochs = 3});
         REQUIRE(d.batches.size() == 3 * std::size_t(1 + (count - 1) / int(global_batch)));
-        for (const seen_batch& b : d.batches) {
+        for (const batch_trace& b : d.batches) {
           REQUIRE(b.size() == global_batch / ranks);
-          for (const seen_row& r : b) {
-            if (r.valid) ++seen[r.key];
+          for (const row_trace& r : b) {
+            if (r.valid) ++counts[r.key];
             else REQUIRE(r == padding);
           }
         }
       }
-      REQUIRE(seen.size() == std::size_t(count));
-      for (const auto& [key, times] : seen) REQUIRE(times == 3);   // once in each epoch
+      REQUIRE(counts.size() == std::size_t(count));
+      for (const auto& [key, times] : counts) REQUIRE(times == 3);   // once in each epoch
     }
   }
 }
 
-TEST_CASE("a padded run goes on before and behind its last batch, by any number of ranks") {
+TEST_CASE("a padded run continues before and after its last batch, by any number of ranks") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 289);
-  const seen_run whole = run_with(shards, {.on_damage = {}, .pad_last = true});
-  REQUIRE(whole.batches.size() == 14);
-  REQUIRE(whole.positions == run_with(shards, {.on_damage = {}, .drop_last = false}).positions);
+  const run_trace full = run_with(shards, {.on_damage = {}, .pad_last = true});
+  REQUIRE(full.batches.size() == 14);
+  REQUIRE(full.positions == run_with(shards, {.on_damage = {}, .drop_last = false}).positions);
   for (const std::size_t cut : {4U, 5U, 6U, 12U})   // batch 6 of 0 .. 6 has one row
     for (const std::size_t ranks : {1, 3, 12}) {
       CAPTURE(cut);
       CAPTURE(ranks);
-      const seen_run d = run_on_ranks(
-          shards, {.on_damage = {}, .resume = whole.positions[cut], .pad_last = true, .copying = ranks == 3}, ranks);
+      const run_trace d = run_on_ranks(
+          shards, {.on_damage = {}, .resume = full.positions[cut], .pad_last = true, .copying = ranks == 3}, ranks);
       REQUIRE(d.batches.size() == 13 - cut);
-      CHECK(std::equal(d.batches.begin(), d.batches.end(), whole.batches.begin() + std::ptrdiff_t(cut) + 1));
-      CHECK(std::equal(d.positions.begin(), d.positions.end(), whole.positions.begin() + std::ptrdiff_t(cut) + 1));
+      CHECK(std::equal(d.batches.begin(), d.batches.end(), full.batches.begin() + std::ptrdiff_t(cut) + 1));
+      CHECK(std::equal(d.positions.begin(), d.positions.end(), full.positions.begin() + std::ptrdiff_t(cut) + 1));
     }
-  CHECK(message_of([&] { run_with(shards, {.on_damage = {}, .resume = whole.positions[3]}); }) != "no error");
+  CHECK(message_of([&] { run_with(shards, {.on_damage = {}, .resume = full.positions[3]}); }) != "no error");
 }
 
-TEST_CASE("padding and damage together: damaged rows stand among those of samples, and padding copies nothing") {
+TEST_CASE("padding and damage together: damaged rows are among those of samples, and padding copies nothing") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 299);
   for (const auto policy : {mr::damage::replace, mr::damage::mask})
     for (const int threads : {0, 4}) {
       damaged_run o{.bad = every(7), .on_damage = {.policy = policy, .at_most_share = 1}, .threads = threads,
                     .drop_last = false};
-      const seen_run brief = run_with(shards, o);
+      const run_trace brief = run_with(shards, o);
       o.pad_last = true;
       for (const std::size_t ranks : {1, 2, 6, 12}) {
-        const seen_run d = run_on_ranks(shards, o, ranks);
+        const run_trace d = run_on_ranks(shards, o, ranks);
         CHECK(d.batches == padded(brief.batches));
         CHECK(d.positions == brief.positions);
         CHECK(d.stats.masked == brief.stats.masked);
@@ -133,30 +133,30 @@ TEST_CASE("padding and damage together: damaged rows stand among those of sample
         CHECK(d.stats.samples == brief.stats.samples);
       }
     }
-  // All of the last batch is damaged: what lies in it is counted, the padding behind it is not.
+  // All of the last batch is damaged: its samples are counted, the padding after it is not.
   const temporary_folder few;
   damaged_run o{.bad = {48}, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}, .pad_last = true,
                 .epochs = 1};
   const std::string one_more = write_labels(few, 49);
   o.bad = {run_with(one_more, {.on_damage = {}, .drop_last = false, .epochs = 1}).batches[1][0].label};
-  const seen_run d = run_with(one_more, o);
+  const run_trace d = run_with(one_more, o);
   CHECK(d.stats.masked == 1);
   CHECK(d.batches[1][0].key == "k" + std::to_string(*o.bad.begin()));
   CHECK(d.batches[1][1] == padding);
 }
 
-TEST_CASE("a slot that held other rows is cleared: each epoch's padding is zeros and empty keys") {
+TEST_CASE("a slot with old rows is cleared: each epoch's padding is zeros and empty keys") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 60);
   for (const bool copying : {false, true}) {
-    const seen_run d = run_with(shards, {.on_damage = {}, .pad_last = true, .copying = copying, .epochs = 20});
+    const run_trace d = run_with(shards, {.on_damage = {}, .pad_last = true, .copying = copying, .epochs = 20});
     REQUIRE(d.batches.size() == 40);
     for (std::size_t b = 1; b < 40; b += 2)
       for (std::size_t row = 12; row < global_batch; ++row) REQUIRE(d.batches[b][row] == padding);
   }
 }
 
-TEST_CASE("a mix pads as one data set does") {
+TEST_CASE("a mix is padded like a single data set") {
   const temporary_folder many, few;
   const std::string a = write_labels(many, 100), b = write_labels(few, 31);
   const auto run = [&](const mr::world& mine, bool pad) {
@@ -175,10 +175,10 @@ TEST_CASE("a mix pads as one data set does") {
     }
     return batches;
   };
-  auto whole = run({}, false);
-  REQUIRE(whole.size() == 12);
-  REQUIRE(whole[5].size() == 11);   // 131 of 6 x 24
-  for (auto& batch : whole) batch.resize(24, -1);
+  auto full = run({}, false);
+  REQUIRE(full.size() == 12);
+  REQUIRE(full[5].size() == 11);   // 131 of 6 x 24
+  for (auto& batch : full) batch.resize(24, -1);
   for (const std::size_t ranks : {1, 2, 4, 12}) {
     std::vector<std::vector<std::int32_t>> all(12, std::vector<std::int32_t>(24, -2));
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -189,11 +189,11 @@ TEST_CASE("a mix pads as one data set does") {
         for (std::size_t row = 0; row < mine[i].size(); ++row) all[i][row * ranks + rank] = mine[i][row];
       }
     }
-    CHECK(all == whole);
+    CHECK(all == full);
   }
 }
 
-TEST_CASE("without an index one rank pads too, behind any stage, and resumes") {
+TEST_CASE("without an index one rank pads too, after any stage, and resumes") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder, 101);
   const auto run = [&](int threads, bool pad, const std::string& resume) {
@@ -205,26 +205,26 @@ TEST_CASE("without an index one rank pads too, behind any stage, and resumes") {
             mr::filter([](const number& x) { return x.n % 3 != 0; }) |
             mr::batch<&number::n>({.size = 8, .drop_last = false, .pad_last = pad, .keys = true}),
         options};
-    seen_run seen;
+    run_trace trace;
     for (auto& b : session) {
-      auto& rows = seen.batches.emplace_back();
+      auto& rows = trace.batches.emplace_back();
       for (std::size_t i = 0; i < b.size(); ++i) {
         const bool valid = !pad || b.valid()[i] == 1;
         rows.push_back({b.template get<&number::n>()[i], {}, valid, false, std::string(b.keys()[i])});
       }
-      seen.positions.push_back(mr::to_text(b.position()));
-      seen.global_sizes.push_back(b.global_size());
+      trace.positions.push_back(mr::to_text(b.position()));
+      trace.global_sizes.push_back(b.global_size());
     }
-    seen.stats = session.stats();
-    return seen;
+    trace.stats = session.stats();
+    return trace;
   };
-  const seen_run brief = run(0, false, "");
+  const run_trace brief = run(0, false, "");
   REQUIRE(brief.batches[8].size() == 3);   // 67 of 101
   for (const int threads : {0, 1, 4}) {
-    const seen_run d = run(threads, true, "");
+    const run_trace d = run(threads, true, "");
     REQUIRE(d.batches.size() == brief.batches.size());
     for (std::size_t b = 0; b < d.batches.size(); ++b) {
-      seen_batch expected = brief.batches[b];
+      batch_trace expected = brief.batches[b];
       expected.resize(8, padding);
       CHECK(d.batches[b] == expected);
     }
@@ -232,14 +232,14 @@ TEST_CASE("without an index one rank pads too, behind any stage, and resumes") {
     CHECK(d.global_sizes == brief.global_sizes);
     CHECK(d.stats.samples == 134);
     for (const std::size_t cut : {7U, 8U, 16U}) {
-      const seen_run rest = run(threads, true, d.positions[cut]);
+      const run_trace rest = run(threads, true, d.positions[cut]);
       CHECK(std::equal(rest.batches.begin(), rest.batches.end(), d.batches.begin() + std::ptrdiff_t(cut) + 1,
                        d.batches.end()));
     }
   }
 }
 
-TEST_CASE("pad_last does not stand behind bucket, and valid() says what it needs") {
+TEST_CASE("pad_last is not allowed after bucket, and valid() reports its requirements") {
   const auto flow = mr::from(numbers(10)) | mr::map([](int n) {
                       std::vector<std::uint8_t> text(std::size_t(n) + 1);
                       return words{mr::ragged<std::uint8_t>(std::move(text), {.max_length = 16})};

@@ -21,7 +21,7 @@ using mr::detail::stage_list;
 struct row {
   std::int64_t number = 0;
 };
-/// n rows of n; the next number of it is known before.
+/// n rows of n; their number is known before.
 struct copies {
   using output = row;
   std::size_t max_outputs(const row& r) const { return static_cast<std::size_t>(r.number); }
@@ -32,22 +32,22 @@ struct copies {
 /// Emits the row before, and the last one at the end of a pass or never.
 struct delayed {
   using output = row;
-  std::optional<row> held{};
+  std::optional<row> previous{};
   std::size_t max_outputs(const row&) const { return 1; }
   void push(row r, auto& emit) {
-    if (held) emit(*held);
-    held = r;
+    if (previous) emit(*previous);
+    previous = r;
   }
 };
 struct delayed_to_end : delayed {
   void finish(auto& emit) {
-    if (held) emit(*std::exchange(held, std::nullopt));
+    if (previous) emit(*std::exchange(previous, std::nullopt));
   }
 };
 
 row row_of(int number) { return {number}; }
 row next_row(row r) { return {r.number + 1}; }
-row drawn(row r, mr::rng& random) { return {r.number + static_cast<std::int64_t>(random.below(1'000'000))}; }
+row with_draw(row r, mr::rng& random) { return {r.number + static_cast<std::int64_t>(random.below(1'000'000))}; }
 bool is_even(const row& r) { return r.number % 2 == 0; }
 
 inline stage_list<> list_of() { return {}; }
@@ -56,7 +56,7 @@ stage_list<First, Rest...> list_of(First first, Rest... rest) {
   return {std::move(first), list_of(std::move(rest)...)};
 }
 
-/// The segments of some stages between a map that makes rows and a batch.
+/// The segments of some stages between a map that creates rows and a batch.
 template <class... Stages>
 struct pipeline {
   using options = mr::detail::pipeline_builder_options;
@@ -97,7 +97,7 @@ struct pipeline {
     }
     return count;
   }
-  /// Ends the pass and the run. Returns the numbers of all batches, with -1 behind each batch.
+  /// Ends the pass and the run. Returns the numbers of all batches, with -1 after each batch.
   std::vector<std::int64_t> finish() {
     in.end_epoch();
     in.finish(nullptr);
@@ -131,7 +131,7 @@ struct pipeline {
     REQUIRE(put(count) == count);
     return finish();
   }
-  /// As run(), for a run that fails: returns the text of the error.
+  /// Like run(), for a run that fails: returns the text of the error.
   std::string error_of(int count) {
     try {
       run(count);
@@ -193,7 +193,7 @@ TEST_CASE("consecutive maps are one segment, which ends at a stage of another ki
   CHECK(names(mr::filter(is_even), mr::shuffle({.window = 3})) == list{"expand 1", "shuffle 1", "workers 1"});
 }
 
-TEST_CASE("maps that wait have threads of their own, as many as the one that asks for most") {
+TEST_CASE("maps that wait have their own threads, as many as the largest request") {
   mr::detail::thread_executor arena(1);
   const mr::detail::pipeline_builder_options o{.workers = 3, .arena = &arena};
   const auto waits = [](unsigned threads) { return mr::map(next_row, {.blocking = true, .threads = threads}); };
@@ -204,10 +204,10 @@ TEST_CASE("maps that wait have threads of their own, as many as the one that ask
   CHECK(pipeline(o, rows(4), waits(2), mr::filter(is_even), works(9)).names() == list{"expand 2", "workers 3"});
   CHECK(pipeline(o, rows(4), mr::filter(is_even), waits(2)).names() == list{"expand 3", "workers 2"});
   CHECK(pipeline(o, rows(4), waits(2), mr::shuffle({.window = 2})).names() == list{"map 2", "shuffle 1", "workers 3"});
-  CHECK(pipeline(inline_run(), rows(4), waits(5)).names() == list{"workers 1"});   // the caller does everything
+  CHECK(pipeline(inline_run(), rows(4), waits(5)).names() == list{"workers 1"});   // the caller does all work
 }
 
-TEST_CASE("rows that wait are few behind another segment, and hold two batches") {
+TEST_CASE("few rows wait after another segment: two batches") {
   const auto rows_that_wait = [](std::size_t size, auto... stages) {
     pipeline t(inline_run(), {.size = size, .drop_last = false}, std::move(stages)...);
     t.put(20'000);
@@ -238,7 +238,7 @@ TEST_CASE("the options of batch are those of the last segment") {
   CHECK(run({.size = 4, .keys = true}).second == "0 1 2 3 ");
 }
 
-TEST_CASE("outputs of an expanding stage have names of their own if the session makes names") {
+TEST_CASE("outputs of an expanding stage have their own names if the session creates names") {
   const auto keys_of = [](mr::detail::sample_names* names, auto stage) {
     auto o = inline_run();
     o.names = names;
@@ -249,31 +249,32 @@ TEST_CASE("outputs of an expanding stage have names of their own if the session 
   mr::detail::sample_names names;
   CHECK(keys_of(nullptr, mr::expand(copies{})) == "1 2 2 ");
   CHECK(keys_of(&names, mr::expand(copies{})) == "1#0 2#0 2#1 ");
-  CHECK(keys_of(&names, mr::expand(delayed_to_end{})) == "1#0 2#0 2#1 ");   // the last one comes with the end
+  CHECK(keys_of(&names, mr::expand(delayed_to_end{})) == "1#0 2#0 2#1 ");   // the last one is emitted at the end
   CHECK(keys_of(&names, mr::filter(is_even)) == "0 2 ");
   CHECK(keys_of(&names, mr::take(2)) == "0 1 ");
 }
 
-TEST_CASE("maps are numbered over the flow, and those that draw have streams of their own") {
+TEST_CASE("maps are numbered over the flow, and those that draw have their own streams") {
   const auto draw = [](std::int64_t id, std::size_t stage) {
     mr::rng random({.seed = 7, .epoch = 0, .sample = static_cast<std::uint64_t>(id), .stage = stage});
     return static_cast<std::int64_t>(random.below(1'000'000));
   };
-  auto t = pipeline(inline_run(), rows(2), mr::map(drawn), mr::map(next_row), mr::map(drawn));
+  auto t = pipeline(inline_run(), rows(2), mr::map(with_draw), mr::map(next_row), mr::map(with_draw));
   CHECK(t.run(2) == std::vector<std::int64_t>{1 + draw(0, 0) + draw(0, 1), 2 + draw(1, 0) + draw(1, 1), -1});
-  // Behind a stage that makes new samples, ids are those of its outputs, and the count of stages goes on.
+  // After a stage that creates new samples, ids are those of its outputs, and the count of stages continues.
   const auto all = mr::filter([](const row&) { return true; });
-  auto cut = pipeline(inline_run(), rows(2), mr::map(drawn), mr::map(next_row), all, mr::map(drawn));
+  auto cut = pipeline(inline_run(), rows(2), mr::map(with_draw), mr::map(next_row), all, mr::map(with_draw));
   const auto child = [](std::uint64_t id) { return static_cast<std::int64_t>(mr::detail::child_id(id, 0)); };
   CHECK(cut.run(2) == std::vector<std::int64_t>{1 + draw(0, 0) + draw(child(0), 1),
                                                 2 + draw(1, 0) + draw(child(1), 1), -1});
   const auto fails = mr::map([](row r) { return r.number == 1 ? throw std::runtime_error("one") : r; });
   CHECK(pipeline(inline_run(), rows(2), mr::map(next_row), mr::shuffle({.window = 1}), fails)
             .error_of(2)
-            .find("stage map 3") != std::string::npos);   // the first one made the row
+            .find("stage map 3") != std::string::npos);   // the first one created the row
 }
 
-TEST_CASE("a shuffle inside the flow draws by the seed, and permutes short passes unless the run is older") {
+TEST_CASE("a shuffle inside the flow draws by the seed, and permutes short passes unless the run has an older "
+          "version") {
   auto o = inline_run();
   for (const bool older : {false, true}) {
     o.keeps_older_order = older;
@@ -285,7 +286,7 @@ TEST_CASE("a shuffle inside the flow draws by the seed, and permutes short passe
   CHECK(pipeline(o, rows(12), mr::shuffle({.window = 5})).run(12) == shuffled(8, 5, false, 12));
 }
 
-TEST_CASE("a shuffle and a bucket hold no more bytes than the budget says") {
+TEST_CASE("a shuffle and a bucket buffer at most the bytes of the budget") {
   auto o = inline_run();
   o.shuffle_bytes = 6 * sizeof(row);
   const auto shuffle = mr::shuffle({.window = 6});
@@ -320,7 +321,7 @@ TEST_CASE("the layout is that of the last segment") {
   CHECK(t.builder.layout().batch_bytes() >= 4 * sizeof(row));
 }
 
-TEST_CASE("a resumed run enters the flow where no stage holds an item") {
+TEST_CASE("a resumed run enters the flow where no stage keeps an item") {
   const auto map = mr::map(next_row);
   const auto batch = mr::batch<&row::number>({.size = 2});
   const auto pack = mr::pack({.length = 8});

@@ -1,4 +1,4 @@
-// Quarantine lists: what a line says, hostile keys, restarts, cut lines, full disks.
+// Quarantine lists: the format of a line, hostile keys, restarts, cut lines, full disks.
 #include <millrace/run/quarantine_list.hpp>
 
 #include "../io/tar_bytes.hpp"
@@ -26,7 +26,7 @@ std::string content_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("an entry is one line of JSON, which leaves out numbers that are not known") {
+TEST_CASE("an entry is one line of JSON, which omits unknown numbers") {
   const temporary_folder f;
   const std::string path = f / "run1/deep/quarantine-0.jsonl";
   mr::quarantine_list list(path);
@@ -52,7 +52,7 @@ TEST_CASE("an entry is one line of JSON, which leaves out numbers that are not k
   CHECK(keys.contains("\xfe\x01", "s-\xff.tar"));
 }
 
-TEST_CASE("every key comes back byte for byte, and no byte of it reaches a terminal as a control character") {
+TEST_CASE("every key is restored byte for byte, and no byte of it reaches a terminal as a control character") {
   const temporary_folder f;
   std::vector<std::string> keys{"\"", "\\", "\\u0041", "\\\"}", "{\"key\": \"other\"}", "a\nb", "a\r", "\r\n", " ",
                                 "\t", std::string("\0", 1), std::string("a\0b", 3), "\x1b[2J\x1b]0;title\x07", "\x7f",
@@ -105,33 +105,33 @@ TEST_CASE("no sample is listed twice, in one run or after a restart") {
     CHECK(list.size() == 5);
   }
   CHECK(content_of(path).starts_with(before));
-  // written by hand: a key without a shard holds in every shard
+  // handwritten: a key without a shard applies to every shard
   save(f / "hand.jsonl", "{\"key\": \"k\"}\n\n{\"key\": null, \"shard\": \"\"}\n");
   mr::quarantine_list list(f / "hand.jsonl");
   CHECK_FALSE(list.add({.shard = "s.tar", .key = "k"}));
   CHECK(list.add({.shard = "s.tar"}));
-  // An entry of a folder is one of no shard.
+  // An entry of a folder is one without a shard.
   save(f / "folder.jsonl", "{\"key\": \"k\", \"shard\": \"a/\"}\n{\"key\": \"/k\", \"shard\": \"a\"}\n");
   mr::quarantine_list of_folder(f / "folder.jsonl");
   CHECK(of_folder.size() == 2);
   CHECK(of_folder.add({.shard = "s.tar", .key = "k"}));
 }
 
-TEST_CASE("a last line that was cut off goes away, wherever it was cut") {
+TEST_CASE("a last line that was cut off is removed, wherever it was cut") {
   const temporary_folder f;
   const std::string path = f / "q.jsonl";
-  const std::string whole = "{\"shard\": \"s.tar\", \"key\": \"} \\\" {\", \"stage\": \"\", \"reason\": \"\"}\n";
+  const std::string entry = "{\"shard\": \"s.tar\", \"key\": \"} \\\" {\", \"stage\": \"\", \"reason\": \"\"}\n";
   const std::string last = "{\"shard\": \"s.tar\", \"key\": \"b}\", \"stage\": \"\", \"reason\": \"\"}";
   for (std::size_t cut = 0; cut <= last.size(); ++cut) {
     CAPTURE(cut);
-    save(path, whole + last.substr(0, cut));
+    save(path, entry + last.substr(0, cut));
     mr::quarantine_list list(path);
     CHECK(list.add({.shard = "s.tar", .key = "b}"}) == (cut < last.size()));
-    CHECK(content_of(path) == whole + last + "\n");
+    CHECK(content_of(path) == entry + last + "\n");
   }
 }
 
-TEST_CASE("a full disk is an error, leaves no part of an entry behind, and the entry can be added later") {
+TEST_CASE("a full disk is an error, leaves no partial entry, and the entry can be added later") {
   const temporary_folder f;
   std::filesystem::create_symlink("/dev/full", f / "full.jsonl");
   mr::quarantine_list full(f / "full.jsonl");
@@ -142,7 +142,7 @@ TEST_CASE("a full disk is an error, leaves no part of an entry behind, and the e
   mr::quarantine_list list(path);
   CHECK(list.add({.shard = "s.tar", .key = "a"}));
   const std::string before = content_of(path);
-  // A limit on the file's size makes write() take a part first, as a disk does that fills up.
+  // A limit on the file's size lets write() succeed partially first, like a disk that fills up.
   rlimit old{};
   ::getrlimit(RLIMIT_FSIZE, &old);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -158,7 +158,7 @@ TEST_CASE("a full disk is an error, leaves no part of an entry behind, and the e
   CHECK(mr::keys_from(path).size() == 2);
 }
 
-TEST_CASE("what cannot be a quarantine list is refused") {
+TEST_CASE("files that cannot be a quarantine list are refused") {
   const temporary_folder f;
   CHECK_THROWS_WITH_AS(mr::quarantine_list(f / "q.txt"), doctest::Contains("q.txt"), mr::setup_error);
   CHECK_FALSE(std::filesystem::exists(f / "q.txt"));

@@ -1,4 +1,4 @@
-// What the tests of sessions share: options that print nothing, and a source of numbers.
+// Shared by the tests of sessions: options that print nothing, and a source of numbers.
 #pragma once
 
 #include "../../thorough.hpp"

@@ -1,4 +1,4 @@
-// Pictures of different sizes in one batch, through whole runs: rows are as large as the batch's largest picture.
+// Images of different sizes in one batch, through complete runs: rows are as large as the batch's largest image.
 #include "../../copying_device.hpp"
 
 #include <millrace/image/picture/ragged_picture.hpp>
@@ -44,7 +44,7 @@ mr::image image_of(int number) {
   return slow::photo(size.height, size.width, 3, static_cast<std::uint64_t>(number));
 }
 
-/// A picture that is kept with its bytes.
+/// An image that is kept with its bytes.
 mr::picture picture_of(int number) {
   static mr::block_pool pool;
   return mr::png(pool.copy(mr::encode_png(image_of(number))));
@@ -60,7 +60,7 @@ example prepare(int number, const std::set<int>& bad) {
           p.width() > p.height() ? 2 : 1};
 }
 
-/// Expects that `view` holds these pictures, padded by `color` to the largest of them, rounded up.
+/// Expects these images in `view`, padded by `color` to the largest of them, rounded up.
 void check_rows(const mr::sized_view<std::uint8_t, 4>& view, const std::vector<mr::image>& pictures,
                 const mr::ragged_picture_options& o) {
   std::size_t height = 0, width = 0;
@@ -90,7 +90,7 @@ auto batches(std::size_t size) {
       {.size = size, .drop_last = false});
 }
 
-/// Looks at every row of a batch.
+/// Inspects every row of a batch.
 void check_batch(const auto& b, const std::set<int>& bad) {
   const auto [pixels, number, boxes, thumbnails, kind] = b.columns();
   std::vector<mr::image> pictures, small;
@@ -108,7 +108,7 @@ void check_batch(const auto& b, const std::set<int>& bad) {
 
 }  // namespace
 
-TEST_CASE("rows are as large as the largest picture of their batch, for all workers and devices") {
+TEST_CASE("rows are as large as the largest image of their batch, for all workers and devices") {
   for (const int threads : {0, 1, 3}) {
     const auto flow = mr::from(numbers(100), {.seed = 1}) | mr::map([](int n) { return prepare(n, {}); }) | batches(3) |
                       mr::to_device({.device = threads == 1 ? copying_device() : mr::host_device()});
@@ -125,12 +125,12 @@ TEST_CASE("rows are as large as the largest picture of their batch, for all work
   }
 }
 
-TEST_CASE("a masked picture has no size, and a replaced one that of its copy") {
+TEST_CASE("a masked image has no size, and a replaced one that of its copy") {
   const std::set<int> bad{3, 17, 18, 40, 99};
   for (const auto policy : {mr::damage::mask, mr::damage::replace}) {
     auto how = quiet(2);
     how.on_damage = {.policy = policy, .at_most_share = 1};
-    how.lanes = 1;   // else rows to copy are 48 apart, more than a batch has
+    how.lanes = 1;   // otherwise rows to copy are 48 apart, more than in a batch
     mr::session run{mr::from(numbers(100), {.seed = 1}) | mr::map([&](int n) { return prepare(n, bad); }) | batches(8),
                     how};
     std::size_t masked = 0, replaced = 0;
@@ -145,7 +145,7 @@ TEST_CASE("a masked picture has no size, and a replaced one that of its copy") {
   }
 }
 
-TEST_CASE("a bucket for each kind of picture gives batches of one kind, of the batch's own size") {
+TEST_CASE("a bucket for each kind of image delivers batches of one kind, of the batch's own size") {
   mr::session run{mr::from(numbers(200), {.seed = 1}) | mr::map([](int n) { return prepare(n, {}); }) |
                       mr::bucket<&example::kind>({.boundaries = {1, 2}}) | batches(16),
                   quiet(2)};
@@ -162,7 +162,7 @@ TEST_CASE("a bucket for each kind of picture gives batches of one kind, of the b
   CHECK(full == 12);
 }
 
-TEST_CASE("a picture that is too large, other options and impossible ones are refused by name") {
+TEST_CASE("an image that is too large, other options and impossible ones are refused by name") {
   const mr::picture p = picture_of(1);   // 10 x 7
   CHECK_THROWS_WITH_AS(mr::ragged_picture(p, {.max = {.width = 9, .height = 9}}),
                        doctest::Contains("got 10 x 7 pixels, expected at most 9 x 9 pixels"), mr::setup_error);

@@ -100,7 +100,7 @@ TEST_CASE("from(range): which ranges are planned, and which stay streams") {
                        doctest::Contains("has no elements"), mr::setup_error);
 }
 
-TEST_CASE("from(range): a resume point of a time when ranges were streams is refused by its version") {
+TEST_CASE("from(range): a resume point of a version in which ranges were streams is refused by that version") {
   mr::session_options o = quiet(2, 2);
   o.lanes = 1;
   const std::vector<int> source = numbers(100);

@@ -1,8 +1,8 @@
-// The system refuses memory, threads or calls, one after the other: a run ends in an error behind the batches that came
-// before, and nothing else ends.
+// The system refuses memory, threads or calls, one after the other: a run ends in an error after the earlier batches,
+// and nothing else ends.
 //
-// A program of its own, because what stands for operator new, pthread_create and open here does so for the whole
-// process. tests/system/faults does the same from outside, for every call.
+// A separate program, because its operator new, pthread_create and open replace those of the whole process.
+// tests/system/faults does the same from outside, for every call.
 #include "../../temporary_folder.hpp"
 #include "../../copying_device.hpp"
 #include "quiet_sessions.hpp"
@@ -22,7 +22,7 @@
 #if !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     MILLRACE_TEST_HAS_FEATURE(address_sanitizer) || MILLRACE_TEST_HAS_FEATURE(thread_sanitizer)
 
-TEST_CASE("refused memory, threads and calls (not seen: they are a sanitizer's, or not glibc's)" * doctest::skip()) {}
+TEST_CASE("refused memory, threads and calls (not tested: they are a sanitizer's, or not glibc's)" * doctest::skip()) {}
 
 #else
 
@@ -43,7 +43,7 @@ namespace mr = millrace;
 
 namespace {
 
-/// Counts down to the call that is refused; negative: none is.
+/// Counts down to the call that is refused; negative: none.
 struct refusal {
   std::atomic<long> left{-1};
   bool comes() noexcept { return left.load(std::memory_order_relaxed) >= 0 && left.fetch_sub(1) == 0; }
@@ -105,15 +105,15 @@ auto stages = [] {
 
 using batches = std::vector<std::vector<std::uint64_t>>;
 
-/// What comes of a run, and its error.
+/// Runs a flow, collects its batches, and returns the error.
 template <class Flow>
 std::string run_to(batches& all, Flow&& flow_of) {
   try {
     mr::session run{flow_of(), quiet(2, 2)};
     for (auto& b : run) {
       const auto numbers = b.template get<&numbered::number>().host();
-      auto& kept = all.emplace_back();
-      kept.assign(numbers.begin(), numbers.end());
+      auto& batch = all.emplace_back();
+      batch.assign(numbers.begin(), numbers.end());
     }
   } catch (const mr::io_error& e) {
     return e.message();
@@ -123,7 +123,7 @@ std::string run_to(batches& all, Flow&& flow_of) {
   return "ok";
 }
 
-/// Every so many calls: the threads do not allocate in the same order each time anyway.
+/// Every N calls: the threads do not allocate in the same order each time anyway.
 template <class Flow>
 void refuse_memory_to(const Flow& flow_of, long every = 3) {
   batches expected;
@@ -134,7 +134,7 @@ void refuse_memory_to(const Flow& flow_of, long every = 3) {
     std::string end;
     any = refused(of_memory, nth, [&] { end = run_to(got, flow_of); });
     CAPTURE(nth);
-    if (got.size() > 0 && end != "ok" && !(got.back() == expected[got.size() - 1])) got.pop_back();   // the test's own
+    if (got.size() > 0 && end != "ok" && !(got.back() == expected[got.size() - 1])) got.pop_back();   // of the test
     CAPTURE(end);
     REQUIRE(got.size() <= expected.size());
     REQUIRE(std::equal(got.begin(), got.end(), expected.begin()));
@@ -158,15 +158,15 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 
 extern "C" {
 
-int pthread_create(pthread_t* made, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
   using function = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto next = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "pthread_create"));
-  // oneTBB's bear no refusal.
+  // oneTBB does not tolerate a refusal.
   Dl_info caller{}, here{};
   static const char own = 0;
   const bool ours = ::dladdr(reinterpret_cast<void*>(run), &caller) != 0 && ::dladdr(&own, &here) != 0 &&
                     std::string_view(caller.dli_fname).find("tbb") == std::string_view::npos;
-  return ours && of_threads.comes() ? EAGAIN : next(made, attributes, run, argument);
+  return ours && of_threads.comes() ? EAGAIN : next(thread, attributes, run, argument);
 }
 
 int open(const char* path, int flags, ...) {
@@ -191,11 +191,11 @@ int ftruncate(int file, off_t bytes) noexcept {
 
 }  // extern "C"
 
-TEST_CASE("memory that runs out anywhere in a run ends it in an error, behind the batches that came before") {
+TEST_CASE("memory that runs out anywhere in a run ends it in an error, after the earlier batches") {
   refuse_memory_to(plain);
 }
 
-TEST_CASE("the same with stages that expand, on workers and on a thread of their own") {
+TEST_CASE("the same with stages that expand, on workers and on a separate thread") {
   refuse_memory_to(stages, 11);
 }
 
@@ -207,7 +207,8 @@ TEST_CASE("the same with copies to a device, and with callables that wait") {
   });
 }
 
-TEST_CASE("memory that runs out while indexes are made and kept ends the run in an error, or costs what was learned") {
+TEST_CASE("memory that runs out while indexes are built and kept ends the run in an error, or costs the learned "
+          "checksums") {
   const temporary_folder f;
   {
     mr::shard_writer shards({.pattern = f / "s-%d.tar", .max_samples = 20});
@@ -223,7 +224,7 @@ TEST_CASE("memory that runs out while indexes are made and kept ends the run in 
   }, 17);
 }
 
-TEST_CASE("a refused thread is an error that says so, and those that run already are ended") {
+TEST_CASE("a refused thread is an error with its reason, and the running ones are ended") {
   const auto refuse_threads_to = [](const auto& flow_of) {
     bool any = true;
     for (long nth = 0; any; ++nth) {
@@ -243,14 +244,14 @@ TEST_CASE("a refused thread is an error that says so, and those that run already
   });
 }
 
-TEST_CASE("a file that cannot be finished for want of memory leaves no file and no descriptor behind") {
+TEST_CASE("a file that cannot be finished for want of memory leaves no file and no descriptor open") {
   const temporary_folder f;
   const std::size_t before = open_files();
   bool any = true;
   for (long nth = 0; any; ++nth)
     any = refused(of_memory, nth, [&] {
       try {
-        mr::atomic_file file(f / "whole");
+        mr::atomic_file file(f / "complete");
         file.append("text");
         file.publish();
       } catch (const std::bad_alloc&) {
@@ -273,7 +274,7 @@ TEST_CASE("interrupted calls are repeated when files are opened, flushed and sho
     }));
     CHECK(lost == 0);
     CHECK(refused(of_sync, nth % 2, [&] {
-      mr::atomic_file file(f / "whole");
+      mr::atomic_file file(f / "complete");
       file.append("text");
       CHECK_NOTHROW(file.commit());
     }));

@@ -1,4 +1,4 @@
-// Resume, in the seven ways in which other loaders have got it wrong.
+// Resume, in seven cases that other loaders have got wrong.
 #include "resume_chain.hpp"
 
 using namespace resume_test;
@@ -6,10 +6,10 @@ using namespace resume_test;
 TEST_CASE("saved, resumed and saved again within one epoch: the second save counts from the epoch's start") {
   const temporary_folder folder;
   const settings s = usual(folder);
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   for (std::uint64_t first = 1; first < 9; ++first)
     for (std::uint64_t second = 1; first + second < 10; ++second) {
-      chain pieces(s, whole);
+      chain pieces(s, reference);
       pieces.go({}, first);
       pieces.go({.world_size = 2, .threads = 1}, second);
       REQUIRE(mr::parse_position(pieces.text()).next_position == (first + second) * s.global_batch);
@@ -17,12 +17,12 @@ TEST_CASE("saved, resumed and saved again within one epoch: the second save coun
     }
 }
 
-TEST_CASE("saved right after a resume, before anything was delivered: the same place") {
+TEST_CASE("saved right after a resume, before any delivery: the same place") {
   const temporary_folder folder;
   const settings s = usual(folder);
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   for (std::uint64_t cut = 1; cut < 12; ++cut) {
-    chain pieces(s, whole);
+    chain pieces(s, reference);
     pieces.go({}, cut);
     const std::string text = pieces.text();
     for (int again = 0; again < 3; ++again) pieces.go({.world_size = 2, .threads = 3, .depth = 4}, 0);
@@ -31,14 +31,15 @@ TEST_CASE("saved right after a resume, before anything was delivered: the same p
   }
 }
 
-TEST_CASE("saved exactly at the end of an epoch: the next one begins, whole, and nothing of this one comes again") {
+TEST_CASE("saved exactly at the end of an epoch: the next epoch begins, complete, and nothing of this one is "
+          "repeated") {
   const temporary_folder folder;
   for (const bool drop_last : {true, false}) {
     settings s = usual(folder);
     s.drop_last = drop_last;
-    const piece whole = run_unbroken(s);
+    const piece reference = run_unbroken(s);
     for (const std::uint64_t epoch : {1, 2}) {
-      chain pieces(s, whole);
+      chain pieces(s, reference);
       pieces.go({.threads = 1}, epoch * s.epoch_batches());
       const mr::position at = mr::parse_position(pieces.text());
       CHECK(at.epoch == epoch);
@@ -49,33 +50,33 @@ TEST_CASE("saved exactly at the end of an epoch: the next one begins, whole, and
   }
 }
 
-TEST_CASE("the epoch is in the resume point: behind it comes that epoch's order, not the first one's") {
+TEST_CASE("the epoch is in the resume point: it is followed by that epoch's order, not the first one's") {
   const temporary_folder folder;
   const settings s = usual(folder);
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     const std::uint64_t cut = epoch * s.epoch_batches() + 4;
     const piece rest = run(s, {.threads = 2}, run(s, {}, "", cut).text, 6);
     for (std::uint64_t b = 0; b < 6; ++b)
       for (std::uint64_t other = 0; other < 3; ++other)
-        CHECK((rest.batches[b] == whole.batches[other * s.epoch_batches() + 4 + b]) == (other == epoch));
+        CHECK((rest.batches[b] == reference.batches[other * s.epoch_batches() + 4 + b]) == (other == epoch));
   }
 }
 
-TEST_CASE("the epochs behind the resumed one are whole") {
+TEST_CASE("the epochs after the resumed one are complete") {
   const temporary_folder folder;
   settings s = usual(folder);
   s.epochs = 5;
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   for (const std::uint64_t cut : {1, 5, 9, 10, 23}) {
-    chain pieces(s, whole);
+    chain pieces(s, reference);
     pieces.go({}, cut);
-    // To the very end of the session, not as far as it is expected to go.
+    // To the very end of the session, not only to the expected one.
     mr::session_options options = quiet(1, s.epochs);
     options.resume = pieces.text();
     mr::session session{mr::shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}}) |
                             mr::shuffle({.window = s.window}) | mr::map(prepare) |
-                            mr::batch<&example::number, &example::drawn>({.size = s.global_batch}),
+                            mr::batch<&example::number, &example::draw>({.size = s.global_batch}),
                         options};
     std::vector<std::uint64_t> batches(s.epochs);
     for (const auto& b : session) ++batches[static_cast<std::size_t>(b.epoch())];
@@ -86,7 +87,7 @@ TEST_CASE("the epochs behind the resumed one are whole") {
   }
 }
 
-TEST_CASE("what a shuffle of any window has in hand is not lost: the rest of the epoch is what had not come yet") {
+TEST_CASE("the buffer of a shuffle of any window is not lost: the rest of the epoch is delivered completely") {
   const temporary_folder folder;
   for (const std::size_t window : {2U, 100U, 247U, 100'000U}) {
     settings s = usual(folder);
@@ -96,12 +97,12 @@ TEST_CASE("what a shuffle of any window has in hand is not lost: the rest of the
     for (const std::uint64_t cut : {1, 3, 8, 10}) {
       const piece before = run(s, {.threads = 2}, "", cut);
       const piece behind = run(s, {.threads = 1, .depth = 4}, before.text, s.batches() - cut);
-      std::multiset<std::int32_t> seen;
+      std::multiset<std::int32_t> labels;
       for (const piece* half : {&before, &behind})
         for (const rows& batch : half->batches)
-          for (const row& r : batch) seen.insert(r.first);
-      REQUIRE(seen.size() == 247);
-      REQUIRE(std::set<std::int32_t>(seen.begin(), seen.end()).size() == 247);
+          for (const row& r : batch) labels.insert(r.first);
+      REQUIRE(labels.size() == 247);
+      REQUIRE(std::set<std::int32_t>(labels.begin(), labels.end()).size() == 247);
     }
   }
 }
@@ -109,9 +110,9 @@ TEST_CASE("what a shuffle of any window has in hand is not lost: the rest of the
 TEST_CASE("a resume point counts samples of all ranks, neither batches nor those of one rank") {
   const temporary_folder folder;
   const settings s = usual(folder);
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   for (const std::size_t world_size : world_sizes) {
-    chain pieces(s, whole);
+    chain pieces(s, reference);
     pieces.go({.world_size = world_size}, 13);
     const mr::position at = mr::parse_position(pieces.text());
     CHECK(at.epoch == 1);

@@ -1,9 +1,9 @@
-// A run in pieces: each is restored from what the one before it saved, by other ranks, workers, I/O threads and
+// A run in pieces: each is restored from the resume point of the previous one, by other ranks, workers, I/O threads and
 // read-ahead, and compared with the run that was never interrupted.
 //
 //   const settings s = usual(folder);
-//   const piece whole = run_unbroken(s);
-//   chain pieces(s, whole);
+//   const piece reference = run_unbroken(s);
+//   chain pieces(s, reference);
 //   pieces.go({.world_size = 4, .threads = 2}, 7);               // seven batches by four ranks
 //   pieces.go({}, pieces.left());                                // and all others by one
 #pragma once
@@ -32,7 +32,7 @@ namespace mr = millrace;
 
 struct example {
   std::int32_t number;   // of the sample in the data set
-  double drawn;
+  double draw;
 };
 
 using row = std::pair<std::int32_t, double>;
@@ -49,17 +49,17 @@ struct data_set {
 
 inline data_set write_data(const temporary_folder& folder, const std::string& name,
                            const std::vector<std::uint64_t>& counts) {
-  data_set made{.pattern = folder / (name + "-*.tar")};
+  data_set data{.pattern = folder / (name + "-*.tar")};
   for (std::size_t shard = 0; shard < counts.size(); ++shard) {
     mr::shard_writer writer({.pattern = folder / (name + "-" + std::to_string(shard) + "-%d.tar")});
-    for (std::uint64_t i = 0; i < counts[shard]; ++i, ++made.samples)
-      writer.write("k" + std::to_string(made.samples), {{"n", std::to_string(made.samples)}});
+    for (std::uint64_t i = 0; i < counts[shard]; ++i, ++data.samples)
+      writer.write("k" + std::to_string(data.samples), {{"n", std::to_string(data.samples)}});
     writer.close();
   }
-  return made;
+  return data;
 }
 
-/// What a resume point holds fast.
+/// The settings that a resume point fixes.
 struct settings {
   data_set data{};
   std::uint64_t seed = 1, epochs = 3;
@@ -80,7 +80,7 @@ struct settings {
   }
 };
 
-/// What may change.
+/// The settings that may change.
 struct conduct {
   std::size_t world_size = 1;
   int threads = 0;
@@ -90,7 +90,7 @@ struct conduct {
 
 struct piece {
   std::vector<rows> batches{};   // of all ranks together, in order of positions
-  std::string text{};            // the resume point behind them
+  std::string text{};            // the resume point after them
 };
 
 template <class Flow>
@@ -102,17 +102,17 @@ void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most,
     REQUIRE(batch);
     if (all.batches.size() <= b) all.batches.emplace_back();
     rows& together = all.batches[b];
-    const auto [numbers, drawn] = batch.columns();
+    const auto [numbers, draw] = batch.columns();
     for (std::size_t i = 0; i < batch.size(); ++i) {   // of a short last batch, ranks may have less than others
       const std::size_t at = i * mine.size + mine.rank;
       together.resize(std::max(together.size(), at + 1), {-1, 0});
-      together[at] = {numbers.host()[i], drawn.host()[i]};
+      together[at] = {numbers.host()[i], draw.host()[i]};
     }
     if (b + 1 == most) behind = batch.position();
   }
 }
 
-/// The next `most` batches behind `text`, by all ranks.
+/// The next `most` batches after `text`, by all ranks.
 inline piece run(const settings& s, const conduct& c, const std::string& text, std::uint64_t most) {
   piece all{.text = text};
   mr::position saved;
@@ -125,13 +125,13 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
     options.epoch_batches = s.fixed_batches;
     const auto source = mr::shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}});
     const auto last = mr::map(prepare);
-    const auto batch = mr::batch<&example::number, &example::drawn>(
+    const auto batch = mr::batch<&example::number, &example::draw>(
         {.size = s.global_batch / c.world_size, .drop_last = s.drop_last, .allow_empty = true});
     const auto ahead = mr::prefetch({.batches = c.depth});
     mr::position behind;
     if (s.window == 0) run_rank(source | last | batch | ahead, options, most, all, behind);
     else run_rank(source | mr::shuffle({.window = s.window}) | last | batch | ahead, options, most, all, behind);
-    // Each rank has the digest of what it delivered itself, and they add up.
+    // Each rank has the digest of its own batches, and they add up.
     const std::uint64_t digest = behind.digest + (rank > 0 ? saved.digest : 0);
     behind.digest = saved.digest = digest;
     if (rank > 0) REQUIRE(behind == saved);
@@ -141,48 +141,48 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
   return all;
 }
 
-/// Every epoch delivers each sample at most once, and as many as there are but for those that fill no batch. Where
-/// epochs are of so many batches, whole passes follow each other.
+/// Every epoch delivers each sample at most once, and all of them except those that fill no batch. Where
+/// epochs have a fixed number of batches, complete passes follow each other.
 inline piece run_unbroken(const settings& s) {
-  piece whole = run(s, {}, "", s.batches());
+  piece reference = run(s, {}, "", s.batches());
   rows all;
-  for (const rows& batch : whole.batches) all.insert(all.end(), batch.begin(), batch.end());
+  for (const rows& batch : reference.batches) all.insert(all.end(), batch.begin(), batch.end());
   REQUIRE(all.size() == s.epochs * s.epoch_rows());
   const std::size_t pass = static_cast<std::size_t>(s.fixed_batches > 0 ? s.data.samples : s.epoch_rows());
   for (std::size_t begin = 0; begin < all.size(); begin += pass) {
     const std::size_t end = std::min(all.size(), begin + pass);
-    std::set<std::int32_t> seen;
-    for (std::size_t i = begin; i < end; ++i) seen.insert(all[i].first);
-    REQUIRE(seen.size() == end - begin);
-    REQUIRE(*seen.begin() >= 0);
-    REQUIRE(static_cast<std::uint64_t>(*seen.rbegin()) < s.data.samples);
+    std::set<std::int32_t> labels;
+    for (std::size_t i = begin; i < end; ++i) labels.insert(all[i].first);
+    REQUIRE(labels.size() == end - begin);
+    REQUIRE(*labels.begin() >= 0);
+    REQUIRE(static_cast<std::uint64_t>(*labels.rbegin()) < s.data.samples);
   }
-  return whole;
+  return reference;
 }
 
-/// A run in pieces, checked against the unbroken one as it goes.
+/// A run in pieces, compared with the unbroken one at each step.
 class chain {
  public:
-  chain(const settings& s, const piece& whole) : settings_(s), whole_(whole) {}
+  chain(const settings& s, const piece& reference) : settings_(s), reference_(reference) {}
 
   std::uint64_t done() const { return done_; }
   std::uint64_t left() const { return settings_.batches() - done_; }
   const std::string& text() const { return text_; }
 
   void go(const conduct& c, std::uint64_t most) {
-    INFO("batch ", done_, ", ", most, " batches by ", c.world_size, " ranks, ", c.threads, " workers, behind ", text_);
+    INFO("batch ", done_, ", ", most, " batches by ", c.world_size, " ranks, ", c.threads, " workers, after ", text_);
     const piece next = run(settings_, c, text_, most);
     REQUIRE(next.batches.size() == most);
     REQUIRE(std::equal(next.batches.begin(), next.batches.end(),
-                       whole_.batches.begin() + static_cast<std::ptrdiff_t>(done_)));
+                       reference_.batches.begin() + static_cast<std::ptrdiff_t>(done_)));
     done_ += most;
     text_ = next.text;
-    if (left() == 0) REQUIRE(text_ == whole_.text);   // the digest of all, too
+    if (left() == 0) REQUIRE(text_ == reference_.text);   // the digest of all, too
   }
 
  private:
   const settings& settings_;
-  const piece& whole_;
+  const piece& reference_;
   std::uint64_t done_ = 0;
   std::string text_{};
 };

@@ -1,6 +1,6 @@
-// Saved here, restored there: what is delivered is what an unbroken run delivers, whatever else changes between the
-// two. MILLRACE_PAIRS says how many random (save, restore) pairs to try, MILLRACE_SETTINGS with how many settings to
-// stop behind every batch, MILLRACE_FIRST_SEED from where, MILLRACE_DIGEST_SEEDS how many orders to see in full.
+// Saved here, restored there: the batches equal those of an unbroken run, whatever else changes between the two.
+// MILLRACE_PAIRS sets the number of random (save, restore) pairs, MILLRACE_SETTINGS the number of settings with a stop
+// after every batch, MILLRACE_FIRST_SEED the first seed, MILLRACE_DIGEST_SEEDS the number of orders to check in full.
 #include "resume_chain.hpp"
 
 #include <millrace/base/clock.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace resume_test;
 
-std::uint64_t asked(const char* variable, std::uint64_t otherwise) {
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
@@ -59,19 +59,19 @@ conduct draw_conduct(mr::rng& random, const settings& s) {
 }  // namespace
 
 TEST_CASE("chains of random cuts, over random settings: nothing is repeated, lost or changed") {
-  const std::uint64_t wanted = asked("MILLRACE_PAIRS", 300), first_seed = asked("MILLRACE_FIRST_SEED", 1);
+  const std::uint64_t goal = number_from("MILLRACE_PAIRS", 300), first_seed = number_from("MILLRACE_FIRST_SEED", 1);
   const temporary_folder folder;
   const auto data = write_data_sets(folder, 12);
   std::uint64_t pairs = 0, runs = 0, processes = 0;
   const std::int64_t start_ns = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
-  for (std::uint64_t seed = first_seed; pairs < wanted; ++seed, ++runs) {
+  for (std::uint64_t seed = first_seed; pairs < goal; ++seed, ++runs) {
     CAPTURE(seed);
     mr::rng random({.seed = seed});
     const settings s = draw_settings(random, data);
-    const piece whole = run_unbroken(s);
-    // Some with a cut behind each batch, some in about six pieces, five resumes.
+    const piece reference = run_unbroken(s);
+    // Some with a cut after each batch, some in about six pieces, five resumes.
     const std::uint64_t longest = random.chance(0.3) ? 1 : 1 + s.batches() / 3;
-    chain pieces(s, whole);
+    chain pieces(s, reference);
     for (std::uint64_t link = 0; pieces.left() > 0 && link < 30; ++link) {
       const conduct c = draw_conduct(random, s);
       const std::uint64_t most = random.chance(0.05) ? 0 : 1 + random.below(longest);   // 0: stopped before it began
@@ -91,37 +91,37 @@ TEST_CASE("chains of random cuts, over random settings: nothing is repeated, los
 TEST_CASE("one digest for each of five seeds, whatever the workers and the ranks: global batch 192") {
   const temporary_folder folder;
   settings s{.data = write_data(folder, "grid", {300, 0, 1, 411, 60}), .epochs = 2, .window = 200, .global_batch = 192};
-  const std::uint64_t seeds = asked("MILLRACE_DIGEST_SEEDS", 5);
+  const std::uint64_t seeds = number_from("MILLRACE_DIGEST_SEEDS", 5);
   std::set<std::string> texts;
   for (s.seed = 1; s.seed <= seeds; ++s.seed) {
-    const piece whole = run_unbroken(s);
-    texts.insert(whole.text);
+    const piece reference = run_unbroken(s);
+    texts.insert(reference.text);
     for (const int threads : {0, 1, 2, 3, 4, 8})
       for (const std::size_t world_size : world_sizes) {
         CAPTURE(threads);
         CAPTURE(world_size);
         const piece all = run(s, {.world_size = world_size, .threads = threads}, "", s.batches());
-        REQUIRE(all.batches == whole.batches);
-        REQUIRE(all.text == whole.text);   // the summed digest is in it
+        REQUIRE(all.batches == reference.batches);
+        REQUIRE(all.text == reference.text);   // the summed digest is in it
       }
   }
   CHECK(texts.size() == seeds);
 }
 
-TEST_CASE("behind every batch of three epochs, over random settings: the rest is what it would have been") {
-  const std::uint64_t wanted = asked("MILLRACE_SETTINGS", 2), first_seed = asked("MILLRACE_FIRST_SEED", 1);
+TEST_CASE("after every batch of three epochs, over random settings: the rest is the same as without the interruption") {
+  const std::uint64_t goal = number_from("MILLRACE_SETTINGS", 2), first_seed = number_from("MILLRACE_FIRST_SEED", 1);
   const temporary_folder folder;
   const auto data = write_data_sets(folder, 12);
-  std::uint64_t tried = 0, pairs = 0;
-  for (std::uint64_t seed = first_seed; tried < wanted; ++seed) {
+  std::uint64_t tested = 0, pairs = 0;
+  for (std::uint64_t seed = first_seed; tested < goal; ++seed) {
     CAPTURE(seed);
     mr::rng random({.seed = seed, .stage = 1});
     settings s = draw_settings(random, data);
     s.epochs = 3;
     if (s.batches() < 12 || s.batches() > 120) continue;
-    ++tried;
-    const piece whole = run_unbroken(s);
-    chain walk(s, whole);
+    ++tested;
+    const piece reference = run_unbroken(s);
+    chain walk(s, reference);
     while (walk.left() > 1) {
       walk.go(draw_conduct(random, s), 1);
       chain rest = walk;
@@ -130,15 +130,15 @@ TEST_CASE("behind every batch of three epochs, over random settings: the rest is
     }
   }
   if (std::getenv("MILLRACE_SETTINGS"))
-    std::printf("result: every_batch settings=%llu pairs=%llu\n", static_cast<unsigned long long>(tried),
+    std::printf("result: every_batch settings=%llu pairs=%llu\n", static_cast<unsigned long long>(tested),
                 static_cast<unsigned long long>(pairs));
 }
 
-TEST_CASE("every number of ranks goes on where every other one stopped, at ten cuts") {
+TEST_CASE("every number of ranks continues where every other one stopped, at ten cuts") {
   const temporary_folder folder;
   settings s = usual(folder);
   s.epochs = 6;
-  const piece whole = run_unbroken(s);
+  const piece reference = run_unbroken(s);
   // A walk through all ordered pairs, each one once (de Bruijn), begun at ten places of it.
   std::vector<std::size_t> walk;
   for (std::size_t i = 0; i < std::size(world_sizes); ++i) {
@@ -146,16 +146,16 @@ TEST_CASE("every number of ranks goes on where every other one stopped, at ten c
     for (std::size_t j = i + 1; j < std::size(world_sizes); ++j)
       walk.insert(walk.end(), {world_sizes[i], world_sizes[j]});
   }
-  std::set<std::array<std::size_t, 3>> seen;
+  std::set<std::array<std::size_t, 3>> links;
   for (std::size_t begin = 0; begin < 10; begin += stride(5)) {
-    chain pieces(s, whole);
+    chain pieces(s, reference);
     std::size_t before = 0;
     for (std::size_t link = 0; link <= walk.size(); ++link) {
       const std::size_t world_size = walk[(5 * begin + link) % walk.size()];
-      if (link > 0) seen.insert({before, world_size, pieces.done()});
+      if (link > 0) links.insert({before, world_size, pieces.done()});
       pieces.go({.world_size = world_size, .threads = link % 4 == 3 ? 2 : 0}, 1);
       before = world_size;
     }
   }
-  CHECK(seen.size() == 490 / stride(5));
+  CHECK(links.size() == 490 / stride(5));
 }

@@ -1,4 +1,4 @@
-// Exact order over an index: the same whatever the workers and ranks, and gone on with from any batch.
+// Exact order over an index: the same whatever the workers and ranks, and resumed from any batch.
 #include "indexed_runs.hpp"
 
 #include <millrace/run/session.hpp>
@@ -16,19 +16,19 @@ constexpr std::size_t global_batch = 24;
 
 }  // namespace
 
-TEST_CASE("every epoch delivers each sample once, but for those that fill no batch, in another order") {
+TEST_CASE("every epoch delivers each sample once, except those that fill no batch, in another order") {
   const temporary_folder folder;
   const delivered d = run(write_shards(folder), {});
   REQUIRE(d.batches.size() == 24);
   for (std::size_t epoch = 0; epoch < 3; ++epoch) {
-    std::set<std::int32_t> seen;
+    std::set<std::int32_t> labels;
     for (std::size_t b = 0; b < 8; ++b) {
       CHECK(d.epochs[8 * epoch + b] == epoch);
       CHECK(d.steps[8 * epoch + b] == 8 * epoch + b);
-      for (const auto& [label, drawn] : d.batches[8 * epoch + b]) seen.insert(label);
+      for (const auto& [label, draw] : d.batches[8 * epoch + b]) labels.insert(label);
     }
-    CHECK(seen.size() == 192);
-    CHECK(*seen.rbegin() < samples);
+    CHECK(labels.size() == 192);
+    CHECK(*labels.rbegin() < samples);
   }
   CHECK(d.batches[0] != d.batches[8]);
 }
@@ -52,42 +52,42 @@ TEST_CASE("order, draws and digest are the same for every number of workers and 
   }
 }
 
-TEST_CASE("resumed behind any batch of three epochs, the rest is what it would have been") {
+TEST_CASE("resumed after any batch of three epochs, the rest is the same as without the interruption") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{1}, std::size_t{60}, std::size_t{5'000}}) {
-    const delivered whole = run(shards, {.window = window});
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
+    const delivered full = run(shards, {.window = window});
+    for (std::size_t cut = 0; cut + 1 < full.batches.size(); cut += stride(5)) {
       CAPTURE(cut);
-      const delivered rest = run(shards, {.resume = whole.positions[cut], .window = window});
-      REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
-      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + static_cast<long>(cut) + 1));
+      const delivered rest = run(shards, {.resume = full.positions[cut], .window = window});
+      REQUIRE(rest.batches.size() == full.batches.size() - cut - 1);
+      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), full.batches.begin() + static_cast<long>(cut) + 1));
       REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(),
-                         whole.positions.begin() + static_cast<long>(cut) + 1));
+                         full.positions.begin() + static_cast<long>(cut) + 1));
       REQUIRE(rest.steps.front() == cut + 1);
     }
   }
 }
 
-TEST_CASE("resumed again and again, with other ranks and workers each time, the digest is that of the unbroken run") {
+TEST_CASE("resumed several times, with other ranks and workers each time, the digest is that of the unbroken run") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
-  const delivered whole = run(shards, {});
+  const delivered full = run(shards, {});
   std::vector<rows> pieced;
   std::string position;
   const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
-  for (std::size_t turn = 0; pieced.size() < whole.batches.size(); ++turn) {
+  for (std::size_t turn = 0; pieced.size() < full.batches.size(); ++turn) {
     const std::size_t ranks = worlds[turn % 6];
     const run_options o{.threads = static_cast<int>(turn % 4), .resume = position, .max_batches = 1 + turn % 5};
     const delivered some = run_all_ranks(shards, o, ranks);
     pieced.insert(pieced.end(), some.batches.begin(), some.batches.end());
     position = some.positions.back();
-    REQUIRE(position == whole.positions[pieced.size() - 1]);   // the digest too
+    REQUIRE(position == full.positions[pieced.size() - 1]);   // the digest too
   }
-  CHECK(pieced == whole.batches);
+  CHECK(pieced == full.batches);
 }
 
-TEST_CASE("a run that goes on from a digest that nobody summed says so, once, and its samples are right all the same") {
+TEST_CASE("a run that continues from an unsummed digest reports that, once, and its samples are still right") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto advice_of = [&](const std::string& resume, const mr::world& ranks) {
@@ -105,7 +105,7 @@ TEST_CASE("a run that goes on from a digest that nobody summed says so, once, an
   const std::string advice = advice_of(share.positions[1], {.rank = 0, .size = 2});
   CHECK(advice.find("got the share of one of 4 ranks, expected the sum of all") != std::string::npos);
   CHECK(!advice_of(share.positions[1], {}).empty());
-  CHECK(advice_of(share.positions[1], {.rank = 1, .size = 2}).empty());   // the other one has said it
+  CHECK(advice_of(share.positions[1], {.rank = 1, .size = 2}).empty());   // the other one has reported it
   CHECK(advice_of(summed.positions[1], {.rank = 0, .size = 2}).empty());
   CHECK(advice_of(one.positions[1], {.rank = 0, .size = 2}).empty());
   const delivered rest = run(shards, {.resume = share.positions[1]}), expected = run(shards, {});
@@ -131,12 +131,12 @@ TEST_CASE("a resume point of another seed, window, data set, batch or lane count
                        doctest::Contains("this is not a resume point"), mr::data_error);
 }
 
-TEST_CASE("what does not go together is refused at the start") {
+TEST_CASE("contradicting options are refused at the start") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
-  const auto start = [](auto made, mr::session_options options) {
+  const auto start = [](auto new_flow, mr::session_options options) {
     options.notice = mr::quiet;
-    mr::session session{std::move(made), options};
+    mr::session session{std::move(new_flow), options};
   };
   const auto plain = [&] {
     return mr::shards(shards, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
@@ -157,20 +157,20 @@ TEST_CASE("what does not go together is refused at the start") {
                        mr::setup_error);
 }
 
-TEST_CASE("a bad sample is the error of its batch, after all before it, and its position is named") {
+TEST_CASE("a bad sample is the error of its batch, after all earlier ones, and its position is named") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto expected = run(shards, {.threads = 0}).batches;
   std::int32_t bad = expected[5][7].first;
   const auto broken = [&](int threads) {
-    auto made = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
-                mr::map([bad](const mr::record& r) {
-                  const auto label = r["cls"].as<std::int32_t>();
-                  if (label == bad) throw mr::data_error("bad", "Mend it");
-                  return example{label, 0};
-                }) |
-                mr::batch<&example::label>({.size = global_batch});
-    mr::session session{std::move(made), quiet(threads)};
+    auto broken_flow = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
+                       mr::map([bad](const mr::record& r) {
+                         const auto label = r["cls"].as<std::int32_t>();
+                         if (label == bad) throw mr::data_error("bad", "Mend it");
+                         return example{label, 0};
+                       }) |
+                       mr::batch<&example::label>({.size = global_batch});
+    mr::session session{std::move(broken_flow), quiet(threads)};
     std::size_t batches = 0;
     try {
       for (auto& b : session) batches += b.size() == global_batch;
@@ -184,31 +184,31 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   for (const int threads : {0, 1, 3}) broken(threads);
 }
 
-TEST_CASE("by an index no window is held, so none counts against the budget") {
+TEST_CASE("by an index no window is buffered, so none counts against the budget") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   mr::session session{flow(shards, {.window = std::size_t{1} << 40}), quiet(1, 3)};
   CHECK(session.description().find("shuffle window") == std::string::npos);
 }
 
-TEST_CASE("explain says which sample lies at a position, before and after it was delivered") {
+TEST_CASE("explain returns the sample at a position, before and after it was delivered") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto all = run(shards, {}).batches;
   mr::session session{flow(shards, {}), quiet(1, 3)};
   for (const std::uint64_t epoch : {0, 2})
     for (const std::uint64_t position : {0, 1, 47, 191}) {
-      const mr::error_location found = session.locate(epoch, position);
+      const mr::error_location location = session.locate(epoch, position);
       const std::int32_t label = all[8 * epoch + position / global_batch][position % global_batch].first;
-      CHECK(found.key == "k" + std::to_string(label));
-      CHECK(found.shard.starts_with(folder / "s"));
-      CHECK(found.offset_bytes % 512 == 0);
-      CHECK(found.position == position);
+      CHECK(location.key == "k" + std::to_string(label));
+      CHECK(location.shard.starts_with(folder / "s"));
+      CHECK(location.offset_bytes % 512 == 0);
+      CHECK(location.position == position);
     }
   CHECK_THROWS_WITH_AS(session.locate(0, 192), doctest::Contains("an epoch has 192 positions"), mr::setup_error);
 }
 
-TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit is seen the next time") {
+TEST_CASE("indexes are kept, with the checksums of read samples: a flipped bit is detected the next time") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto expected = run(shards, {}).batches;
@@ -221,32 +221,32 @@ TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit 
   CHECK_THROWS_WITH_AS(run(shards, {}), doctest::Contains("k0"), mr::data_error);
 }
 
-TEST_CASE("a sample that was changed in place is an error when it comes again; a changed time is told in a line") {
+TEST_CASE("a sample that was changed in place is an error the next time; a changed time is reported in a line") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
-  const delivered whole = run(shards, {});
+  const delivered full = run(shards, {});
   const std::string first = folder / "s0-0.tar";
   const auto touch = [&](int minutes) {
     std::filesystem::last_write_time(first, std::filesystem::last_write_time(first) + std::chrono::minutes(minutes));
   };
-  const auto told = [&] {
+  const auto description = [&] {
     auto options = quiet(1, 3);
-    options.resume = whole.positions[7];
+    options.resume = full.positions[7];
     return mr::session{flow(shards, {}), options}.description();
   };
-  CHECK(told().find("the times of") == std::string::npos);
+  CHECK(description().find("the times of") == std::string::npos);
   touch(1);
-  const std::string line = told();
+  const std::string line = description();
   CHECK(line.find("\nmillrace: the times of 1 of 5 shards were changed: got others, expected those of their indexes (" +
                   first + "). Check that") != std::string::npos);
-  CHECK(told().find("the times of") == std::string::npos);   // the index is of that time now
+  CHECK(description().find("the times of") == std::string::npos);   // the index is of that time now
   touch(1);
-  CHECK(run(shards, {.resume = whole.positions[7]}).batches ==
-        decltype(whole.batches)(whole.batches.begin() + 8, whole.batches.end()));
+  CHECK(run(shards, {.resume = full.positions[7]}).batches ==
+        decltype(full.batches)(full.batches.begin() + 8, full.batches.end()));
   std::fstream(first, std::ios::in | std::ios::out | std::ios::binary).seekp(512).put('9');   // label 0 is now 9
   touch(1);
   for (int again = 0; again < 2; ++again) try {
-      run(shards, {.resume = whole.positions[7]});
+      run(shards, {.resume = full.positions[7]});
       FAIL("no error");
     } catch (const mr::data_error& e) {
       CHECK(e.message().starts_with("the sample was changed: got the CRC-32C 0x"));
@@ -257,7 +257,7 @@ TEST_CASE("a sample that was changed in place is an error when it comes again; a
     }
   std::filesystem::remove(mr::detail::index_path(first));   // as the hint says
   // Keys and labels no longer agree.
-  CHECK(run(shards, {.resume = whole.positions[7], .keys = false}).batches.size() == 16);
+  CHECK(run(shards, {.resume = full.positions[7], .keys = false}).batches.size() == 16);
 }
 
 TEST_CASE("damaged and compressed shards are refused at the start, by name") {

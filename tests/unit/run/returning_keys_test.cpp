@@ -33,7 +33,7 @@ std::string unsorted(int count) {
   return tar + end_marker();
 }
 
-struct seen {
+struct outcome {
   std::uint64_t rows = 0;
   std::string error{};
   std::vector<mr::notice> notices{};
@@ -41,8 +41,8 @@ struct seen {
 };
 
 template <class Flow>
-seen run_over(Flow flow, int threads, std::uint64_t epochs = 1) {
-  seen all;
+outcome run_over(Flow flow, int threads, std::uint64_t epochs = 1) {
+  outcome all;
   try {
     mr::session run{std::move(flow) | mr::batch<&labeled::label>({.size = 5}),
                     {.epochs = epochs, .threads = threads,
@@ -70,7 +70,7 @@ TEST_CASE("the error of a missing field says that its key occurs again later in 
   const std::string plain = folder / "a.tar", packed = folder / "b.tar.gz";
   save(plain, unsorted(20));
   if (have("gzip")) save(packed, through("gzip -c", unsorted(20)));
-  const auto check = [](const seen& s) {
+  const auto check = [](const outcome& s) {
     CHECK_MESSAGE(s.error.find("the record has no field 'cls'; it has 'txt'; its key occurs again later in the shard, "
                                "at offset 20480 with 'cls'") != std::string::npos,
                   s.error);
@@ -87,7 +87,7 @@ TEST_CASE("the error of a missing field says that its key occurs again later in 
   for (int i = 0; i < 10; ++i) late += file("a" + key_of(i) + ".cls", "1");
   save(plain, late + unsorted(20));
   for (const bool indexed : {false, true}) {
-    const seen s = indexed ? run_over(mr::shards(plain) | mr::map(label_of), 2)
+    const outcome s = indexed ? run_over(mr::shards(plain) | mr::map(label_of), 2)
                            : run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 2);
     CHECK(s.rows == 10);
     CHECK_MESSAGE(s.error.find("its key occurs again later in the shard, at offset ") != std::string::npos, s.error);
@@ -95,12 +95,12 @@ TEST_CASE("the error of a missing field says that its key occurs again later in 
   std::string apart;
   for (int i = 0; i < 20; ++i) apart += file(key_of(i) + (i % 2 ? ".cls" : ".txt"), "1");
   save(plain, apart + end_marker());
-  const seen other = run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 0);
+  const outcome other = run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 0);
   CHECK(other.error.find("Name a field that every sample has") != std::string::npos);
   CHECK(other.error.find("came back") == std::string::npos);
 }
 
-TEST_CASE("a run that asks with has() gets one warning about keys that came back, however many shards and passes") {
+TEST_CASE("a run that uses has() gets one warning about keys that reappear, however many shards and passes") {
   const temporary_folder folder;
   for (const char* name : {"a.tar", "b.tar"}) save(folder / name, unsorted(20));
   const std::vector<std::string> names{folder / "a.tar", folder / "b.tar"};
@@ -108,7 +108,7 @@ TEST_CASE("a run that asks with has() gets one warning about keys that came back
     for (const bool indexed : {false, true}) {
       CAPTURE(threads);
       CAPTURE(indexed);
-      const seen s = indexed
+      const outcome s = indexed
                          ? run_over(mr::shards(names) | mr::map(label_if_any), threads, 2)
                          : run_over(mr::shards(names, {.index = mr::index::off}) | mr::map(label_if_any), threads, 2);
       REQUIRE_MESSAGE(s.error.empty(), s.error);
@@ -120,7 +120,7 @@ TEST_CASE("a run that asks with has() gets one warning about keys that came back
     }
 }
 
-TEST_CASE("keys that come back are counted alike by the reader and by the index, and none in a sorted shard") {
+TEST_CASE("keys that reappear are counted alike by the reader and by the index, and none in a sorted shard") {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
     std::string tar;

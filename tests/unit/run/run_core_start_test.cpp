@@ -1,4 +1,4 @@
-// The start of a session over parts that the test makes: limits, memory, first samples and notices.
+// The start of a session over parts that the test creates: limits, memory, first samples and notices.
 #include "core_with_parts.hpp"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ TEST_CASE("a run without a good sample has no shapes") {
   CHECK(fails.core.lost() == nullptr);
 }
 
-TEST_CASE("a run whose memory fits exactly starts, and one byte less is refused before the first batch") {
+TEST_CASE("a run whose memory fits exactly starts, and with one byte less it is refused before the first batch") {
   const auto options_of = [](std::size_t memory_bytes) {
     core_options o;
     o.session.memory_bytes = memory_bytes;
@@ -58,7 +58,7 @@ TEST_CASE("a run whose memory fits exactly starts, and one byte less is refused 
   CHECK(trial(3 * slot_bytes + 1'000 + 499, 100) == 0);
 }
 
-TEST_CASE("limits that the user leaves out follow from the budget and the size of a batch") {
+TEST_CASE("limits that the user omits follow from the budget and the size of a batch") {
   core_options o;
   CHECK(core_with_parts(o).core.budget_bytes() == std::size_t{1} << 20);
   CHECK(core_with_parts(o).core.read_ahead_bytes() == std::size_t{1} << 18);
@@ -74,7 +74,7 @@ TEST_CASE("limits that the user leaves out follow from the budget and the size o
   CHECK(t.core.stats().host_slots == 17);   // sixteen small batches, and that of the step
 }
 
-TEST_CASE("what leaves nothing to do is refused at once") {
+TEST_CASE("options that leave nothing to do are refused at once") {
   core_options no_rows, no_shards, no_epochs;
   no_rows.settings.batch_rows = 0;
   no_shards.settings.shards = 0;
@@ -98,7 +98,7 @@ TEST_CASE("the lines of a stall name the step of the start, then the trainer and
   CHECK(waits.ends_with("\nthe reader"));
 }
 
-TEST_CASE("the notices of the start come first, and those of the parts with the next batch") {
+TEST_CASE("the notices of the start are delivered first, and those of the parts with the next batch") {
   core_options o;
   std::string kinds;
   std::string first;

@@ -1,4 +1,4 @@
-// The core of a session over parts that the test makes: loops, accounts, errors and the end, without any thread.
+// The core of a session over parts that the test creates: loops, accounts, errors and the end, without any thread.
 #include "core_with_parts.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using list = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("batches come in order, each accounted for once, up to the end of the run") {
+TEST_CASE("batches are delivered in order, each accounted for once, up to the end of the run") {
   core_with_parts t;
   t.add_epoch(0, 10);
   t.start();
@@ -46,7 +46,7 @@ TEST_CASE("batches come in order, each accounted for once, up to the end of the 
   CHECK(t.core.slots() == 3);
 }
 
-TEST_CASE("a loop over an epoch ends with it, and a later loop goes on behind it") {
+TEST_CASE("a loop over an epoch ends with it, and a later loop continues after it") {
   core_with_parts t;
   for (const int first : {0, 100, 200}) t.add_epoch(first, 8);
   t.start();
@@ -89,7 +89,7 @@ TEST_CASE("a loop over an epoch without batches keeps the batch of a later one")
   CHECK(t.order.accounted.size() == 2);
 }
 
-TEST_CASE("behind a batch of any epoch no loop returns to an earlier one") {
+TEST_CASE("after a batch of any epoch no loop returns to an earlier one") {
   core_with_parts t;
   t.add_epoch(0, 4);
   t.add_epoch(100, 8);
@@ -100,7 +100,7 @@ TEST_CASE("behind a batch of any epoch no loop returns to an earlier one") {
   CHECK(t.loop(1) == list{104, 105, 106, 107});
 }
 
-TEST_CASE("an error of the account takes the place of the batch, and every later call says so") {
+TEST_CASE("an error of the account replaces the batch, and every later call repeats it") {
   core_with_parts t;
   t.add_epoch(0, 20);
   t.order.bad_batch = 1;
@@ -115,7 +115,7 @@ TEST_CASE("an error of the account takes the place of the batch, and every later
   CHECK(t.reader.log == "start stop join ");   // once
 }
 
-TEST_CASE("an account that does not close at the end is an error") {
+TEST_CASE("an account that does not balance at the end is an error") {
   core_with_parts t;
   t.add_epoch(0, 4);
   t.order.bad_end = true;
@@ -158,20 +158,20 @@ TEST_CASE("damaged rows are counted and reported, and the first good sample fixe
   CHECK(notices.back().text.find("2 damaged samples and 1 lost shards") != std::string::npos);
 }
 
-TEST_CASE("a trainer that holds all slots is told, and may go on after a release") {
+TEST_CASE("a trainer that keeps all slots is warned, and may continue after a release") {
   core_with_parts t;
   t.add_epoch(0, 20);
   t.start();
-  std::vector<mr::batch_lease> held;
-  for (int i = 0; i < 3; ++i) held.push_back(t.core.next(false));
+  std::vector<mr::batch_lease> leases;
+  for (int i = 0; i < 3; ++i) leases.push_back(t.core.next(false));
   CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("3"), mr::setup_error);
   CHECK(t.reader.log == "start ");
-  held.erase(held.begin());
+  leases.erase(leases.begin());
   CHECK(t.next() == list{12, 13, 14, 15});
   CHECK(t.core.stats().batches == 4);
 }
 
-TEST_CASE("two calls at once are refused, and the next one after them is not") {
+TEST_CASE("two calls at once are refused, and the next one is not") {
   core_with_parts t;
   {
     const mr::detail::run_core::call first(t.core);

@@ -25,10 +25,10 @@ namespace {
 
 struct example {
   std::int64_t number;
-  double drawn;
+  double draw;
 };
 
-/// One type, so that flows that make their examples in other ways are compiled once.
+/// One type, so that flows that create their examples in other ways are compiled once.
 using maker = std::function<example(int, mr::rng&)>;
 const maker prepare = [](int n, mr::rng& random) -> example { return {n, random.uniform()}; };
 using generator = std::function<std::optional<int>()>;
@@ -54,7 +54,7 @@ std::string refusal_of(F call) {
 
 }  // namespace
 
-TEST_CASE("without shuffle the items come in order, once each, in batches of the size asked for") {
+TEST_CASE("without shuffle the items are delivered in order, once each, in batches of the requested size") {
   for (const int threads : {0, 1, 2, 4}) {
     mr::session run{
         mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8, .drop_last = false}),
@@ -79,13 +79,13 @@ TEST_CASE("order and draws do not depend on workers, I/O threads, depth or devic
         for (const bool copying : {false, true}) {
           const mr::device device = copying ? copying_device() : mr::host_device();
           mr::session run{mr::from(numbers(1'000), {.seed = 3}) | mr::shuffle({.window = 100}) | mr::map(prepare) |
-                              mr::batch<&example::number, &example::drawn>({.size = 64}) |
+                              mr::batch<&example::number, &example::draw>({.size = 64}) |
                               mr::prefetch({.batches = depth}) | mr::to_device({.device = device}),
                           {.epochs = 2, .threads = threads, .io_threads = io_threads, .notice = mr::quiet}};
           std::vector<std::pair<std::int64_t, double>> got;
           for (auto& b : run) {
-            auto [number, drawn] = b.columns();
-            for (std::size_t i = 0; i < b.size(); ++i) got.emplace_back(number.host()[i], drawn.host()[i]);
+            auto [number, draw] = b.columns();
+            for (std::size_t i = 0; i < b.size(); ++i) got.emplace_back(number.host()[i], draw.host()[i]);
           }
           if (expected.empty()) expected = got;
           CHECK(got == expected);
@@ -95,26 +95,26 @@ TEST_CASE("order and draws do not depend on workers, I/O threads, depth or devic
 
 TEST_CASE("each epoch is an exact pass, in another order and with other draws") {
   mr::session run{mr::from(numbers(90), {.seed = 1}) | mr::shuffle({.window = 30}) | mr::map(prepare) |
-                      mr::batch<&example::number, &example::drawn>({.size = 20, .drop_last = false}),
+                      mr::batch<&example::number, &example::draw>({.size = 20, .drop_last = false}),
                   quiet(2, 3)};
   std::map<std::uint64_t, std::vector<std::int64_t>> by_epoch;
   std::set<double> draws;
   for (auto& b : run) {
-    auto [number, drawn] = b.columns();
+    auto [number, draw] = b.columns();
     for (const auto n : number.host()) by_epoch[b.epoch()].push_back(n);
-    for (const auto d : drawn.host()) draws.insert(d);
+    for (const auto d : draw.host()) draws.insert(d);
   }
   REQUIRE(by_epoch.size() == 3);
   CHECK(by_epoch[0] != by_epoch[1]);
   CHECK(draws.size() == 270);
-  for (auto& [epoch, seen] : by_epoch) {
-    std::sort(seen.begin(), seen.end());
-    REQUIRE(seen.size() == 90);
-    for (std::int64_t i = 0; i < 90; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i);
+  for (auto& [epoch, numbers] : by_epoch) {
+    std::sort(numbers.begin(), numbers.end());
+    REQUIRE(numbers.size() == 90);
+    for (std::int64_t i = 0; i < 90; ++i) CHECK(numbers[static_cast<std::size_t>(i)] == i);
   }
 }
 
-TEST_CASE("a loop over one epoch ends at its border, and the next goes on from there") {
+TEST_CASE("a loop over one epoch ends at its boundary, and the next continues from there") {
   for (const int threads : {0, 2})
     for (const bool copying : {false, true}) {
       mr::session run{mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
@@ -134,7 +134,7 @@ TEST_CASE("a loop over one epoch ends at its border, and the next goes on from t
     }
 }
 
-TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, and ends the session") {
+TEST_CASE("an exception in a map is thrown at its batch, after all earlier ones, and ends the session") {
   for (const int threads : {0, 1, 4})
     for (const bool copying : {false, true}) {
       mr::session run{mr::from(numbers(200)) | mr::map(maker([](int n, mr::rng&) -> example {
@@ -168,7 +168,7 @@ TEST_CASE("the very first sample may be the bad one") {
   CHECK(refusal_of([&] { run.next(); }).starts_with("millrace: the session is over, it ended with an error: no ("));
 }
 
-TEST_CASE("a loop over a session that is over is refused, and so is one over an epoch that it does not have") {
+TEST_CASE("a loop over a session that is over is refused, and so is one over a missing epoch") {
   const auto new_run = [](std::uint64_t epochs) {
     return mr::session{mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10}),
                        quiet(1, epochs)};
@@ -178,7 +178,7 @@ TEST_CASE("a loop over a session that is over is refused, and so is one over an 
   CHECK(refusal_of([&] { collect(once); }) ==
         "millrace: the session is over: got another loop, expected none after its one epoch. Raise "
         "session_options.epochs, or create a new session");
-  CHECK_FALSE(once.next());   // the end, as often as it is asked for
+  CHECK_FALSE(once.next());   // the end, on every call
   auto thrice = new_run(3);
   for (std::uint64_t e = 0; e < 3; ++e) {
     std::size_t batches = 0;
@@ -201,7 +201,7 @@ TEST_CASE("a loop over a session that is over is refused, and so is one over an 
   CHECK(refusal_of([&] { collect(left_at_the_end); }).find("got another loop,") != std::string::npos);
 }
 
-TEST_CASE("no epochs at all are refused by their name") {
+TEST_CASE("zero epochs are refused by their name") {
   CHECK(refusal_of([] {
           const auto flow = mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10});
           const mr::session run{flow, quiet(1, 0)};
@@ -217,22 +217,22 @@ TEST_CASE("an exception in the step leaves the loop and stops everything") {
   CHECK_THROWS_AS(train(), std::logic_error);
 }
 
-TEST_CASE("a batch moved out of the loop stays as it is, even after the session") {
-  std::vector<mr::batch_of<&example::number>> kept;
+TEST_CASE("a batch moved out of the loop stays unchanged, even after the session") {
+  std::vector<mr::batch_of<&example::number>> leases;
   {
     mr::session run{mr::from(numbers(64)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
                         mr::prefetch({.batches = 4}),
                     quiet(2)};
     for (auto& b : run)
-      if (b.step() % 3 == 0) kept.push_back(std::move(b));
+      if (b.step() % 3 == 0) leases.push_back(std::move(b));
   }
-  REQUIRE(kept.size() == 3);
-  for (std::size_t k = 0; k < kept.size(); ++k)
+  REQUIRE(leases.size() == 3);
+  for (std::size_t k = 0; k < leases.size(); ++k)
     for (std::size_t i = 0; i < 8; ++i)
-      CHECK(kept[k].get<&example::number>().host()[i] == static_cast<std::int64_t>(24 * k + i));
+      CHECK(leases[k].get<&example::number>().host()[i] == static_cast<std::int64_t>(24 * k + i));
 }
 
-TEST_CASE("asking for a batch while all slots are held is refused, unless others release") {
+TEST_CASE("requesting a batch while all slots are leased is refused, unless others release") {
   for (const bool copying : {false, true}) {
     const auto flow = [&] {
       return mr::from(numbers(640)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
@@ -241,19 +241,19 @@ TEST_CASE("asking for a batch while all slots are held is refused, unless others
     };
     {
       mr::session run{flow(), quiet(2)};
-      std::vector<mr::batch_of<&example::number>> held;
-      CHECK_THROWS_WITH_AS(while (auto b = run.next()) held.push_back(std::move(b)),
+      std::vector<mr::batch_of<&example::number>> leases;
+      CHECK_THROWS_WITH_AS(while (auto b = run.next()) leases.push_back(std::move(b)),
                            doctest::Contains("all slots are leased"), mr::setup_error);
-      CHECK(held.size() == 3);
-      held.erase(held.begin());   // out of order is fine
+      CHECK(leases.size() == 3);
+      leases.erase(leases.begin());   // out of order is fine
       CHECK(run.next().get<&example::number>().host()[0] == 24);
     }
     auto options = quiet(2);
     options.leases_released_by_other_threads = true;
     mr::session run{flow(), options};
-    std::vector<mr::batch_of<&example::number>> held;
-    for (int i = 0; i < 3; ++i) held.push_back(run.next());
-    std::thread other([&] { held.clear(); });
+    std::vector<mr::batch_of<&example::number>> leases;
+    for (int i = 0; i < 3; ++i) leases.push_back(run.next());
+    std::thread other([&] { leases.clear(); });
     CHECK(run.next().get<&example::number>().host()[0] == 24);
     other.join();
   }
@@ -322,14 +322,14 @@ TEST_CASE("a generator is never called by two threads at a time") {
   CHECK(calls == 88);
 }
 
-TEST_CASE("a blocking map runs on threads of its own, all at once") {
+TEST_CASE("a blocking map runs on its own threads, all at once") {
   std::atomic<int> at_once{0};
   std::atomic<bool> enough{false};
   mr::session run{mr::from(numbers(64)) |
                       mr::map(
                           maker([&](int n, mr::rng&) {
                             if (++at_once > 4) enough = true;
-                            if (n > 0) CHECK(eventually([&] { return enough.load(); }));   // 0 is made alone
+                            if (n > 0) CHECK(eventually([&] { return enough.load(); }));   // 0 is computed alone
                             --at_once;
                             return example{n, 0};
                           }),
@@ -341,7 +341,7 @@ TEST_CASE("a blocking map runs on threads of its own, all at once") {
   CHECK(enough.load());
 }
 
-TEST_CASE("stats count what was delivered") {
+TEST_CASE("stats count the delivered samples") {
   mr::session run{mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10}), quiet(2)};
   collect(run);
   const auto s = run.stats();
@@ -352,7 +352,7 @@ TEST_CASE("stats count what was delivered") {
   CHECK(s.slot_bytes == 256);
 }
 
-TEST_CASE("after fork() the child is told to make a session of its own") {
+TEST_CASE("after fork() the child is asked to create its own session") {
   mr::session run{mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(1)};
   CHECK(run.next().size() == 8);
   const pid_t child = fork();
@@ -368,5 +368,5 @@ TEST_CASE("after fork() the child is told to make a session of its own") {
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 42);
-  CHECK(run.next().size() == 8);   // the parent goes on
+  CHECK(run.next().size() == 8);   // the parent continues
 }

@@ -1,8 +1,9 @@
-// Runs with a set index: the batches of runs without one, with fewer questions; and errors where it is out of date.
+// Runs with a set index: the batches of runs without one, with fewer requests; and errors if it is out of date.
 #include "cellar.hpp"
 #include "loaded_shards.hpp"
 
 #include <millrace/io/cache/cached.hpp>
+#include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/shards.hpp>
 
 #include <doctest/doctest.h>
@@ -15,15 +16,15 @@ namespace {
 
 constexpr const char* beside = "cellar://box/set.millrace-index";
 
-/// A storage that believes what a set index says, as one that is far away does.
+/// A storage that trusts a set index, like a remote one.
 class believing_storage final : public mr::storage_interface {
  public:
   explicit believing_storage(std::shared_ptr<cellar> from) : below_(mr::storage(listing_storage{{std::move(from)}})) {}
 
   std::unique_ptr<mr::stored_file> open(const std::string& name) override { return below_->open(name); }
   std::optional<mr::file_identity> find(const std::string& name) override {
-    const auto known = assumed.find(name);
-    return known == assumed.end() ? below_->find(name) : known->second;
+    const auto entry = assumed.find(name);
+    return entry == assumed.end() ? below_->find(name) : entry->second;
   }
   std::vector<std::string> list(const std::string& prefix) override { return below_->list(prefix); }
   void assume(const std::string& name, const mr::file_identity& identity) override { assumed[name] = identity; }
@@ -34,7 +35,7 @@ class believing_storage final : public mr::storage_interface {
   mr::storage below_;
 };
 
-/// How often a start asks, and for what.
+/// The number of requests of a start, and the opened files.
 struct started {
   std::uint64_t finds = 0;
   std::vector<std::string> opened{};
@@ -46,18 +47,18 @@ started start(const both_places& data, const mr::shards_options& o, const std::s
   return {data.files->finds.load(), data.files->opened};
 }
 
-void write_beside(const both_places& data, const std::string& of) {
-  const auto told = mr::write_set_index(of, data.folder / "set.millrace-index",
+void write_set_file(const both_places& data, const std::string& of) {
+  const auto result = mr::write_set_index(of, data.folder / "set.millrace-index",
                                         {.storage = of == data.local ? mr::storage() : data.options().storage});
-  CHECK(told.shards == 5);
-  CHECK(told.samples == 211);
-  CHECK(told.left_out == 0);
+  CHECK(result.shards == 5);
+  CHECK(result.samples == 211);
+  CHECK(result.left_out == 0);
   data.copy("set.millrace-index");
 }
 
 }  // namespace
 
-TEST_CASE("with a set index beside the shards a start asks for it alone") {
+TEST_CASE("with a set index next to the shards a start requests it alone") {
   const both_places data;
   data.copy_indexes();
   const auto names = std::string(data.remote) + "{s0-0,s40-0,s41-0,s131-0,s45-empty}.tar";
@@ -65,7 +66,7 @@ TEST_CASE("with a set index beside the shards a start asks for it alone") {
   CHECK(without.finds == 0);
   CHECK(without.opened.size() == 6);   // of five shards, one index each, and no set index
   for (const bool with_versions : {false, true}) {
-    write_beside(data, with_versions ? data.remote : data.local);
+    write_set_file(data, with_versions ? data.remote : data.local);
     const auto with = start(data, data.options(), names);
     CHECK(with.finds == 0);
     CHECK(with.opened == std::vector<std::string>{beside});
@@ -76,17 +77,17 @@ TEST_CASE("with a set index beside the shards a start asks for it alone") {
       CHECK(got.batches == local.batches);
       CHECK(got.positions == local.positions);
     }
-    const auto kept = std::make_shared<believing_storage>(data.files);
-    CHECK(run(data.remote, {.source = {.storage = mr::storage(kept)}}).positions == expected.positions);
-    CHECK(kept->assumed.size() == (with_versions ? 5 : 0));
+    const auto storage = std::make_shared<believing_storage>(data.files);
+    CHECK(run(data.remote, {.source = {.storage = mr::storage(storage)}}).positions == expected.positions);
+    CHECK(storage->assumed.size() == (with_versions ? 5 : 0));
   }
-  // Without indexes beside the shards these are read when they are needed.
+  // Without indexes next to the shards these are read when they are needed.
   std::erase_if(data.files->files, [](const auto& f) { return f.first.ends_with(".tar.millrace-index"); });
   CHECK(start(data, data.options(), names).opened.size() == 1);
   CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
 }
 
-TEST_CASE("a page in the place of a set index that nobody named is ignored, and one that is named is an error") {
+TEST_CASE("a page in the place of an unnamed set index is ignored, in the place of a named one it is an error") {
   const both_places data;
   const std::string page = "<!doctype html><html><body>app</body></html>";
   data.files->files[beside].text = page;
@@ -100,9 +101,9 @@ TEST_CASE("a page in the place of a set index that nobody named is ignored, and 
                        mr::data_error);
 }
 
-TEST_CASE("a named set index serves shards that lie elsewhere, and local ones") {
+TEST_CASE("a named set index serves shards that are stored elsewhere, and local ones") {
   const both_places data;
-  write_beside(data, data.local);
+  write_set_file(data, data.local);
   data.files->files["cellar://lists/mine"] = data.files->files.at(beside);
   data.files->files.erase(beside);
   mr::shards_options named = data.options();
@@ -121,19 +122,19 @@ TEST_CASE("a named set index serves shards that lie elsewhere, and local ones") 
             .find("the shard is not the one of the set index") != std::string::npos);
 }
 
-TEST_CASE("a set index that is out of date is an error that names the shard, and gives no wrong byte") {
+TEST_CASE("a set index that is out of date is an error that names the shard, and returns no wrong byte") {
   const both_places data;
   data.copy_indexes();
-  write_beside(data, data.remote);
+  write_set_file(data, data.remote);
   const auto first = [&] { return message_of([&] { (void)run(data.remote, {.source = data.options()}); }); };
   CHECK(first() == "no error");
   auto& shard = data.files->files.at("cellar://box/s41-0.tar");
   const auto is_wrong = [&] {
-    const std::string said = first();
-    CAPTURE(said);
-    CHECK(said.find("the shard is not the one of the set index") != std::string::npos);
-    CHECK(said.find("cellar://box/s41-0.tar") != std::string::npos);
-    CHECK(said.find("inspect --set-index") != std::string::npos);
+    const std::string message = first();
+    CAPTURE(message);
+    CHECK(message.find("the shard is not the one of the set index") != std::string::npos);
+    CHECK(message.find("cellar://box/s41-0.tar") != std::string::npos);
+    CHECK(message.find("inspect --set-index") != std::string::npos);
   };
   shard.version = "2";
   is_wrong();
@@ -147,38 +148,38 @@ TEST_CASE("a set index that is out of date is an error that names the shard, and
   set[set.size() / 2] ^= 1;
   CHECK(first().find("the set index cannot be used: ") != std::string::npos);
   set[set.size() / 2] ^= 1;
-  // Another shard under this name, of which the set index tells the size: its samples give it away.
+  // Another shard under this name, whose size is in the set index: its samples reveal it.
   auto index = mr::detail::set_index::parse(set, beside);
-  auto told = index.shards();
-  for (auto& s : told)
+  auto shards = index.shards();
+  for (auto& s : shards)
     if (s.name == "s41-0.tar") ++s.samples;
-  set = mr::detail::set_index(told).text();
+  set = mr::detail::set_index(shards).text();
   CHECK(first().find("it has other samples") != std::string::npos);
 }
 
-TEST_CASE("what a set index does not tell of is asked for") {
+TEST_CASE("shards that a set index lacks are requested") {
   const both_places data;
   data.copy_indexes();
-  auto told = mr::detail::make_set_index(
+  auto partial = mr::detail::make_set_index(
       {"cellar://box/s0-0.tar", "cellar://box/s40-0.tar"}, {.files = {.storage = data.options().storage}});
-  CHECK(told.shards().size() == 2);
-  data.files->files[beside].text = told.text();
+  CHECK(partial.shards().size() == 2);
+  data.files->files[beside].text = partial.text();
   CHECK(start(data, data.options(), std::string(data.remote) + "{s0-0,s40-0,s41-0}.tar").opened ==
         std::vector<std::string>{beside, "cellar://box/s41-0.tar.millrace-index"});
   CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
 }
 
-TEST_CASE("damaged and compressed shards are in no set index") {
+TEST_CASE("damaged and compressed shards are not in a set index") {
   const both_places data;
-  const std::string whole = text_of(data.folder / "s41-0.tar");
-  std::ofstream(data.folder / "s41-0.tar", std::ios::binary) << whole.substr(0, 3'000);
-  const auto told = mr::write_set_index(data.local, data.folder / "some.set");
-  CHECK(told.shards == 4);
-  CHECK(told.left_out == 1);
+  const std::string bytes = text_of(data.folder / "s41-0.tar");
+  std::ofstream(data.folder / "s41-0.tar", std::ios::binary) << bytes.substr(0, 3'000);
+  const auto result = mr::write_set_index(data.local, data.folder / "some.set");
+  CHECK(result.shards == 4);
+  CHECK(result.left_out == 1);
   CHECK_THROWS_AS(load_indexes(data.local, {.set_index = data.folder / "some.set"}), mr::data_error);
 }
 
-TEST_CASE("indexes that are made from a storage with a cache are kept in it, and filled it on the way") {
+TEST_CASE("indexes that are built from a storage with a cache are kept in it, and the build fills the cache") {
   const both_places data;
   const temporary_folder disk;
   std::uint64_t all = 0;
@@ -187,7 +188,7 @@ TEST_CASE("indexes that are made from a storage with a cache are kept in it, and
     const mr::cached place(listing_storage{{data.files}}, {.folder = disk.path(), .keep_free_share = 0});
     data.files->shard_bytes = 0;
     load_indexes(data.remote, {.storage = place});
-    CHECK(data.files->shard_bytes == (again ? 0 : all));   // once, whole
+    CHECK(data.files->shard_bytes == (again ? 0 : all));   // once, completely
     CHECK(run(data.remote, {.source = {.storage = place}}).positions == run(data.local, {}).positions);
     CHECK(data.files->shard_bytes == (again ? 0 : all));
   }

@@ -1,6 +1,6 @@
-// What decides the shapes of the columns, when, and what another shape later gives: the same for any workers.
+// Which sample decides the shapes of the columns, when, and the error of a later other shape: the same for any workers.
 #include "../../copying_device.hpp"
-#include "../../said_on_stderr.hpp"
+#include "../../captured_stderr.hpp"
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
@@ -27,7 +27,7 @@ struct row {
   std::vector<float> values;
 };
 
-/// A column that is rendered in twos where it can be.
+/// A column that is rendered in twos if possible.
 struct twin {
   using element = std::int32_t;
   static constexpr std::size_t together = 2;
@@ -54,7 +54,7 @@ struct ragged_row {
   mr::ragged<float> values;
 };
 
-/// Without the namespace that this file is in where files of tests are compiled as one: columns are named with it.
+/// Removes the namespace of this file if files of tests are joined: column names contain it.
 std::string as_if_alone(std::string text) {
   const std::string within = "::(anonymous namespace)::";
   for (std::size_t at; (at = text.find(within)) != std::string::npos;) {
@@ -64,12 +64,12 @@ std::string as_if_alone(std::string text) {
   return text;
 }
 
-/// Where a run ended, and how: "next after 3 batches: data_error millrace: ...".
+/// The place and the kind of a run's end: "next after 3 batches: data_error millrace: ...".
 template <class NewSession>
 std::string end_of(const NewSession& new_session) {
   std::size_t batches = 0;
   std::string where = "start";
-  const auto told = [&](const char* type, const std::exception& e) {
+  const auto located_end = [&](const char* type, const std::exception& e) {
     return where + " after " + std::to_string(batches) + " batches: " + type + " " + as_if_alone(e.what());
   };
   try {
@@ -78,11 +78,11 @@ std::string end_of(const NewSession& new_session) {
     for (auto b = run.next(); b; b = run.next()) ++batches;
     return "the end after " + std::to_string(batches) + " batches";
   } catch (const mr::setup_error& e) {
-    return told("setup_error", e);
+    return located_end("setup_error", e);
   } catch (const mr::data_error& e) {
-    return told("data_error", e);
+    return located_end("data_error", e);
   } catch (const mr::stage_error& e) {
-    return told("stage_error", e);
+    return located_end("stage_error", e);
   }
 }
 
@@ -114,7 +114,7 @@ struct doubled {
 
 }  // namespace
 
-TEST_CASE("the first other shape is the error, wherever it lies and however many follow") {
+TEST_CASE("the first other shape is the error, at any position and with any number of further ones") {
   const auto expected = [](int at, const std::string& column) {
     return "next after " + std::to_string(at / 8) + " batches: data_error millrace: the column " + column +
            " has shape [3] here, but [4] in the first sample of the run (stage batch, position " + std::to_string(at) +
@@ -167,7 +167,7 @@ TEST_CASE("an item of another shape is never rendered: it would be written beyon
   }
 }
 
-TEST_CASE("what is bad about the first sample ends the run before any other sample is made") {
+TEST_CASE("a defect of the first sample ends the run before any other sample is created") {
   for (const int threads : many_workers)
     for (const bad kind : {bad::data, bad::foreign, bad::setup}) {
       CAPTURE(threads);
@@ -177,17 +177,17 @@ TEST_CASE("what is bad about the first sample ends the run before any other samp
                                  "position 0)"
                                : "next after 0 batches: stage_error millrace: the first threw (stage map 1, position "
                                  "0). The callable given to this stage threw; see cause()";
-      std::atomic<int> made{0};
+      std::atomic<int> calls{0};
       CHECK(end_of([&] {
               return mr::session{mr::from(numbers(256)) | mr::map([&](int n) {
-                                   ++made;
+                                   ++calls;
                                    if (n == 0) fail_as(kind);
                                    return holds_twin{{2, n}};
                                  }) | mr::batch<&holds_twin::column>({.size = rows}),
                                  quiet(threads)};
             }) == expected);
-      CHECK(made == 1);
-      // Position 0 is the first that gets through; what drops a sample has none to name.
+      CHECK(calls == 1);
+      // Position 0 is the first that passes; a stage that drops samples has no position to report.
       for (const bool in_filter : {false, true}) {
         const std::string of_filter = "next after 0 batches: data_error millrace: the first is bad (stage expand, "
                                       "position 0)";
@@ -207,7 +207,8 @@ TEST_CASE("what is bad about the first sample ends the run before any other samp
     }
 }
 
-TEST_CASE("a first sample that says nothing of its rows, or cannot be rendered, is an error of the first batch") {
+TEST_CASE("a first sample without a shape of its rows, or one that cannot be rendered, is an error of the first "
+          "batch") {
   for (const int threads : many_workers) {
     CAPTURE(threads);
     CHECK(end_of([&] {
@@ -225,13 +226,13 @@ TEST_CASE("a first sample that says nothing of its rows, or cannot be rendered, 
   }
 }
 
-TEST_CASE("the sample that decides the shapes is made once, and gets its row and its partner like any other") {
+TEST_CASE("the sample that decides the shapes is created once, and gets its row and its partner like any other") {
   for (const int threads : many_workers)
     for (const bool drop_last : {true, false}) {
       CAPTURE(threads);
-      std::vector<std::atomic<int>> made(44);
+      std::vector<std::atomic<int>> calls(44);
       mr::session run{mr::from(numbers(44)) | mr::map([&](int n) {
-                        ++made[static_cast<std::size_t>(n)];
+                        ++calls[static_cast<std::size_t>(n)];
                         return holds_twin{{2, n}};
                       }) | mr::batch<&holds_twin::column>({.size = rows, .drop_last = drop_last}),
                       quiet(threads)};
@@ -243,37 +244,37 @@ TEST_CASE("the sample that decides the shapes is made once, and gets its row and
           CHECK(one.host()[1] == next);
         }
       CHECK(next == (drop_last ? 40 : 44));
-      for (std::int32_t n = 0; n < 44; ++n) CHECK(made[static_cast<std::size_t>(n)] == (n < next));
+      for (std::int32_t n = 0; n < 44; ++n) CHECK(calls[static_cast<std::size_t>(n)] == (n < next));
     }
 }
 
-TEST_CASE("the workers start once the shapes are known, the budget is checked and the memory is there") {
+TEST_CASE("the workers start once the shapes are known, the budget is checked and the memory is allocated") {
   for (const int threads : many_workers) {
     CAPTURE(threads);
-    std::atomic<int> made{0};
+    std::atomic<int> calls{0};
     const auto session_of = [&](std::size_t budget_bytes, bool announce) {
       auto options = quiet(threads);
       options.memory_bytes = budget_bytes;
       if (announce) options.notice = nullptr;
       return mr::session{mr::from(numbers(1'000)) | mr::map([&](int n) {
-                           ++made;
+                           ++calls;
                            return row{n, std::vector<float>(1'000)};
                          }) | mr::batch<&row::number, &row::values>({.size = 100}),
                          options};
     };
     CHECK(end_of([&] { return session_of(100'000, false); }).starts_with("start after 0 batches: setup_error "));
-    CHECK(made == 1);
+    CHECK(calls == 1);
     const std::string shapes = " I/O threads; row::number [100] i32, row::values [100, 1000] f32; memory: ";
     std::string description;
-    const std::string said = said_on_stderr([&] {
+    const std::string text = captured_stderr([&] {
       auto run = session_of(std::size_t{64} << 20, true);
       description = run.description();
       CHECK(run.next().size() == 100);
     });
     CHECK(description.starts_with("millrace: host, " + std::to_string(threads) + " workers, "));
     CHECK(as_if_alone(description).find(shapes) != std::string::npos);
-    CHECK(said.starts_with(description + "\n"));
-    CHECK(said.find(shapes) == said.rfind(shapes));
+    CHECK(text.starts_with(description + "\n"));
+    CHECK(text.find(shapes) == text.rfind(shapes));
   }
 }
 
@@ -302,9 +303,9 @@ TEST_CASE("shards, streamed or indexed: the first sample after a resume decides,
            std::to_string(n - first) + ")";
   };
   const auto check = [&](const auto& new_source) {
-    std::vector<std::string> positions;   // behind each batch
-    auto whole = run_over(new_source(), -1, false, "", 2);
-    for (auto& b : whole) positions.push_back(mr::to_text(b.position()));
+    std::vector<std::string> positions;   // after each batch
+    auto reference = run_over(new_source(), -1, false, "", 2);
+    for (auto& b : reference) positions.push_back(mr::to_text(b.position()));
     REQUIRE(positions.size() == 10);
     for (const int first : {0, 32}) {   // of the session
       const std::string resume = first == 0 ? "" : positions[static_cast<std::size_t>(first) / rows - 1];
@@ -313,17 +314,17 @@ TEST_CASE("shards, streamed or indexed: the first sample after a resume decides,
         for (const int n : {0, 1, 7, 9, 32, 33, 40, 79}) {
           if (n < first) continue;
           const bool decides = n == first;
-          const int found = decides ? n + 1 : n;
+          const int position = decides ? n + 1 : n;
           CHECK(end_of([&] { return run_over(new_source(), n, false, resume, threads); }) ==
                 "next after " + std::to_string((n - first) / 8) +
                     " batches: data_error millrace: the column row::values has shape " +
                     (decides ? "[4] here, but [3]" : "[3] here, but [4]") + " in the first sample of the run " +
-                    located(found, first, "batch") + one_shape);
+                    located(position, first, "batch") + one_shape);
           CHECK(end_of([&] { return run_over(new_source(), n, true, resume, threads); }) ==
                 "next after " + std::to_string((n - first) / 8) + " batches: data_error millrace: a bad one " +
                     located(n, first, "map 1"));
         }
-        // Rows, keys and digest, those of the sample that decided among them.
+        // Rows, keys and digest, including those of the sample that decided.
         auto run = run_over(new_source(), -1, false, resume, threads);
         int n = first;
         for (auto& b : run) {

@@ -1,10 +1,10 @@
-// The whole way on real shards: files, records, pictures, batches; and what damage does to it.
+// Complete runs on real shards: files, records, images, batches; and the effects of damage.
 #include <millrace/millrace.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/session_report.hpp>
 
 #include "../io/tar_bytes.hpp"
-#include "../../said_on_stderr.hpp"
+#include "../../captured_stderr.hpp"
 #include "quiet_sessions.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ struct example {
 
 example prepare(const mr::record& r) { return {mr::jpeg(r["jpg"]).resize(8, 8), r["cls"].as<std::int32_t>()}; }
 
-/// Four shards of ten pictures, each of one gray level: 2 * its label.
+/// Four shards of ten images, each of one gray level: 2 * its label.
 std::string write_gray_shards(const temporary_folder& folder) {
   mr::shard_writer shards({.pattern = folder / "gray-%d.tar", .max_samples = 10});
   for (int i = 0; i < 40; ++i) {
@@ -45,7 +45,7 @@ TEST_CASE("pixels and labels of a sample stay together from the shard to the bat
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   for (const int threads : {0, 1, 3}) {
-    std::multiset<std::int32_t> seen;
+    std::multiset<std::int32_t> label_counts;
     mr::feed(mr::shards(pattern, {.seed = 5, .index = mr::index::off}) | mr::shuffle({.window = 16}) |
                  mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 8}),
              quiet(threads, 2), [&](auto& b) {
@@ -54,12 +54,12 @@ TEST_CASE("pixels and labels of a sample stay together from the shard to the bat
                CHECK(pixels.shape == std::array<std::size_t, 4>{8, 8, 8, 3});
                for (std::size_t i = 0; i < b.size(); ++i) {
                  const auto label = labels.host()[i];
-                 seen.insert(label);
+                 label_counts.insert(label);
                  for (const auto p : pixels[i].host()) CHECK(std::abs(p - 2 * label) <= 1);
                }
              });
-    CHECK(seen.size() == 80);
-    for (int i = 0; i < 40; ++i) CHECK(seen.count(i) == 2);
+    CHECK(label_counts.size() == 80);
+    for (int i = 0; i < 40; ++i) CHECK(label_counts.count(i) == 2);
   }
 }
 
@@ -72,7 +72,7 @@ raw_example raw(const mr::record& r) { return {r["bin"]}; }
 
 }  // namespace
 
-TEST_CASE("bytes of a record are a column of u8 as they are, all of one length") {
+TEST_CASE("bytes of a record are a column of u8, unchanged, all of one length") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "raw-%d.tar"});
   for (const std::string text : {"abcde", "fghij", "klmno", "pq"}) shards.write(text, {{"bin", text}});
@@ -92,14 +92,14 @@ TEST_CASE("bytes of a record are a column of u8 as they are, all of one length")
   }
 }
 
-TEST_CASE("a batch has the keys of its rows where they were asked for, as long as it lives, and else says how") {
+TEST_CASE("a batch has the keys of its rows on request, as long as it exists, and otherwise says how to get them") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   const auto flow = [&](const mr::batch_options& o) {
     return mr::shards(pattern, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>(o);
   };
   for (const int threads : {0, 1, 4}) {
-    decltype(mr::session{flow({})})::batch kept;
+    decltype(mr::session{flow({})})::batch lease;
     {
       mr::session run{flow({.size = 16, .drop_last = false, .keys = true}), quiet(threads, 2)};
       std::size_t batches = 0, rows = 0;
@@ -108,21 +108,21 @@ TEST_CASE("a batch has the keys of its rows where they were asked for, as long a
         for (std::size_t i = 0; i < b.size(); ++i)
           CHECK(b.keys()[i] == "k" + std::to_string(b.get<&example::label>()[i]));
         rows += b.keys().size();
-        if (batches++ == 2) kept = std::move(b);
+        if (batches++ == 2) lease = std::move(b);
       }
       CHECK(rows == 80);
     }
-    REQUIRE(kept.keys().size() == 8);
-    CHECK(kept.keys()[7] == "k39");
-    kept.release();
-    CHECK_THROWS_WITH_AS(static_cast<void>(kept.keys()), doctest::Contains("of an empty batch"), mr::setup_error);
+    REQUIRE(lease.keys().size() == 8);
+    CHECK(lease.keys()[7] == "k39");
+    lease.release();
+    CHECK_THROWS_WITH_AS(static_cast<void>(lease.keys()), doctest::Contains("of an empty batch"), mr::setup_error);
   }
   mr::session without{flow({.size = 16}), quiet(1)};
   CHECK_THROWS_WITH_AS(static_cast<void>(without.next().keys()), doctest::Contains("expected batch({.keys = true})"),
                        mr::setup_error);
 }
 
-TEST_CASE("shards without an end marker are whole, counted once for all epochs, and one of them is told") {
+TEST_CASE("shards without an end marker are complete, counted once for all epochs, and one of them is reported") {
   const temporary_folder folder;
   for (const std::string name : {"a", "b", "c"})
     tar_test::save(folder / (name + ".tar"),
@@ -131,7 +131,7 @@ TEST_CASE("shards without an end marker are whole, counted once for all epochs, 
   for (const int threads : {0, 2})
     for (const bool announce : {false, true}) {
       std::uint64_t rows = 0, times = 0;
-      const std::string text = said_on_stderr([&] {
+      const std::string text = captured_stderr([&] {
         auto options = quiet(threads, 3);
         if (announce) options.notice = nullptr;
         mr::session run{mr::shards(folder.path(), {.index = mr::index::off}) | mr::map(raw) |
@@ -156,7 +156,7 @@ TEST_CASE("shards without an end marker are whole, counted once for all epochs, 
                        mr::data_error);
 }
 
-TEST_CASE("in front of a truncation every sample is delivered, then one error that names shard, offset and last key") {
+TEST_CASE("before a truncation every sample is delivered, then one error that names shard, offset and last key") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   truncate_file(folder / "gray-2.tar", 5'000);
@@ -183,7 +183,7 @@ TEST_CASE("in front of a truncation every sample is delivered, then one error th
   }
 }
 
-TEST_CASE("with a shuffle the same batches come before the damage, whatever the threads") {
+TEST_CASE("with a shuffle the same batches precede the damage, whatever the threads") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   truncate_file(folder / "gray-1.tar", 6'000);
@@ -204,7 +204,7 @@ TEST_CASE("with a shuffle the same batches come before the damage, whatever the 
   }
 }
 
-TEST_CASE("a bad label and a bad picture are named with shard, key, stage and position") {
+TEST_CASE("a bad label and a bad image are named with shard, key, stage and position") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "bad-%d.tar"});
   mr::image gray({20, 30, 3});
@@ -240,7 +240,7 @@ TEST_CASE("a bad label and a bad picture are named with shard, key, stage and po
   }
 }
 
-TEST_CASE("pictures of another size than the first are named with both shapes") {
+TEST_CASE("images of another size than the first are named with both shapes") {
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "sizes-%d.tar"});
   for (std::size_t i = 0; i < 6; ++i)
@@ -256,16 +256,16 @@ TEST_CASE("pictures of another size than the first are named with both shapes") 
   CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("[21, 30, 3] here, but [20, 30, 3]"), mr::data_error);
 }
 
-TEST_CASE("what is passed over or accepted is counted") {
+TEST_CASE("passed-over and accepted data are counted") {
   const temporary_folder folder;
-  const std::vector<std::byte> whole = mr::encode_jpeg(mr::image({64, 64, 3}));
-  const std::vector<std::byte> cut(whole.begin(), whole.end() - 8);
+  const std::vector<std::byte> intact = mr::encode_jpeg(mr::image({64, 64, 3}));
+  const std::vector<std::byte> cut(intact.begin(), intact.end() - 8);
   const auto text = [](const std::vector<std::byte>& data) {
     return std::string_view(reinterpret_cast<const char*>(data.data()), data.size());
   };
   std::string tar;
   for (const std::string n : {"0", "1", "2", "3", "4"})
-    tar += tar_test::file("k" + n + ".jpg", text(whole)) + tar_test::file("c" + n + ".jpg", text(cut)) +
+    tar += tar_test::file("k" + n + ".jpg", text(intact)) + tar_test::file("c" + n + ".jpg", text(cut)) +
            tar_test::file("._c" + n + ".jpg", "Finder's");
   tar_test::save(folder / "counts-0.tar", tar + tar_test::end_marker());
   for (const int threads : {0, 2}) {
@@ -275,7 +275,7 @@ TEST_CASE("what is passed over or accepted is counted") {
                     quiet(threads)};
     for (auto& b : run) CHECK(b.size() == 5);
     std::map<std::string, std::uint64_t> counts;
-    std::uint64_t decoded = 0;   // by whom depends on the processor
+    std::uint64_t decoded = 0;   // the decoder depends on the processor
     for (const auto& c : run.stats().counts) {
       counts[c.what] = c.times;
       if (std::string_view(c.what).starts_with("JPEGs by ")) decoded += c.times;
@@ -285,9 +285,9 @@ TEST_CASE("what is passed over or accepted is counted") {
     CHECK(counts["dot files passed over"] == 5);
     const mr::run_report report = mr::report_of(run);
     CHECK(report.pictures.pictures() == 10);
-    CHECK(report.pictures.libjpeg() >= 5);   // the damaged ones for sure
+    CHECK(report.pictures.libjpeg() >= 5);   // at least the damaged ones
     CHECK(report.pictures.damaged == 5);
-    CHECK(report.pictures.bytes == 5 * (whole.size() + cut.size()));
+    CHECK(report.pictures.bytes == 5 * (intact.size() + cut.size()));
     CHECK(report.pictures.pixels == 10 * 64 * 64);
     REQUIRE(report.counts.size() == 1);
     CHECK(mr::text_report(report).find("counted    dot files passed over 5\n") != std::string::npos);
@@ -299,36 +299,36 @@ TEST_CASE("a missing shard is named at once") {
                        mr::setup_error);
 }
 
-TEST_CASE("a shard that is gone when the session starts is named at once: its size is part of each resume point") {
+TEST_CASE("a shard that is missing when the session starts is named at once: its size is part of each resume point") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   const auto flow = [&] {
     return mr::shards(pattern, {.index = mr::index::off}) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   };
-  auto gone = flow();
-  std::filesystem::remove(gone.source.shard_name(1));
-  CHECK_THROWS_WITH_AS(mr::session(std::move(gone), quiet(2)), doctest::Contains("cannot get the size of the file"),
+  auto missing = flow();
+  std::filesystem::remove(missing.source.shard_name(1));
+  CHECK_THROWS_WITH_AS(mr::session(std::move(missing), quiet(2)), doctest::Contains("cannot get the size of the file"),
                        mr::io_error);
   write_gray_shards(folder);
   mr::session there(flow(), quiet(2));
   CHECK(there.next().size() == 4);
 }
 
-TEST_CASE("bytes kept by an item stay good after the session") {
+TEST_CASE("bytes kept by an item stay valid after the session") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);
   struct keyed {
     std::int32_t label;
   };
   std::mutex mutex;
-  std::vector<mr::bytes> kept;
+  std::vector<mr::bytes> views;
   mr::feed(mr::shards(pattern, {.index = mr::index::off}) | mr::map([&](const mr::record& r) {
              const std::lock_guard lock(mutex);
-             kept.push_back(r["cls"]);
+             views.push_back(r["cls"]);
              return keyed{r["cls"].as<std::int32_t>()};
            }) | mr::batch<&keyed::label>({.size = 4}),
            quiet(2), [](auto&) {});
   std::set<std::string> labels;
-  for (const auto& b : kept) labels.emplace(b.text());
+  for (const auto& b : views) labels.emplace(b.text());
   CHECK(labels.size() == 40);
 }

@@ -1,5 +1,5 @@
-// Sessions over every source shuffle like a sliding window over the complete pass, and like a complete shuffle where
-// the window covers the data set. order/shuffle_matrix_test.cpp compares the orders alone, in many more configurations.
+// Sessions over every source shuffle like a sliding window over the complete pass, and like a complete shuffle if the
+// window covers the data set. order/shuffle_matrix_test.cpp compares the orders alone, in many more configurations.
 #include "../../temporary_folder.hpp"
 #include "../order/shuffle_measures.hpp"
 #include "quiet_sessions.hpp"
@@ -48,7 +48,7 @@ struct folder_of_numbers {
   temporary_folder folder{};
 };
 
-/// Two epochs, put together from all ranks.
+/// Two epochs, merged from all ranks.
 template <class MakeFlow>
 std::pair<order, order> epochs(const MakeFlow& flow, mr::session_options options, std::size_t samples) {
   std::pair<order, order> all{order(samples), order(samples)};
@@ -75,7 +75,7 @@ mr::session_options two_epochs(std::uint64_t epoch_batches = 0, std::size_t rank
 
 }  // namespace
 
-TEST_CASE("shuffles: sessions over every source do what a sliding window does, or a complete shuffle") {
+TEST_CASE("shuffles: sessions over every source equal a sliding window, or a complete shuffle") {
   const std::size_t seeds = shuffle_measures::seeds(60);
   const auto batch = mr::batch<&number::id>({.size = 4});
   const auto of_number = mr::map([](std::int32_t id) { return number{id}; });
@@ -135,7 +135,7 @@ TEST_CASE("shuffles: sessions over every source do what a sliding window does, o
   }
 }
 
-TEST_CASE("shuffles: class-sorted input and a window of all samples give mixed first batches") {
+TEST_CASE("shuffles: class-sorted input and a window of all samples lead to mixed first batches") {
   const data_set data{2'000, 2};   // ten classes of 200
   const folder_of_numbers files(data);
   const auto largest_class = [&](auto flow) {
@@ -157,7 +157,7 @@ TEST_CASE("shuffles: class-sorted input and a window of all samples give mixed f
         })) < 26);
 }
 
-TEST_CASE("shuffles: cut anywhere, a run whose window covers the data set continues as if it was not") {
+TEST_CASE("shuffles: cut anywhere, a run whose window covers the data set continues as without a cut") {
   const data_set data{40, 2};
   const folder_of_numbers files(data);
   for (const std::uint64_t window : {20U, 39U, 40U, 1'000U})

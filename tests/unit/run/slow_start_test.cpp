@@ -1,5 +1,5 @@
-// Reports before the first batch: each step of a start that takes long is named, with the file that it waits for. A
-// storage that blocks until the report has arrived stands in for a slow one.
+// Reports before the first batch: each slow step of a start is named, with the file that it waits for. A storage that
+// blocks until the report has arrived simulates a slow one.
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/io/index/set/index_build.hpp>
 #include <millrace/millrace.hpp>
@@ -34,7 +34,7 @@ row number_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
 
 constexpr std::uint64_t millisecond = 1'000'000;
 
-/// What the storage blocks in, until `open`.
+/// The call in which the storage blocks, until `open`.
 struct gate {
   std::string in{};   // "find", "open", "read" or "list"
   std::string name{};
@@ -98,21 +98,21 @@ slow_storage storage_with(std::shared_ptr<gate> at) {
   return s;
 }
 
-/// Runs `act`, in which something blocks, and opens the gate once stderr has the text. Returns what stderr has. Earlier
+/// Runs `act`, which blocks, and opens the gate once stderr contains the text. Returns the content of stderr. Earlier
 /// reports may name files that were slow for other reasons.
 template <class Act>
-std::string said_while_slow(const std::shared_ptr<gate>& at, const std::string& expected, const Act& act) {
+std::string stderr_while_slow(const std::shared_ptr<gate>& at, const std::string& expected, const Act& act) {
   const stall_watchdog watchdog;
   std::FILE* const file = std::tmpfile();
   const int before = dup(STDERR_FILENO);
   dup2(fileno(file), STDERR_FILENO);
-  const auto said = [&] {
+  const auto stderr_text = [&] {
     std::string text(40'000, '\0');
     text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, pread(fileno(file), text.data(), text.size(), 0))));
     return text;
   };
   std::thread opens([&] {
-    while (said().find(expected) == std::string::npos)
+    while (stderr_text().find(expected) == std::string::npos)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     at->open = true;
   });
@@ -120,18 +120,18 @@ std::string said_while_slow(const std::shared_ptr<gate>& at, const std::string& 
   opens.join();
   dup2(before, STDERR_FILENO);
   close(before);
-  const std::string text = said();
+  const std::string text = stderr_text();
   std::fclose(file);
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("listing and looking up files in a storage are reported with the file") {
+TEST_CASE("slow listing and finding of files in a storage are reported with the file") {
   {
     const auto at = std::make_shared<gate>();
     at->in = "list";
-    const std::string text = said_while_slow(at, "before the first batch: ", [&] {
+    const std::string text = stderr_while_slow(at, "before the first batch: ", [&] {
       CHECK(mr::detail::list_stored("m:s-*.tar", {.at = storage_with(at), .report_after_ns = 5 * millisecond}).size() ==
             3);
     });
@@ -142,7 +142,7 @@ TEST_CASE("listing and looking up files in a storage are reported with the file"
     const auto at = std::make_shared<gate>();
     at->in = "find";
     at->name = "m:s-1.tar";
-    const std::string text = said_while_slow(at, "the longest now: m:s-1.tar", [&] {
+    const std::string text = stderr_while_slow(at, "the longest now: m:s-1.tar", [&] {
       const mr::detail::file_list files({"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"}, storage_with(at), 5 * millisecond);
       CHECK(files.size() == 3);
     });
@@ -152,12 +152,12 @@ TEST_CASE("listing and looking up files in a storage are reported with the file"
   }
 }
 
-TEST_CASE("an index build that stands still is reported with its shard") {
+TEST_CASE("a stalled index build is reported with its shard") {
   const auto at = std::make_shared<gate>();
   at->in = "read";
   at->name = "m:s-2.tar";
   const std::vector<std::string> names{"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"};
-  const std::string text = said_while_slow(at, "the longest now: m:s-2.tar", [&] {
+  const std::string text = stderr_while_slow(at, "the longest now: m:s-2.tar", [&] {
     const auto built = mr::detail::build_indexes(
         names, {.files = {.storage = storage_with(at)}, .keep = false, .report_after_ns = 5 * millisecond});
     CHECK(built.indexes.size() == 3);
@@ -166,16 +166,16 @@ TEST_CASE("an index build that stands still is reported with its shard") {
   CHECK_MESSAGE(text.find("the longest now: m:s-2.tar") != std::string::npos, text);
 }
 
-TEST_CASE("with a function, a slow listing is progress, and an index build that stands still a stall") {
+TEST_CASE("with a function, a slow listing is progress, and a stalled index build a stall") {
   const std::vector<std::string> names{"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"};
   for (const bool lists : {false, true}) {
     CAPTURE(lists);
     const stall_watchdog watchdog;
     const auto at = std::make_shared<gate>();
     at->in = lists ? "list" : "read";
-    std::vector<mr::notice> told;
+    std::vector<mr::notice> notices;
     const auto notice = [&](const mr::notice& n) {
-      told.push_back(n);
+      notices.push_back(n);
       at->open = true;
     };
     mr::detail::notice_outlet outlet(notice);
@@ -186,10 +186,10 @@ TEST_CASE("with a function, a slow listing is progress, and an index build that 
       CHECK(mr::detail::build_indexes(names, {.files = {.storage = storage_with(at)}, .keep = false,
                                               .notices = &outlet, .report_after_ns = 5 * millisecond})
                 .indexes.size() == 3);
-    REQUIRE(!told.empty());
-    CHECK(told[0].text.starts_with("before the first batch: "));
-    CHECK(told[0].kind == (lists ? mr::notice_kind::progress : mr::notice_kind::stall));
-    CHECK(told[0].severity == (lists ? mr::notice_severity::info : mr::notice_severity::warning));
+    REQUIRE(!notices.empty());
+    CHECK(notices[0].text.starts_with("before the first batch: "));
+    CHECK(notices[0].kind == (lists ? mr::notice_kind::progress : mr::notice_kind::stall));
+    CHECK(notices[0].severity == (lists ? mr::notice_severity::info : mr::notice_severity::warning));
   }
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("stalls are watched from the start by default, and not with after = 0"
   CHECK(silent.next().size() == 4);
 }
 
-TEST_CASE("without an option a wait of 10 s is a stall, and a step of the trainer is none") {
+TEST_CASE("without an option a wait of 10 s is a stall, and a step of the trainer is not") {
   const stall_watchdog watchdog;
   std::atomic<int> reports{0};
   mr::detail::notice_outlet outlet([&](const mr::notice&) { ++reports; });

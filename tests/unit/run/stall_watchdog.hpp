@@ -1,4 +1,4 @@
-// Ends the program where a run stands still, which no check could say: the test would wait for ever.
+// Ends the program if a run stalls; without it the test would wait forever.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Runs over a storage of the user's own give what runs over local files give.
+// Runs over a user's storage equal runs over local files.
 #include "cellar.hpp"
 #include "loaded_shards.hpp"
 
@@ -25,10 +25,10 @@ using namespace cellars;
 
 namespace {
 
-/// One that notes which files will be opened, and which ones are.
-class noting_storage final : public mr::storage_interface {
+/// A storage that records which files will be opened, and which ones are.
+class recording_storage final : public mr::storage_interface {
  public:
-  explicit noting_storage(std::shared_ptr<cellar> from) : below_(mr::storage(listing_storage{{std::move(from)}})) {}
+  explicit recording_storage(std::shared_ptr<cellar> from) : below_(mr::storage(listing_storage{{std::move(from)}})) {}
 
   std::unique_ptr<mr::stored_file> open(const std::string& name) override {
     const std::lock_guard lock(mutex_);
@@ -81,17 +81,17 @@ TEST_CASE("indexed shards of a storage: the batches and resume points of local f
     }
 }
 
-TEST_CASE("shards, lines and token files of a storage are those of the local files") {
+TEST_CASE("shards, lines and token files of a storage equal the local files") {
   both_places data;
   const auto labels_of = [](auto&& flow, int threads) {
     mr::session session{std::move(flow) | mr::shuffle({.window = 20}) | mr::map(indexed_runs::prepare) |
-                        mr::batch<&indexed_runs::example::label, &indexed_runs::example::drawn>({.size = 10}),
+                        mr::batch<&indexed_runs::example::label, &indexed_runs::example::draw>({.size = 10}),
                     quiet(threads, 2)};
     indexed_runs::rows all;
     for (auto& b : session)
       for (std::size_t i = 0; i < b.size(); ++i)
         all.emplace_back(b.template get<&indexed_runs::example::label>().host()[i],
-                         b.template get<&indexed_runs::example::drawn>().host()[i]);
+                         b.template get<&indexed_runs::example::draw>().host()[i]);
     return std::pair(all, session.stats().digest);
   };
   const mr::storage at = listing_storage{{data.files}};
@@ -128,7 +128,7 @@ TEST_CASE("shards, lines and token files of a storage are those of the local fil
         lengths_of(mr::token_files(data.folder / "b.u16", {.length = 64}), of_window));
 }
 
-TEST_CASE("an index beside a shard of a storage spares reading the shard, and one in a folder the next start") {
+TEST_CASE("an index next to a shard of a storage saves reading the shard, and one in a folder helps the next start") {
   const both_places data;
   std::uint64_t all = 0;
   for (const auto& [name, file] : data.files->files) all += file.text.size();
@@ -138,27 +138,27 @@ TEST_CASE("an index beside a shard of a storage spares reading the shard, and on
     return data.files->shard_bytes.load();
   };
   CHECK(started(data.options()) > all / 20);   // headers are read
-  const temporary_folder kept;
+  const temporary_folder folder;
   mr::shards_options in_folder = data.options();
-  in_folder.index_folder = kept.path();
+  in_folder.index_folder = folder.path();
   CHECK(started(in_folder) > all / 20);
   CHECK(started(in_folder) == 0);
   data.copy_indexes();
   CHECK(started(data.options()) == 0);
   CHECK(run(data.local, {}).positions == run(data.remote, {.source = data.options()}).positions);
   auto& index = data.files->files["cellar://box/s0-0.tar.millrace-index"].text;
-  index[index.size() / 2] ^= 1;   // a damaged one is made again, when the shard is first read
+  index[index.size() / 2] ^= 1;   // a damaged one is rebuilt when the shard is first read
   CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
   auto& shards = data.files->files;
   REQUIRE(shards.at("cellar://box/s0-0.tar").text.size() != shards.at("cellar://box/s41-0.tar").text.size());
   index = shards.at("cellar://box/s41-0.tar.millrace-index").text;   // as is one of a shard of another size
   CHECK(message_of([&] { (void)run(data.remote, {.source = data.options()}); })
             .find("the index beside the shard is of another one: the shard has ") != std::string::npos);
-  shards.at("cellar://box/s0-0.tar.millrace-index").text = "no index";   // is made again at the start
+  shards.at("cellar://box/s0-0.tar.millrace-index").text = "no index";   // is rebuilt at the start
   CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
 }
 
-TEST_CASE("what a storage lacks, replaces or cuts is one error that names it") {
+TEST_CASE("a file that a storage lacks, replaces or cuts is one error that names it") {
   const both_places data;
   const mr::storage plain = plain_storage{data.files}, listing = listing_storage{{data.files}};
   CHECK(message_of([&] { (void)mr::shards("s3://bucket/a.tar", {.index = mr::index::off}); }).find("needs a storage") !=
@@ -202,14 +202,14 @@ TEST_CASE("counts and lists of keys are read from a storage too") {
   const std::vector<std::string> shards{"cellar://box/s0-0.tar", "cellar://box/s40-0.tar", "cellar://box/s41-0.tar"};
   const auto counts = mr::sidecar_counts(shards, {.storage = at});
   CHECK(counts == std::vector<std::optional<std::uint64_t>>{40, 1, std::nullopt});
-  mr::shards_options chosen = data.options();
-  chosen.only = mr::keys_from("cellar://box/part.txt", {.storage = at});
-  const delivered two = run(data.remote, {.epochs = 1, .global_batch = 2, .source = chosen});
+  mr::shards_options choice = data.options();
+  choice.only = mr::keys_from("cellar://box/part.txt", {.storage = at});
+  const delivered two = run(data.remote, {.epochs = 1, .global_batch = 2, .source = choice});
   CHECK(two.all_rows().size() == 2);
 }
 
-TEST_CASE("a storage is told what will be read, before any of it is read") {
-  for (const std::size_t window : {1, 64, 4096}) {   // of a small window single samples are read, else whole blocks
+TEST_CASE("a storage receives the ranges of all reads before any of them") {
+  for (const std::size_t window : {1, 64, 4096}) {   // with a small window single samples are read, else blocks
     const both_places data;
     data.copy_indexes();
     const auto flow = [&] {
@@ -221,8 +221,8 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
       for (auto& b : mr::session{flow(), {.threads = threads, .notice = mr::quiet}}) samples += b.size();
       CHECK(samples == 208);
     }
-    CHECK(data.files->told_reads.load() >= 6);
-    CHECK(data.files->untold_reads.load() == 0);
+    CHECK(data.files->announced_reads.load() >= 6);
+    CHECK(data.files->surprise_reads.load() == 0);
   }
   const both_places data;
   std::size_t samples = 0;
@@ -231,7 +231,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
                              {.notice = mr::quiet}})
     samples += b.size();
   CHECK(samples == 208);
-  CHECK(data.files->untold_reads.load() == 0);
+  CHECK(data.files->surprise_reads.load() == 0);
 }
 
 TEST_CASE("larger samples of a storage are fetched with their neighbors, by several threads, each byte once") {
@@ -250,29 +250,29 @@ TEST_CASE("larger samples of a storage are fetched with their neighbors, by seve
                     mr::shuffle({.window = 64}) | mr::map(indexed_runs::prepare) |
                     mr::batch<&indexed_runs::example::label>({.size = 8});
   load_indexes_of(flow);
-  files->shard_bytes = files->told_reads = 0;
+  files->shard_bytes = files->announced_reads = 0;
   auto o = quiet(2);
   o.io_threads = 4;
   std::size_t samples = 0;
   mr::session session{flow, o};
   for (auto& b : session) samples += b.size();
   CHECK(samples == 400);
-  // The first batch does not wait for its neighbors, which are read again.
+  // The first batch does not wait for its neighbors, which are read again later.
   CHECK(files->shard_bytes.load() < all + all / 3);
-  CHECK(files->told_reads.load() < 150);
-  CHECK(files->untold_reads.load() == 0);
+  CHECK(files->announced_reads.load() < 150);
+  CHECK(files->surprise_reads.load() == 0);
 }
 
-TEST_CASE("a storage that gives up on its shards is asked once for each of them, and the run ends") {
+TEST_CASE("a storage that refuses its shards is asked once for each of them, and the run ends") {
   struct given_up {
     std::shared_ptr<cellar> from;
     std::shared_ptr<std::atomic<bool>> down;
-    std::shared_ptr<std::map<std::string, int>> asked;
+    std::shared_ptr<std::map<std::string, int>> requests;
 
     std::unique_ptr<cellar_file> open(const std::string& name) const {
       if (*down && name.ends_with(".tar")) {
         const std::lock_guard lock(from->mutex);
-        ++(*asked)[name];
+        ++(*requests)[name];
         throw mr::io_error("cannot read the object", "Wait", {.shard = name});
       }
       return plain_storage{from}.open(name);
@@ -293,33 +293,33 @@ TEST_CASE("a storage that gives up on its shards is asked once for each of them,
           mr::session session{std::move(flow), o};
           for (auto& b : session) static_cast<void>(b.size());
         }).find("cannot read the object (shard cellar://box/s") != std::string::npos);
-  CHECK(at.asked->size() <= 2);
-  for (const auto& [name, times] : *at.asked) CHECK(times == 1);
+  CHECK(at.requests->size() <= 2);
+  for (const auto& [name, times] : *at.requests) CHECK(times == 1);
 }
 
-TEST_CASE("a cached storage gives the batches of local files, and the second run reads no byte of the storage") {
+TEST_CASE("a cached storage delivers the batches of local files, and the second run reads no byte of the storage") {
   const both_places data;
   const temporary_folder disk;
   const delivered here = run(data.local, {.threads = 2});
   for (const bool again : {false, true}) {
-    const mr::cached kept(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
+    const mr::cached cached(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
     data.files->shard_bytes = 0;
-    const delivered there = run(data.remote, {.threads = 2, .source = {.storage = kept}});
+    const delivered there = run(data.remote, {.threads = 2, .source = {.storage = cached}});
     CHECK(here.batches == there.batches);
     CHECK(here.positions == there.positions);
     CHECK((data.files->shard_bytes == 0) == again);
-    CHECK((kept.figures().share() == 1) == again);
+    CHECK((cached.figures().share() == 1) == again);
   }
   for (auto& [name, file] : data.files->files) file.version = "2";   // replaced: other blocks
-  const mr::cached kept(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
-  CHECK(here.batches == run(data.remote, {.threads = 2, .source = {.storage = kept}}).batches);
+  const mr::cached cached(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
+  CHECK(here.batches == run(data.remote, {.threads = 2, .source = {.storage = cached}}).batches);
   CHECK(data.files->shard_bytes > 0);
 }
 
-TEST_CASE("sources tell the storage which shards they will open, pass by pass") {
+TEST_CASE("sources announce the shards that they will open to the storage, pass by pass") {
   const both_places data;
-  const auto noting = std::make_shared<noting_storage>(data.files);
-  const mr::storage at(noting);
+  const auto recording = std::make_shared<recording_storage>(data.files);
+  const mr::storage at(recording);
   const auto run_all = [&](auto&& flow, int epochs) {
     auto o = quiet(1, epochs);
     o.io_threads = 1;
@@ -328,25 +328,25 @@ TEST_CASE("sources tell the storage which shards they will open, pass by pass") 
   };
   const auto joined = [&] {
     std::vector<std::string> all;
-    for (const auto& list : noting->expected()) all.insert(all.end(), list.begin(), list.end());
+    for (const auto& list : recording->expected()) all.insert(all.end(), list.begin(), list.end());
     return all;
   };
   run_all(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}) |
               mr::map(indexed_runs::prepare),
           1);
-  CHECK(noting->expected().size() == 1);
-  CHECK(noting->opened() == joined());
-  noting->forget();
+  CHECK(recording->expected().size() == 1);
+  CHECK(recording->opened() == joined());
+  recording->forget();
   run_all(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}) |
               mr::shuffle({.window = 20}) | mr::map(indexed_runs::prepare),
           2);
-  CHECK(noting->expected().size() == 2);
-  CHECK(noting->opened() == joined());
-  const std::set<std::string> all_shards(noting->opened().begin(), noting->opened().end());
+  CHECK(recording->expected().size() == 2);
+  CHECK(recording->opened() == joined());
+  const std::set<std::string> all_shards(recording->opened().begin(), recording->opened().end());
   CHECK(all_shards.size() == data.files->files.size());
 
-  const auto told = [&](const indexed_runs::run_options& o) {
-    noting->forget();
+  const auto opened = [&](const indexed_runs::run_options& o) {
+    recording->forget();
     run(data.remote, o);
     const auto names = joined();
     return std::set<std::string>(names.begin(), names.end());
@@ -354,16 +354,16 @@ TEST_CASE("sources tell the storage which shards they will open, pass by pass") 
   const mr::shards_options there{.storage = at};
   std::set<std::string> with_samples = all_shards;
   std::erase_if(with_samples, [](const std::string& name) { return name.find("empty") != std::string::npos; });
-  CHECK(told({.epochs = 1, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
-  const std::size_t lists = noting->expected().size();
+  CHECK(opened({.epochs = 1, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
+  const std::size_t lists = recording->expected().size();
   CHECK(lists > 1);   // one of each lane
-  auto both = told({.epochs = 1, .world = {.rank = 0, .size = 2}, .lanes = 6, .drop_last = false, .source = there});
-  CHECK(noting->expected().size() == lists / 2);
-  both.merge(told({.epochs = 1, .world = {.rank = 1, .size = 2}, .lanes = 6, .drop_last = false, .source = there}));
+  auto both = opened({.epochs = 1, .world = {.rank = 0, .size = 2}, .lanes = 6, .drop_last = false, .source = there});
+  CHECK(recording->expected().size() == lists / 2);
+  both.merge(opened({.epochs = 1, .world = {.rank = 1, .size = 2}, .lanes = 6, .drop_last = false, .source = there}));
   CHECK(both == with_samples);
-  CHECK(told({.epochs = 3, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
-  CHECK(noting->expected().size() == 3 * lists);
-  const delivered whole = run(data.remote, {.epochs = 1, .source = there});
-  CHECK(told({.epochs = 1, .resume = whole.positions[whole.positions.size() - 2], .source = there}).size() <
+  CHECK(opened({.epochs = 3, .lanes = 6, .drop_last = false, .source = there}) == with_samples);
+  CHECK(recording->expected().size() == 3 * lists);
+  const delivered full = run(data.remote, {.epochs = 1, .source = there});
+  CHECK(opened({.epochs = 1, .resume = full.positions[full.positions.size() - 2], .source = there}).size() <
         with_samples.size());
 }

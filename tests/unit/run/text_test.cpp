@@ -1,5 +1,5 @@
-// Text flows: lines to tokens to rows. Every token comes once and in order, whatever the threads, and resumed behind
-// any batch the rest is what it would have been.
+// Text flows: lines to tokens to rows. Every token is delivered once and in order, whatever the threads, and resumed
+// after any batch the rest is the same as without the interruption.
 #include "../io/tar_bytes.hpp"
 #include "quiet_sessions.hpp"
 
@@ -83,8 +83,8 @@ std::uint64_t digest_of(std::uint64_t so_far, const std::vector<std::vector<std:
   return so_far;
 }
 
-/// Documents of the corpus in the order in which they were delivered in a pass: read off the tokens. Every one is
-/// whole, with its separator behind it, and padding only at the end.
+/// Documents of the corpus in the order in which they were delivered in a pass: from the tokens. Every one is
+/// complete, followed by its separator, and padding is only at the end.
 void check_pass(const corpus& c, const std::vector<std::uint32_t>& pass, bool shuffled) {
   std::map<std::uint32_t, const std::vector<std::uint32_t>*> by_first;
   for (const auto& d : c.documents)
@@ -93,16 +93,16 @@ void check_pass(const corpus& c, const std::vector<std::uint32_t>& pass, bool sh
   std::uint32_t last = 0;
   while (!by_first.empty()) {
     REQUIRE(at < pass.size());
-    const auto found = by_first.find(pass[at]);
-    REQUIRE(found != by_first.end());
-    const auto& d = *found->second;
+    const auto match = by_first.find(pass[at]);
+    REQUIRE(match != by_first.end());
+    const auto& d = *match->second;
     REQUIRE(pass.size() - at > d.size());
     REQUIRE(std::equal(d.begin(), d.end(), pass.begin() + static_cast<std::ptrdiff_t>(at)));
     out_of_order += d.front() < last;
     last = d.front();
     at += d.size();
     REQUIRE(pass[at++] == separator);
-    by_first.erase(found);
+    by_first.erase(match);
   }
   for (; at < pass.size(); ++at) REQUIRE(pass[at] == separator);
   CHECK((out_of_order > 0) == shuffled);
@@ -119,14 +119,14 @@ auto flow_of(const corpus& c, std::size_t window, std::size_t length, std::size_
 
 }  // namespace
 
-TEST_CASE("rows of pack() are made of several samples: asking for their keys is an error at start") {
+TEST_CASE("rows of pack() consist of several samples: requesting their keys is an error at start") {
   const corpus c(1, 2, 9);
   CHECK_THROWS_WITH_AS((mr::session{flow_of(c, 4, 8, {.size = 2, .keys = true}), quiet(1)}),
                        doctest::Contains("the rows of pack() have no keys, because each combines several samples"),
                        mr::setup_error);
 }
 
-TEST_CASE("every token comes once, with any number of threads, and behind any resume point") {
+TEST_CASE("every token is delivered once, with any number of threads, and after any resume point") {
   std::uint64_t digest = 0;
   for (const unsigned seed : {1U, 2U, 3U, 4U})
     for (const std::size_t length : {1U, 13U, 64U}) {
@@ -134,47 +134,47 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
       CAPTURE(length);
       const corpus c(seed, 12, seed == 4 ? 200 : 30);
       const auto flow = [&] { return flow_of(c, 6, length, length == 1 ? 200 : 3); };
-      const trace whole = run_rows(flow(), quiet(0, 2));
-      digest = digest_of(digest, whole.batches);
+      const trace reference = run_rows(flow(), quiet(0, 2));
+      digest = digest_of(digest, reference.batches);
       std::vector<std::vector<std::uint32_t>> passes(2);
-      for (std::size_t i = 0; i < whole.batches.size(); ++i) {
-        const std::size_t pass = whole.epochs[i];
-        passes[pass].insert(passes[pass].end(), whole.batches[i].begin(), whole.batches[i].end());
+      for (std::size_t i = 0; i < reference.batches.size(); ++i) {
+        const std::size_t pass = reference.epochs[i];
+        passes[pass].insert(passes[pass].end(), reference.batches[i].begin(), reference.batches[i].end());
       }
       for (const auto& pass : passes) check_pass(c, pass, true);
       CHECK(passes[0] != passes[1]);
       for (const int threads : {1, 3}) {
         const trace again = run_rows(flow(), quiet(threads, 2));
-        REQUIRE(again.batches == whole.batches);
-        REQUIRE(again.positions == whole.positions);
-        // Reading is what the files' bytes took, in two passes; the rest of the I/O threads' time is processor time.
+        REQUIRE(again.batches == reference.batches);
+        REQUIRE(again.positions == reference.positions);
+        // Reading is the time for the files' bytes, in two passes; the rest of the I/O threads' time is processor time.
         std::uint64_t file_bytes = 0;
         for (const auto& name : c.names) file_bytes += 2 * std::filesystem::file_size(name);
         CHECK(again.figures.find(mr::stage_kind::read)->bytes == file_bytes);
         CHECK(again.figures.find(mr::stage_kind::unpack) != nullptr);
       }
       std::size_t in_the_middle = 0;
-      for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += length == 13 ? stride(2) : 3 * stride(7)) {
-        CAPTURE(whole.positions[cut]);
+      for (std::size_t cut = 0; cut + 1 < reference.batches.size(); cut += length == 13 ? stride(2) : 3 * stride(7)) {
+        CAPTURE(reference.positions[cut]);
         mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
-        options.resume = whole.positions[cut];
+        options.resume = reference.positions[cut];
         const trace rest = run_rows(flow(), options);
         const auto behind = static_cast<std::ptrdiff_t>(cut) + 1;
-        REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + behind,
-                           whole.batches.end()));
-        REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), whole.positions.begin() + behind,
-                           whole.positions.end()));
-        CHECK(whole.positions[cut].size() < 300);
-        const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+        REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), reference.batches.begin() + behind,
+                           reference.batches.end()));
+        REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), reference.positions.begin() + behind,
+                           reference.positions.end()));
+        CHECK(reference.positions[cut].size() < 300);
+        const mr::replay_point from = mr::parse_position(reference.positions[cut]).replay;
         in_the_middle += from.shard > 0 && from.held > 0;
       }
-      if (length == 13) CHECK(in_the_middle > 3);   // it does not read from the beginning, and rebuilds a row
+      if (length == 13) CHECK(in_the_middle > 3);   // it does not read from the beginning, but rebuilds a row
       if (length == 1) CHECK(in_the_middle == 0);
     }
-  CHECK(digest == 3868432999814243181U);   // whatever compiles this, with whatever flags
+  CHECK(digest == 3868432999814243181U);   // with every compiler and flag
 }
 
-TEST_CASE("two ranks, each with its own rows: no token twice, and each rank resumes") {
+TEST_CASE("two ranks, each with its own rows: each token once, and each rank resumes") {
   const corpus c(8, 24, 30);
   std::vector<std::uint32_t> all;
   for (std::size_t rank = 0; rank < 2; ++rank) {
@@ -184,18 +184,18 @@ TEST_CASE("two ranks, each with its own rows: no token twice, and each rank resu
     options.epochs = 2;
     options.lanes = 4;
     const auto flow = [&] { return flow_of(c, 6, 13, 2); };
-    const trace whole = run_rows(flow(), options);
-    REQUIRE(whole.batches.size() == 24);
+    const trace reference = run_rows(flow(), options);
+    REQUIRE(reference.batches.size() == 24);
     for (std::size_t cut = 0; cut + 1 < 24; cut += 4) {
       options.threads = static_cast<int>(cut % 3);
-      options.resume = whole.positions[cut];
+      options.resume = reference.positions[cut];
       const trace rest = run_rows(flow(), options);
       REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(),
-                         whole.batches.begin() + static_cast<std::ptrdiff_t>(cut) + 1, whole.batches.end()));
+                         reference.batches.begin() + static_cast<std::ptrdiff_t>(cut) + 1, reference.batches.end()));
     }
-    // No lane has been through its files by then.
+    // No lane has finished its files by then.
     for (std::size_t i = 0; i < 3; ++i)
-      for (const std::uint32_t t : whole.batches[i])
+      for (const std::uint32_t t : reference.batches[i])
         if (t != separator) all.push_back(t);
   }
   std::sort(all.begin(), all.end());
@@ -213,11 +213,11 @@ TEST_CASE("best fit and a shuffle of its rows: every token once, resumed by read
              mr::shuffle({.window = 8}) |
              mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 2, .drop_last = false});
     };
-    const trace whole = run_rows(flow(), quiet(0, 2));
-    REQUIRE(whole.batches.size() > 12);
-    digest = digest_of(digest, whole.batches);
+    const trace reference = run_rows(flow(), quiet(0, 2));
+    REQUIRE(reference.batches.size() > 12);
+    digest = digest_of(digest, reference.batches);
     std::vector<std::uint32_t> tokens, expected;
-    for (const auto& b : whole.batches)
+    for (const auto& b : reference.batches)
       for (const std::uint32_t t : b)
         if (t != 0 && t != separator) tokens.push_back(t);
     for (const auto& d : c.documents)
@@ -225,16 +225,16 @@ TEST_CASE("best fit and a shuffle of its rows: every token once, resumed by read
     std::sort(tokens.begin(), tokens.end());
     std::sort(expected.begin(), expected.end());
     CHECK(tokens == expected);
-    for (const int threads : {1, 3}) CHECK(run_rows(flow(), quiet(threads, 2)).batches == whole.batches);
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += 5) {
+    for (const int threads : {1, 3}) CHECK(run_rows(flow(), quiet(threads, 2)).batches == reference.batches);
+    for (std::size_t cut = 0; cut + 1 < reference.batches.size(); cut += 5) {
       mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
-      options.resume = whole.positions[cut];
+      options.resume = reference.positions[cut];
       const trace rest = run_rows(flow(), options);
       REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(),
-                         whole.batches.begin() + static_cast<std::ptrdiff_t>(cut) + 1, whole.batches.end()));
+                         reference.batches.begin() + static_cast<std::ptrdiff_t>(cut) + 1, reference.batches.end()));
     }
   }
-  CHECK(digest == 17411809024477233238U);   // whatever compiles this, with whatever flags
+  CHECK(digest == 17411809024477233238U);   // with every compiler and flag
 }
 
 TEST_CASE("a resume point of rows of another length is refused") {
@@ -247,7 +247,7 @@ TEST_CASE("a resume point of rows of another length is refused") {
                        mr::data_error);
 }
 
-TEST_CASE("rows say what was held when their sample came, even where that became several documents") {
+TEST_CASE("rows report the buffered samples of their time, even if the sample became several documents") {
   using packs = mr::detail::pack_stage<mr::detail::packing>;
   mr::detail::stateful_expanding<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
   std::vector<mr::detail::sample<mr::packed>> rows;

@@ -124,7 +124,7 @@ TEST_CASE("token_files: all ranks together have each window once a pass, in one 
   }
 }
 
-TEST_CASE("token_files: a window of all samples shuffles them all, not neighbors only") {
+TEST_CASE("token_files: a window of all samples shuffles them all, not only neighbors") {
   const temporary_folder folder;
   const std::string name = folder / "sorted.u16";
   constexpr int count = 2'000;
@@ -135,45 +135,45 @@ TEST_CASE("token_files: a window of all samples shuffles them all, not neighbors
       file.write(reinterpret_cast<const char*>(window), sizeof window);
     }
   }
-  // The first batches of a sorted file are of all of its quarters.
+  // The first batches of a sorted file have windows of all of its quarters.
   const delivered d = deliver({name}, {.window = count, .global_batch = 100});
   int quarters[4] = {};
   for (int i = 0; i < 200; ++i) ++quarters[d.numbers[static_cast<std::size_t>(i)] / (count / 4)];
   for (const int quarter : quarters) CHECK(quarter >= 20);   // 50 expected, 20 is 5 sigma away
 }
 
-TEST_CASE("token_files: a resumed run continues behind any batch, and reads nothing again") {
+TEST_CASE("token_files: a resumed run continues after any batch, and reads nothing again") {
   const temporary_folder folder;
   const auto names = write_tokens(folder);
   for (const std::size_t window : {std::size_t{0}, std::size_t{50}}) {
     for (const std::uint64_t epoch_batches : {std::uint64_t{0}, std::uint64_t{7}}) {
       const run_options o{.window = window, .epochs = 3, .epoch_batches = epoch_batches};
-      const delivered whole = deliver(names, o);
-      const std::size_t batches = whole.points.size();
+      const delivered full = deliver(names, o);
+      const std::size_t batches = full.points.size();
       for (const std::size_t from : {std::size_t{0}, batches / 2, batches - 2}) {
         CAPTURE(from);
         for (const std::size_t ranks : {1U, 2U}) {
           run_options again = o;
-          again.resume = whole.points[from];
+          again.resume = full.points[from];
           again.world = {.rank = 0, .size = ranks};
           const delivered rest = deliver(names, again);
           std::vector<std::uint32_t> expected;
-          for (std::size_t i = 12 * (from + 1); i < whole.numbers.size(); i += ranks)
-            expected.push_back(whole.numbers[i]);
+          for (std::size_t i = 12 * (from + 1); i < full.numbers.size(); i += ranks)
+            expected.push_back(full.numbers[i]);
           CHECK(rest.numbers == expected);
-          CHECK(rest.points.back() == (ranks == 1 ? whole.points.back() : rest.points.back()));
+          CHECK(rest.points.back() == (ranks == 1 ? full.points.back() : rest.points.back()));
         }
       }
     }
   }
-  // Of the last pass only the rest is read.
-  const delivered whole = deliver(names, {.window = 50, .epochs = 40});
-  const delivered rest = deliver(names, {.window = 50, .epochs = 40, .resume = whole.points[whole.points.size() - 2]});
+  // In the last pass only the rest is read.
+  const delivered full = deliver(names, {.window = 50, .epochs = 40});
+  const delivered rest = deliver(names, {.window = 50, .epochs = 40, .resume = full.points[full.points.size() - 2]});
   CHECK(rest.numbers.size() == 12);
   CHECK(rest.read == 12);
 }
 
-TEST_CASE("token_files: rows have the names of their windows, and locate() says where they are") {
+TEST_CASE("token_files: rows have the names of their windows, and locate() returns their place") {
   const temporary_folder folder;
   const auto names = write_tokens(folder);
   const delivered d = deliver(names, {.window = 50});

@@ -1,4 +1,4 @@
-// Several crops of one picture in a row of a batch: arrays of pictures and of other columns, through a whole run.
+// Several crops of one image in a row of a batch: arrays of images and of other columns, through a complete run.
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
@@ -29,7 +29,7 @@ struct crops {
   std::array<mr::picture, 8> small;
   std::array<mr::normalized_picture<float>, 1> numbers;
   std::array<mr::label_map<>, 2> masks;
-  mr::padded_picture whole;
+  mr::padded_picture full;
   std::array<std::array<float, 3>, 2> pairs;
 };
 
@@ -65,29 +65,29 @@ std::string write_photos(const temporary_folder& folder, std::size_t damaged = 1
 
 auto flow_of(const std::string& pattern, std::size_t size) {
   return mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(prepare) |
-         mr::batch<&crops::large, &crops::label, &crops::small, &crops::numbers, &crops::masks, &crops::whole,
+         mr::batch<&crops::large, &crops::label, &crops::small, &crops::numbers, &crops::masks, &crops::full,
                    &crops::pairs>({.size = size});
 }
 
 template <class Row, class Made>
-bool equal(const Row& row, const Made& made) {
+bool equal(const Row& row, const Made& expected) {
   const auto a = row.span();
-  return a.size() == made.size() && std::equal(a.begin(), a.end(), made.span().begin());
+  return a.size() == expected.size() && std::equal(a.begin(), a.end(), expected.span().begin());
 }
 
 }  // namespace
 
-TEST_CASE("arrays of pictures are rows of several, each with the bits that it has alone, whatever the workers") {
+TEST_CASE("arrays of images are rows of several, each with the bits that it has alone, whatever the workers") {
   const temporary_folder folder;
   const std::string pattern = write_photos(folder);
-  // What each sample's plans give one by one.
+  // The outputs of each sample's plans, one by one.
   std::vector<crops> alone;
-  const auto noted = [&alone](const mr::record& r, mr::rng& rng) {
+  const auto recorded = [&alone](const mr::record& r, mr::rng& rng) {
     crops c = prepare(r, rng);
     alone.push_back(c);
     return c;
   };
-  mr::feed(mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(noted) |
+  mr::feed(mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(recorded) |
                mr::batch<&crops::label>({.size = 8}),
            quiet(0), [](auto&) {});
   REQUIRE(alone.size() == 40);
@@ -95,7 +95,7 @@ TEST_CASE("arrays of pictures are rows of several, each with the bits that it ha
     mr::session run{flow_of(pattern, 8), quiet(threads)};
     std::size_t rows = 0;
     for (auto& b : run) {
-      const auto [large, label, small, numbers, masks, whole, pairs] = b.columns();
+      const auto [large, label, small, numbers, masks, full, pairs] = b.columns();
       CHECK(large.shape == std::array<std::size_t, 5>{8, 2, 32, 32, 3});
       CHECK(small.shape == std::array<std::size_t, 5>{8, 8, 12, 12, 3});
       CHECK(numbers.shape == std::array<std::size_t, 5>{8, 1, 3, 32, 32});
@@ -112,13 +112,13 @@ TEST_CASE("arrays of pictures are rows of several, each with the bits that it ha
         expected.numbers[0].render(one.span(), s);
         REQUIRE(equal(numbers[i][0], one));
         mr::image padded({40, 48, 3});
-        expected.whole.render(padded.span(), s);
-        REQUIRE(equal(whole[i], padded));
+        expected.full.render(padded.span(), s);
+        REQUIRE(equal(full[i], padded));
         CHECK(pairs(i, 1, 2) == 6);
       }
     }
     CHECK(rows == 40);
-    // 2 + 8 + 1 + 1 pictures of each JPEG, across four columns.
+    // 2 + 8 + 1 + 1 images of each JPEG, across four columns.
     std::uint64_t shared = 0;
     for (const auto& c : run.stats().counts)
       if (std::string_view(c.what) == "pictures made of the planes of another one") shared = c.times;
@@ -126,7 +126,7 @@ TEST_CASE("arrays of pictures are rows of several, each with the bits that it ha
   }
 }
 
-TEST_CASE("a damaged picture in an array is the error of its sample, and the rows before it are delivered") {
+TEST_CASE("a damaged image in an array is the error of its sample, and the rows before it are delivered") {
   const temporary_folder folder;
   const std::string pattern = write_photos(folder, 21);
   for (const int threads : {0, 3}) {
@@ -167,10 +167,10 @@ TEST_CASE("elements of an array have one shape, and another one is an error that
       return u;
     };
     mr::session run{mr::from(numbers(16)) | mr::map(make) | mr::batch<&uneven::rows>({.size = 4}), quiet(1)};
-    const std::string said = "element 2 of an array has shape [5], but the first one has [4] in the column";
+    const std::string message = "element 2 of an array has shape [5], but the first one has [4] in the column";
     const auto take_all = [&run] {
       for (auto& b : run) CHECK(b.get<&uneven::rows>().shape == std::array<std::size_t, 3>{4, 3, 4});
     };
-    CHECK_THROWS_WITH_AS(take_all(), doctest::Contains(said.c_str()), mr::data_error);
+    CHECK_THROWS_WITH_AS(take_all(), doctest::Contains(message.c_str()), mr::data_error);
   }
 }

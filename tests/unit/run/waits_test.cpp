@@ -16,7 +16,7 @@ struct row {
   std::int32_t label;
 };
 
-/// Three parts of ten rows; whoever reads the last one waits in the middle of it.
+/// Three parts of ten rows; the reader of the last one waits in the middle of it.
 struct gated_rows {
   using item = row;
   std::atomic<bool>* open_gate;
@@ -46,8 +46,8 @@ struct metered_rows : gated_rows {
 
 }  // namespace
 
-TEST_CASE("a run that stands still names the sample that blocks, not the first one claimed with it") {
-  // Cheap at first, so that a claim takes many; then one that does not come back.
+TEST_CASE("a stalled run names the sample that blocks, not the first one claimed with it") {
+  // Cheap at first, so that a claim contains many; then one that does not return.
   std::vector<std::int32_t> numbers(800);
   std::iota(numbers.begin(), numbers.end(), 0);
   std::mutex gate;
@@ -70,7 +70,7 @@ TEST_CASE("a run that stands still names the sample that blocks, not the first o
   CHECK(run.next().size() == 400);
 }
 
-TEST_CASE("a run that stands still names the part of the user's own source that blocks, metered or not") {
+TEST_CASE("a stalled run names the part of the user's source that blocks, metered or not") {
   mr::detail::read_meter meter;
   std::atomic<bool> open{false};
   std::atomic<int> at_gate{0};
