@@ -37,7 +37,7 @@ std::string write_files(const temporary_folder& folder) {
 
 struct row {
   std::int32_t label;
-  double drawn;
+  double draw;
 };
 row prepare(const mr::record& r, mr::rng& random) {
   return {r["jpg"].as<std::int32_t>(), random.uniform()};
@@ -62,7 +62,7 @@ struct delivered_rows {
 template <class Names>
 delivered_rows run_files(const Names& names, const file_run& o) {
   mr::session run{mr::files(names, o.source) | mr::shuffle({.window = o.window}) | mr::map(prepare) |
-                      mr::batch<&row::label, &row::drawn>({.size = o.global_batch / o.world.size,
+                      mr::batch<&row::label, &row::draw>({.size = o.global_batch / o.world.size,
                                                            .drop_last = o.drop_last, .keys = true}),
                   {.epochs = o.epochs, .threads = o.threads, .notice = mr::quiet, .world = o.world, .resume = o.resume,
                    .on_damage = o.on_damage}};
@@ -70,7 +70,7 @@ delivered_rows run_files(const Names& names, const file_run& o) {
   for (auto& b : run) {
     auto& rows = all.batches.emplace_back();
     for (std::size_t i = 0; i < b.size(); ++i) {
-      rows.emplace_back(b.template get<&row::label>()[i], b.template get<&row::drawn>()[i]);
+      rows.emplace_back(b.template get<&row::label>()[i], b.template get<&row::draw>()[i]);
       all.keys.emplace_back(b.keys()[i]);
     }
     all.positions.push_back(mr::to_text(b.position()));
@@ -95,7 +95,7 @@ using cellars::message_of;
 
 }  // namespace
 
-TEST_CASE("files: keys are the paths behind the fixed part, sorted by their bytes") {
+TEST_CASE("files: keys are the paths after the fixed part, sorted by their bytes") {
   const temporary_folder f;
   for (const char* name : {"p/b/2.jpg", "p/a/1.jpg", "p/a/deep/er/3.jpg", "p/0.jpg", "p/a/4.png", "p/.x/5.jpg",
                            "p/a/.6.jpg", "q/7.jpg"})
@@ -135,9 +135,9 @@ TEST_CASE("files: a record has the bytes by the ending in lower case, the path a
   save(f / "b/x.tar.gz", "two");
   save(f / "b/none", "three");
   save(f / "b/y.cls", "5");
-  std::map<std::string, std::string> seen;
+  std::map<std::string, std::string> texts;
   mr::session run{mr::files(f.path(), {.folders_are_classes = true}) | mr::map([&](const mr::record& r) {
-                    std::string& text = seen[std::string(r.key())];
+                    std::string& text = texts[std::string(r.key())];
                     text = std::string(r.shard()) + (r.checksums() != 0 ? "" : " no checksum");
                     for (const mr::bytes& field : r.fields())
                       text += " " + std::string(field.name()) + "=" + std::string(field.text());
@@ -145,13 +145,13 @@ TEST_CASE("files: a record has the bytes by the ending in lower case, the path a
                   }) | mr::batch<&row::label>({.size = 4}),
                   {.threads = 0, .notice = mr::quiet}};
   for (auto& b : run) CHECK(b.size() == 4);
-  CHECK(seen["a/1.JPeG"] == f.path() + "/a/1.JPeG jpeg=one cls=0");
-  CHECK(seen["b/x.tar.gz"] == f.path() + "/b/x.tar.gz gz=two cls=1");
-  CHECK(seen["b/none"] == f.path() + "/b/none file=three cls=1");
-  CHECK(seen["b/y.cls"] == f.path() + "/b/y.cls cls=5");   // a file's own field stays
+  CHECK(texts["a/1.JPeG"] == f.path() + "/a/1.JPeG jpeg=one cls=0");
+  CHECK(texts["b/x.tar.gz"] == f.path() + "/b/x.tar.gz gz=two cls=1");
+  CHECK(texts["b/none"] == f.path() + "/b/none file=three cls=1");
+  CHECK(texts["b/y.cls"] == f.path() + "/b/y.cls cls=5");   // a file's own field stays
 }
 
-TEST_CASE("files: classes are the sorted first folders, or the names that the options give") {
+TEST_CASE("files: classes are the sorted first folders, or the names in the options") {
   const temporary_folder f;
   const std::string t = write_files(f);
   const auto labels = [](const std::string& pattern, const mr::files_options& o) {
@@ -192,11 +192,11 @@ TEST_CASE("files: the order is a permutation at any window, equal for workers an
   REQUIRE(one.batches.size() == 10);   // 5 batches of 12 in each of 2 epochs
   std::vector<int> sequence;
   for (const auto& batch : one.batches)
-    for (const auto& [label, drawn] : batch) sequence.push_back(label);
+    for (const auto& [label, draw] : batch) sequence.push_back(label);
   for (const std::size_t epoch : {0U, 1U}) {
     const auto begin = sequence.begin() + std::ptrdiff_t(epoch) * 60;
-    const std::set<int> seen(begin, begin + 60);
-    CHECK(seen.size() == 60);   // one of 61 is dropped
+    const std::set<int> numbers(begin, begin + 60);
+    CHECK(numbers.size() == 60);   // one of 61 is dropped
   }
   // The first batch has files of all folders although the window is 5, and the two epochs differ.
   CHECK(std::any_of(sequence.begin(), sequence.begin() + 12, [](int i) { return i < 30; }));
@@ -228,7 +228,7 @@ TEST_CASE("files: the order is a permutation at any window, equal for workers an
   }
 }
 
-TEST_CASE("files: a resume point is for the same keys, sizes and classes, in any folder") {
+TEST_CASE("files: a resume point requires the same keys, sizes and classes, in any folder") {
   const temporary_folder f, other;
   const std::string t = write_files(f);
   const std::string text = run_files(t, {.source = {.where = [](std::string_view k) { return k.ends_with(".jpg"); }}})
@@ -251,7 +251,7 @@ TEST_CASE("files: a resume point is for the same keys, sizes and classes, in any
   CHECK(resumed(other / "copy", {}) != "no error");
 }
 
-TEST_CASE("files: one that vanishes, changes or is empty is one damaged sample, named by its key") {
+TEST_CASE("files: a file that vanishes, changes or is empty is one damaged sample, named by its key") {
   const std::map<std::string, std::string> messages{
       {"vanishes", "cannot open the file: No such file or directory"},
       {"becomes a folder", "cls"},
@@ -267,8 +267,8 @@ TEST_CASE("files: one that vanishes, changes or is empty is one damaged sample, 
     const delivered_rows clean = run_files(jpg, {.drop_last = false, .epochs = 1});
     if (what == "is empty") save(path, "");
     const auto flow = mr::files(jpg, {.seed = 7}) | mr::shuffle({.window = 5}) | mr::map(prepare) |
-                      mr::batch<&row::label, &row::drawn>({.size = 12, .drop_last = false, .keys = true});
-    // The flow knows the sizes, and nothing has been read.
+                      mr::batch<&row::label, &row::draw>({.size = 12, .drop_last = false, .keys = true});
+    // The flow knows the sizes before anything has been read.
     if (what == "vanishes" || what == "becomes a folder") fs::remove(path);
     if (what == "becomes a folder") fs::create_directory(path);
     if (what == "changes") save(path, "123456");
@@ -284,7 +284,7 @@ TEST_CASE("files: one that vanishes, changes or is empty is one damaged sample, 
     for (const auto& batch : clean.batches) expected.insert(expected.end(), batch.begin(), batch.end());
     run(mr::damage::mask, [&](auto& b, std::size_t i) {
       equal += expected[at++] ==
-               std::pair(b.template get<&row::label>()[i], b.template get<&row::drawn>()[i]);
+               std::pair(b.template get<&row::label>()[i], b.template get<&row::draw>()[i]);
       if (!b.valid()[i]) masked.emplace_back(b.keys()[i]);
     });
     CHECK(masked == names{"cat-2/44.jpg"});
@@ -313,7 +313,7 @@ TEST_CASE("files: unreadable ones at the start are an error, or damaged samples 
         }).find("the file is too large: got 1 bytes, expected at most 0") != std::string::npos);
 }
 
-TEST_CASE("files of a storage give the batches and resume points of local files") {
+TEST_CASE("files of a storage have the batches and resume points of local files") {
   const temporary_folder f;
   const std::string t = write_files(f);
   const auto files = std::make_shared<cellars::cellar>(temporary_folder().path());
@@ -346,7 +346,7 @@ TEST_CASE("files that end before their size are damaged samples, and errors of r
   CHECK(run_files(std::string("cellar://box/"), run).masked == 1);
   CHECK(message_of([&] { (void)mr::read_file("cellar://box/5.jpg", at); }).find("the file ends too early") !=
         std::string::npos);
-  // The kernel's own files: stat() gives the size of a page, and a read a few bytes.
+  // The kernel's own files: stat() returns the size of a page, and a read returns a few bytes.
   const std::string short_file = "/sys/devices/system/cpu/online";
   std::error_code none;
   if (fs::file_size(short_file, none) != 4'096 || none) return;

@@ -12,7 +12,7 @@
 namespace mr = millrace;
 using namespace tar_test;
 
-TEST_CASE("a text has a key in each line, which holds in every shard") {
+TEST_CASE("a text has a key in each line, which applies to every shard") {
   const temporary_folder f;
   save(f / "a.txt", "n1/1\r\n\nn1/2 \n{\"key\": \"x\"}\nn1/1");
   const mr::key_list keys = mr::keys_from(f / "a.txt");
@@ -40,7 +40,7 @@ TEST_CASE("JSON lines bind a key to the file name of its shard") {
   CHECK_FALSE(keys.contains("inner", "s-0.tar"));
 }
 
-TEST_CASE("a note about a shard is left out, and names that are not UTF-8 come from their digits") {
+TEST_CASE("a note about a shard is left out, and names that are not UTF-8 are decoded from their digits") {
   const temporary_folder f;
   save(f / "q.jsonl",
        "{\"shard\": \"lost.tar\", \"key\": null, \"reason\": \"cut\"}\n"
@@ -55,24 +55,24 @@ TEST_CASE("a note about a shard is left out, and names that are not UTF-8 come f
   CHECK(keys.contains("\xff", "s.tar"));
 }
 
-TEST_CASE("the last line of a quarantine list that a kill cut off is left out, and no other cut line is") {
+TEST_CASE("the last line of a quarantine list that a kill cut off is ignored, and no other cut line is") {
   const temporary_folder f;
-  const std::string whole = "{\"shard\": \"s.tar\", \"key\": \"a\"}\n",
+  const std::string entry = "{\"shard\": \"s.tar\", \"key\": \"a\"}\n",
                     last = "{\"shard\": \"s.tar\", \"key\": \"b}\"}";
   for (std::size_t cut = 0; cut <= last.size(); ++cut) {
     CAPTURE(cut);
-    save(f / "q.jsonl", whole + last.substr(0, cut));
+    save(f / "q.jsonl", entry + last.substr(0, cut));
     CHECK(mr::keys_from(f / "q.jsonl").size() == (cut < last.size() ? 1 : 2));
   }
-  save(f / "amid.jsonl", last.substr(0, 20) + "\n" + whole);
+  save(f / "amid.jsonl", last.substr(0, 20) + "\n" + entry);
   CHECK_THROWS_WITH_AS(mr::keys_from(f / "amid.jsonl"), doctest::Contains("line 1"), mr::data_error);
-  save(f / "ended.jsonl", whole + last.substr(0, 20) + "\n");
+  save(f / "ended.jsonl", entry + last.substr(0, 20) + "\n");
   CHECK_THROWS_WITH_AS(mr::keys_from(f / "ended.jsonl"), doctest::Contains("line 2"), mr::data_error);
-  save(f / "other.jsonl", whole + "{\"key\": \"b");
+  save(f / "other.jsonl", entry + "{\"key\": \"b");
   CHECK_THROWS_WITH_AS(mr::keys_from(f / "other.jsonl"), doctest::Contains("line 2"), mr::data_error);
 }
 
-TEST_CASE("several files, folders and compressed ones are one list") {
+TEST_CASE("several files, folders and compressed files are one list") {
   const temporary_folder f;
   save(f / "q-0.jsonl", "{\"key\": \"a\"}\n");
   save(f / "q-1.jsonl", "{\"key\": \"b\"}\n{\"key\": \"a\"}");
@@ -84,7 +84,7 @@ TEST_CASE("several files, folders and compressed ones are one list") {
   CHECK(mr::keys_from(f.path()).size() == 3);
 }
 
-TEST_CASE("a missing list is an error, or empty where that is allowed") {
+TEST_CASE("a missing list is an error, or empty if that is allowed") {
   const temporary_folder f;
   CHECK_THROWS_WITH_AS((void)mr::keys_from(f / "q-*.jsonl"), doctest::Contains("no file matches"), mr::setup_error);
   CHECK(mr::keys_from(f / "q-*.jsonl", {.allow_missing = true}).empty());

@@ -1,4 +1,4 @@
-// What is a line, and what is told of a file that cannot be read to its end.
+// The definition of a line, and the errors of a file that cannot be read to its end.
 #include <millrace/sources/line_reader.hpp>
 
 #include "../io/tar_bytes.hpp"
@@ -16,7 +16,7 @@ struct lines_read {
   std::vector<std::string> texts{};
   std::vector<std::uint64_t> numbers{}, offsets{};
   std::string error{};                 // the first
-  std::vector<std::string> errors{};   // all, of which the last may be that of the file
+  std::vector<std::string> errors{};   // all, including that of the file
   friend bool operator==(const lines_read&, const lines_read&) = default;
 };
 
@@ -28,7 +28,7 @@ lines_read read_lines(std::string file, mr::line_reader_options options = {}) {
       all.texts.emplace_back(one->text());
       all.numbers.push_back(one->number());
       all.offsets.push_back(one->offset_bytes());
-      if (one->number() % 64 != 1) continue;   // what errors name, of some of each block
+      if (one->number() % 64 != 1) continue;   // the location in errors, for some lines of each block
       REQUIRE(one->origin().where().key == "line " + std::to_string(one->number()));
       REQUIRE(mr::detail::location_of(one->field()).key == one->origin().key());
     }
@@ -85,14 +85,14 @@ TEST_CASE("ends of lines, the last line, a byte order mark") {
   CHECK(read_lines("\xef\xbb\xbf\n").texts == texts{""});
   CHECK(read_lines("\n").texts == texts{""});
   CHECK(read_lines("").texts.empty());
-  CHECK(read_lines("BZhang wrote this\n").texts == texts{"BZhang wrote this"});   // and it is no bzip2
+  CHECK(read_lines("BZhang wrote this\n").texts == texts{"BZhang wrote this"});   // and it is not bzip2
   const lines_read sparse = read_lines("a\n\n\r\nb\n\n", {.skip_empty = true});
   CHECK(sparse.texts == texts{"a", "b"});
   CHECK(sparse.numbers == std::vector<std::uint64_t>{1, 4});
   CHECK(sparse.offsets == std::vector<std::uint64_t>{0, 5});
 }
 
-TEST_CASE("random files: as character by character, plain and through every compression") {
+TEST_CASE("random files equal a read character by character, plain and through every compression") {
   std::mt19937 random(11);
   const auto make = [&](std::size_t bytes, std::size_t line) {
     std::string file = random() % 2 ? "\xef\xbb\xbf" : "";
@@ -118,7 +118,7 @@ TEST_CASE("random files: as character by character, plain and through every comp
   }
 }
 
-TEST_CASE("what is no UTF-8 is named with file, line, column and offset, between the lines around it") {
+TEST_CASE("invalid UTF-8 is named with file, line, column and offset, between the lines around it") {
   std::string file;
   for (int i = 0; i < 1'000; ++i) file += "all is well \xc3\xa9\n";
   const lines_read bad = read_lines(file + "caf\xe9 au lait\nfine again\n");
@@ -128,13 +128,13 @@ TEST_CASE("what is no UTF-8 is named with file, line, column and offset, between
   CHECK(bad.error.find("memory.tar:1001 is not valid UTF-8: got byte 0xe9 at column 4") != std::string::npos);
   CHECK(bad.error.find("offset 15003, key line 1001, stage lines") != std::string::npos);
   CHECK(read_lines(file + "caf\xe9\nfine\n", {.check_utf8 = false}).texts.size() == 1'002);
-  // A character cut in two by the end of a line is none.
+  // A character that is cut in two by the end of a line is invalid.
   CHECK(read_lines("\xe4\xb8\n\xad\n").error.find(":1 is not valid UTF-8") != std::string::npos);
   CHECK(read_lines("a\nb\xc3").error.find(":2 is not valid UTF-8") != std::string::npos);
   CHECK(read_lines(std::string("\xff\xfe" "a\0\n\0", 6)).error.find("the mark of UTF-16") != std::string::npos);
 }
 
-TEST_CASE("a line that is too long is an error before it is held") {
+TEST_CASE("a line that is too long is an error before it is buffered") {
   const mr::line_reader_options eight{.limits = {.max_line_bytes = 8}};
   CHECK(read_lines("12345678\r\n12345678", eight).texts == texts{"12345678", "12345678"});
   CHECK(read_lines("\xef\xbb\xbf" "12345678\n", eight).texts == texts{"12345678"});
@@ -151,7 +151,7 @@ TEST_CASE("a line that is too long is an error before it is held") {
   }
 }
 
-TEST_CASE("each bad line is one error at its place, and all other lines come") {
+TEST_CASE("each bad line is one error at its place, and all other lines are read") {
   const mr::line_reader_options eight{.limits = {.max_line_bytes = 8}};
   const lines_read both = read_lines("good\n\xff and too long\nfine\n", eight);
   CHECK(both.texts == texts{"good", "fine"});
@@ -193,14 +193,14 @@ TEST_CASE("each bad line is one error at its place, and all other lines come") {
   }
 }
 
-TEST_CASE("a compressed file that is cut off or damaged gives its whole lines, then the error") {
+TEST_CASE("a compressed file that is cut off or damaged returns its complete lines, then the error") {
   std::string file;
   std::mt19937 random(3);
   for (int i = 0; i < 60'000; ++i) file += std::to_string(random()) + "\n";
   const std::string packed = through("gzip -c", file);
-  const lines_read whole = read_slowly(file), cut = read_lines(packed.substr(0, packed.size() / 2));
+  const lines_read full = read_slowly(file), cut = read_lines(packed.substr(0, packed.size() / 2));
   CHECK(cut.texts.size() > 10'000);
-  CHECK(std::equal(cut.texts.begin(), cut.texts.end(), whole.texts.begin()));
+  CHECK(std::equal(cut.texts.begin(), cut.texts.end(), full.texts.begin()));
   CHECK(cut.error.find("the gzip stream is cut short") != std::string::npos);
   CHECK(cut.error.find(", after line " + std::to_string(cut.texts.size())) != std::string::npos);
   std::string damaged = through("xz -c", file);
@@ -212,7 +212,7 @@ TEST_CASE("one flipped bit in a compressed file of lines: the same lines, or an 
   std::string file;
   std::mt19937 random(4);
   for (int i = 0; i < 12'000; ++i) file += "line " + std::to_string(random()) + "\n";
-  const lines_read whole = read_slowly(file);
+  const lines_read full = read_slowly(file);
   for (const std::string command : {"gzip -c", "bzip2 -c", "xz -c", "zstd -qc", "lz4 -qc"}) {
     if (!have(command.substr(0, command.find(' ')))) continue;
     CAPTURE(command);
@@ -223,11 +223,11 @@ TEST_CASE("one flipped bit in a compressed file of lines: the same lines, or an 
       std::string flipped = packed;
       const std::size_t at = 20 + random() % (packed.size() - 20);
       flipped[at] = static_cast<char>(flipped[at] ^ (1 << random() % 8));
-      const lines_read found = read_lines(flipped);
-      refused += !found.error.empty();
-      if (found.error.empty()) CHECK((found == whole));
-      // Whatever the damage makes of the lines, it is the stream that is told to be damaged.
-      else CHECK(found.errors.back().find(" stream is damaged") != std::string::npos);
+      const lines_read result = read_lines(flipped);
+      refused += !result.error.empty();
+      if (result.error.empty()) CHECK((result == full));
+      // Whatever the damage does to the lines, the error names the stream.
+      else CHECK(result.errors.back().find(" stream is damaged") != std::string::npos);
     }
     CHECK(refused > flips * 9 / 10);
   }

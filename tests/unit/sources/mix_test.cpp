@@ -1,4 +1,4 @@
-// Several indexed data sets by weight: each in its own order, in exact shares, and gone on with from any batch.
+// Several indexed data sets by weight: each in its own order, in exact shares, and resumed from any batch.
 #include "../../temporary_folder.hpp"
 #include "../run/quiet_sessions.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t global_batch = 24;
 struct example {
   std::int32_t label;
-  double drawn;
+  double draw;
 };
 using rows = std::vector<std::pair<std::int32_t, double>>;
 
@@ -27,7 +27,7 @@ example prepare(const mr::record& r, mr::rng& random) {
   return {r["cls"].as<std::int32_t>(), random.uniform()};
 }
 
-/// Labels from 1,000 times the set's number on.
+/// Labels from 1,000 times the set's number.
 std::string write_shards(const temporary_folder& folder, int set, std::vector<int> counts) {
   int label = 1'000 * set;
   for (const int count : counts) {
@@ -78,7 +78,7 @@ auto flow(const data_sets& sets, const run_options& o) {
                  mr::weighted{source(1) | mr::shuffle({.window = 25}), o.weight},
                  mr::weighted{source(2) | mr::shuffle({.window = 9}), 0.1}) |
          mr::map(prepare) |
-         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.world.size});
+         mr::batch<&example::label, &example::draw>({.size = global_batch / o.world.size});
 }
 
 delivered run(const data_sets& sets, const run_options& o) {
@@ -89,9 +89,9 @@ delivered run(const data_sets& sets, const run_options& o) {
   mr::session session{flow(sets, o), options};
   delivered d;
   for (auto& b : session) {
-    auto [labels, drawn] = b.columns();
+    auto [labels, draw] = b.columns();
     auto& some = d.batches.emplace_back();
-    for (std::size_t i = 0; i < b.size(); ++i) some.emplace_back(labels.host()[i], drawn.host()[i]);
+    for (std::size_t i = 0; i < b.size(); ++i) some.emplace_back(labels.host()[i], draw.host()[i]);
     d.positions.push_back(mr::to_text(b.position()));
     d.steps.push_back(b.step());
     d.epochs.push_back(b.epoch());
@@ -122,18 +122,18 @@ constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repea
 
 }  // namespace
 
-TEST_CASE("every batch holds the sources in their shares, and each source gives each sample once a pass") {
+TEST_CASE("every batch contains the sources in their shares, and each source delivers each sample once a pass") {
   const data_sets sets;
   const delivered d = run(sets, {});
-  REQUIRE(d.batches.size() == 3 * 9);   // 130 at 0.6 are through at 216
-  std::array<std::map<std::int32_t, int>, 3> seen;
+  REQUIRE(d.batches.size() == 3 * 9);   // 130 at 0.6 are exhausted at 216
+  std::array<std::map<std::int32_t, int>, 3> occurrences;
   std::array<std::size_t, 3> counts{};
   const double shares[] = {0.6, 0.3, 0.1};
   for (const rows& batch : d.batches) {
     std::array<std::size_t, 3> here{};
-    for (const auto& [label, drawn] : batch) {
+    for (const auto& [label, draw] : batch) {
       ++here[set_of(label)];
-      ++seen[set_of(label)][label];
+      ++occurrences[set_of(label)][label];
     }
     for (std::size_t i = 0; i < 3; ++i) {
       counts[i] += here[i];
@@ -143,17 +143,17 @@ TEST_CASE("every batch holds the sources in their shares, and each source gives 
   const std::size_t samples[] = {130, 61, 20};
   for (std::size_t i = 0; i < 3; ++i) {
     const int passes = static_cast<int>(counts[i] / samples[i]);
-    CHECK(seen[i].size() == samples[i]);
-    for (const auto& [label, times] : seen[i]) CHECK((times == passes || times == passes + 1));
+    CHECK(occurrences[i].size() == samples[i]);
+    for (const auto& [label, times] : occurrences[i]) CHECK((times == passes || times == passes + 1));
     CHECK(d.stats.sources[i].samples == counts[i]);
   }
   CHECK(d.figures.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
-  CHECK(d.figures.find(mr::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
+  CHECK(d.figures.find(mr::stage_kind::unpack));   // work during reads does not count as waiting
   CHECK(d.stats.sources[0].name == "many");
   CHECK(d.stats.sources[2].name == "source 2");
 }
 
-TEST_CASE("a mix is the same for every number of workers and of ranks, whatever happens when a source runs out") {
+TEST_CASE("a mix is the same for every number of workers and of ranks, whatever happens when a source is exhausted") {
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
     const auto expected = run(sets, {.on_exhausted = rule, .threads = 0}).batches;
@@ -164,30 +164,30 @@ TEST_CASE("a mix is the same for every number of workers and of ranks, whatever 
   }
 }
 
-TEST_CASE("resumed behind any batch of three epochs, the rest of a mix is what it would have been") {
+TEST_CASE("resumed after any batch of three epochs, the rest of a mix is the same as without the interruption") {
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
-    const delivered whole = run(sets, {.on_exhausted = rule});
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
+    const delivered full = run(sets, {.on_exhausted = rule});
+    for (std::size_t cut = 0; cut + 1 < full.batches.size(); cut += stride(5)) {
       CAPTURE(cut);
-      const delivered rest = run(sets, {.on_exhausted = rule, .resume = whole.positions[cut]});
-      REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
-      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + static_cast<long>(cut) + 1));
+      const delivered rest = run(sets, {.on_exhausted = rule, .resume = full.positions[cut]});
+      REQUIRE(rest.batches.size() == full.batches.size() - cut - 1);
+      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), full.batches.begin() + static_cast<long>(cut) + 1));
       REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(),
-                         whole.positions.begin() + static_cast<long>(cut) + 1));
+                         full.positions.begin() + static_cast<long>(cut) + 1));
       REQUIRE(rest.steps.front() == cut + 1);
     }
   }
 }
 
-TEST_CASE("a mix resumed again and again, with other ranks and workers each time") {
+TEST_CASE("a mix resumed several times, with other ranks and workers each time") {
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
-    const auto whole = run(sets, {.on_exhausted = rule}).batches;
+    const auto full = run(sets, {.on_exhausted = rule}).batches;
     std::vector<rows> pieced;
     std::string position;
     const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
-    for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+    for (std::size_t turn = 0; pieced.size() < full.size(); ++turn) {
       const std::size_t ranks = worlds[turn % 6];
       const run_options o{.on_exhausted = rule,
                           .threads = static_cast<int>(turn % 4),
@@ -199,7 +199,7 @@ TEST_CASE("a mix resumed again and again, with other ranks and workers each time
       last.world = {.rank = ranks - 1, .size = ranks};
       position = run(sets, last).positions.back();
     }
-    CHECK(pieced == whole);
+    CHECK(pieced == full);
   }
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("a resume point of another mix is refused by name") {
   CHECK_THROWS_WITH_AS(resumed({})(), doctest::Contains("the mix has other sources"), mr::setup_error);
 }
 
-TEST_CASE("what a rank was given of each source is counted, after a resume too") {
+TEST_CASE("the samples of each source are counted per rank, after a resume too") {
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
     const run_options o{.on_exhausted = rule, .world = {.rank = 1, .size = 3}};
@@ -234,7 +234,7 @@ TEST_CASE("what a rank was given of each source is counted, after a resume too")
       const delivered d = run(sets, now);
       std::array<std::uint64_t, 3> counts{};
       for (const rows& batch : d.batches)
-        for (const auto& [label, drawn] : batch) ++counts[set_of(label)];
+        for (const auto& [label, draw] : batch) ++counts[set_of(label)];
       REQUIRE(d.stats.sources.size() == 3);
       for (std::size_t i = 0; i < 3; ++i) CHECK(d.stats.sources[i].samples == counts[i]);
     }
@@ -254,11 +254,11 @@ TEST_CASE("epochs of a mix that cycles may be of any length, and a sample draws 
   std::map<std::int32_t, std::set<double>> draws;
   std::map<std::int32_t, std::size_t> times;
   for (const rows& batch : one.batches)
-    for (const auto& [label, drawn] : batch) {
-      draws[label].insert(drawn);
+    for (const auto& [label, draw] : batch) {
+      draws[label].insert(draw);
       ++times[label];
     }
-  for (const auto& [label, seen] : draws) CHECK(seen.size() == times[label]);
+  for (const auto& [label, values] : draws) CHECK(values.size() == times[label]);
   CHECK_THROWS_WITH_AS(run(sets, {.on_exhausted = mr::exhausted::stop, .epoch_batches = 3}),
                        doctest::Contains("exhausted::repeat"), mr::setup_error);
 }
@@ -266,18 +266,18 @@ TEST_CASE("epochs of a mix that cycles may be of any length, and a sample draws 
 TEST_CASE("the digests of a mix's ranks add up, over a resume too") {
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
-    const delivered whole = run(sets, {.on_exhausted = rule});
+    const delivered full = run(sets, {.on_exhausted = rule});
     std::uint64_t sum = 0;
     for (std::size_t r = 0; r < 4; ++r) {
-      const run_options mine{.on_exhausted = rule, .world = {.rank = r, .size = 4}, .resume = whole.positions[5]};
+      const run_options mine{.on_exhausted = rule, .world = {.rank = r, .size = 4}, .resume = full.positions[5]};
       sum += run(sets, mine).stats.digest;
     }
-    CHECK(sum == whole.stats.digest);
-    CHECK(whole.stats.digest != 0);
+    CHECK(sum == full.stats.digest);
+    CHECK(full.stats.digest != 0);
   }
 }
 
-TEST_CASE("a mix says what ends an epoch") {
+TEST_CASE("a mix reports the end of an epoch") {
   const data_sets sets;
   CHECK(run(sets, {.on_exhausted = mr::exhausted::stop}).description.find(
             "mix 6 : 3 : 1 of 3 sources: source 2 runs out first and ends the epoch (8 batches)") != std::string::npos);
@@ -293,19 +293,20 @@ TEST_CASE("explain names the source of a position in a mix") {
   std::set<std::string> sources;
   for (const std::uint64_t epoch : {0, 2})
     for (std::uint64_t position = 0; position < 216; position += 7) {
-      const mr::error_location found = session.locate(epoch, position);
+      const mr::error_location location = session.locate(epoch, position);
       const std::int32_t label = all[9 * epoch + position / global_batch][position % global_batch].first;
-      CHECK(found.key == "k" + std::to_string(label));
-      CHECK(found.shard.starts_with(sets.paths[set_of(label)]));
-      CHECK(found.position == position);
-      CHECK(found.stage == (set_of(label) == 0 ? "many" : "source " + std::to_string(set_of(label))) + " of the mix");
-      sources.insert(found.stage);
+      CHECK(location.key == "k" + std::to_string(label));
+      CHECK(location.shard.starts_with(sets.paths[set_of(label)]));
+      CHECK(location.position == position);
+      CHECK(location.stage ==
+            (set_of(label) == 0 ? "many" : "source " + std::to_string(set_of(label))) + " of the mix");
+      sources.insert(location.stage);
     }
   CHECK(sources.size() == 3);
   CHECK_THROWS_WITH_AS(session.locate(0, 216), doctest::Contains("has 216 positions, and 216"), mr::setup_error);
 }
 
-TEST_CASE("sources with maps of their own end in one item, and each gets its own maps") {
+TEST_CASE("sources with separate maps end in one item, and each gets its own maps") {
   const data_sets sets;
   struct raw {
     std::int32_t label;
@@ -318,13 +319,13 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
               mr::weighted{mr::shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
                            mr::map([](const mr::record& r) { return example{r["cls"].as<std::int32_t>(), -1}; },
                                    {.blocking = true, .threads = 2})}) |
-      mr::map([](example e) { return e; }) | mr::batch<&example::label, &example::drawn>({.size = 10});
+      mr::map([](example e) { return e; }) | mr::batch<&example::label, &example::draw>({.size = 10});
   const auto once = [&](int threads) {
     mr::session session{mixed, quiet(threads)};
     rows all;
     for (auto& b : session) {
-      auto [labels, drawn] = b.columns();
-      for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(labels.host()[i], drawn.host()[i]);
+      auto [labels, draw] = b.columns();
+      for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(labels.host()[i], draw.host()[i]);
     }
     return all;
   };
@@ -341,18 +342,18 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
   CHECK(once(0) == all);
 }
 
-TEST_CASE("a source that was not given a map is a record that knows its source") {
+TEST_CASE("an item of a source without a map is a record that knows its source") {
   const data_sets sets;
   auto mixed = mr::mix({}, mr::weighted{mr::shards(sets.paths[0]), 2},
                        mr::weighted{mr::shards(sets.paths[1]), 1}) |
                mr::map([](const mr::detail::mixed_record& r) {
                  return example{r["cls"].as<std::int32_t>(), static_cast<double>(r.source)};
                }) |
-               mr::batch<&example::label, &example::drawn>({.size = 9});
+               mr::batch<&example::label, &example::draw>({.size = 9});
   mr::session session{std::move(mixed), quiet(1)};
   for (auto& b : session)
     for (std::size_t i = 0; i < b.size(); ++i)
-      CHECK(set_of(b.get<&example::label>().host()[i]) == static_cast<std::size_t>(b.get<&example::drawn>().host()[i]));
+      CHECK(set_of(b.get<&example::label>().host()[i]) == static_cast<std::size_t>(b.get<&example::draw>().host()[i]));
 }
 
 TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key") {
@@ -383,7 +384,7 @@ TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key")
   }
 }
 
-TEST_CASE("a mix that cannot be is refused at the start") {
+TEST_CASE("an invalid mix is refused at the start") {
   const data_sets sets;
   const auto start = [](auto mixed) {
     mr::session session{std::move(mixed) | mr::map(prepare) | mr::batch<&example::label>({.size = 10}), quiet(1)};

@@ -1,4 +1,4 @@
-// Every source takes a pattern, a path, a list in braces and any range of names.
+// Every source accepts a pattern, a path, a list in braces and any range of names.
 #include <millrace/sources/files.hpp>
 #include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/lines.hpp>
@@ -20,7 +20,7 @@ using namespace tar_test;
 
 namespace {
 
-/// Checks every kind of names of two files that exist, in a folder without others. `count` returns how many are listed.
+/// Checks all kinds of names of two files that exist, alone in a folder. `count` returns the number of listed files.
 void check_names(const std::string& folder, const std::array<std::string, 2>& names, const auto& count) {
   CHECK(count(folder) == 2);
   CHECK(count(std::string_view(folder)) == 2);
@@ -46,7 +46,7 @@ const std::string empty_tar(1024, '\0');
 
 }  // namespace
 
-TEST_CASE("shards() and lines() take a pattern, a path, or any list of names") {
+TEST_CASE("shards() and lines() accept a pattern, a path, or any list of names") {
   const two_files tars(".tar", empty_tar), texts(".txt");
   check_names(tars.folder.path(), tars.names,
               [](const auto& names) { return mr::shards(names, {.index = mr::index::off}).source.shards(); });
@@ -57,7 +57,7 @@ TEST_CASE("shards() and lines() take a pattern, a path, or any list of names") {
   CHECK(mr::lines({texts.names[0], texts.names[1]}, {.seed = 7}).source.shards() == 2);
 }
 
-TEST_CASE("shards(), token_files() and files() take a pattern, a path, or any list of names") {
+TEST_CASE("shards(), token_files() and files() accept a pattern, a path, or any list of names") {
   const std::string tar = file("1.cls", "7") + empty_tar;
   const two_files tars(".tar", tar), tokens(".u16", "0123"), pictures(".jpg");
   check_names(tokens.folder.path(), tokens.names,
@@ -71,7 +71,7 @@ TEST_CASE("shards(), token_files() and files() take a pattern, a path, or any li
   CHECK(mr::shards({tars.names[0], tars.names[1]}, {.seed = 7}).source.shards() == 2);
 }
 
-TEST_CASE("keys_from() takes a pattern, a path, or any list of names") {
+TEST_CASE("keys_from() accepts a pattern, a path, or any list of names") {
   const two_files lists(".txt", "key\n");
   for (const auto& keys : {mr::keys_from(lists.folder.path()), mr::keys_from({lists.names[0], lists.names[1]}),
                            mr::keys_from(std::filesystem::path(lists.names[0])), mr::keys_from(lists.names)})

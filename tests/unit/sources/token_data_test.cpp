@@ -38,30 +38,30 @@ std::vector<std::uint32_t> slow_window(const located_sample& s, const mr::detail
   return ids;
 }
 
-/// A storage that counts what it is told.
+/// A storage that counts the announced ranges.
 struct vault {
   struct file {
     std::string bytes;
-    std::size_t* told;
+    std::size_t* announced;
     mr::file_identity identity() const { return {.size_bytes = bytes.size(), .version = "1"}; }
     std::size_t read_at(std::uint64_t at, std::span<std::byte> buffer) {
       const std::size_t count = std::min(buffer.size(), bytes.size() - std::min<std::size_t>(bytes.size(), at));
       std::memcpy(buffer.data(), bytes.data() + at, count);
       return count;
     }
-    void will_read(std::span<const mr::byte_range> ranges) { *told += ranges.size(); }
+    void will_read(std::span<const mr::byte_range> ranges) { *announced += ranges.size(); }
   };
-  std::shared_ptr<std::size_t> told = std::make_shared<std::size_t>(0);
+  std::shared_ptr<std::size_t> announced = std::make_shared<std::size_t>(0);
   std::unique_ptr<file> open(const std::string& name) const {
     if (!std::filesystem::exists(name)) return nullptr;
     std::ifstream in(name, std::ios::binary);
-    return std::make_unique<file>(file{{std::istreambuf_iterator<char>(in), {}}, told.get()});
+    return std::make_unique<file>(file{{std::istreambuf_iterator<char>(in), {}}, announced.get()});
   }
 };
 
 }  // namespace
 
-TEST_CASE("windows are the same however they are read: in order, by blocks, alone, from disk and from a storage") {
+TEST_CASE("windows are the same by every way of reading: in order, by blocks, alone, from disk and from a storage") {
   const temporary_folder folder;
   const std::vector<std::size_t> tokens{300'000, 0, 5, 150'000, 64, 63};
   const auto names = write_files(folder, tokens);
@@ -78,12 +78,12 @@ TEST_CASE("windows are the same however they are read: in order, by blocks, alon
         token_data data(mr::detail::file_list(names, at), {.windows = rule});
         const bool by_blocks = data.expect(order) > 0;
         CHECK(by_blocks == (order.max_held_bytes > 0 && (!local || rule.stride * 2 <= 16'384)));
-        std::vector<ordered_sample> wanted;
+        std::vector<ordered_sample> positions;
         for (std::size_t f = 0; f < data.counts().size(); ++f)
-          for (std::uint64_t i = 0; i < data.counts()[f]; ++i) wanted.push_back({.sample = {f, i}});
-        if (order.window > 1) std::shuffle(wanted.begin(), wanted.end(), random);
-        for (std::size_t first = 0; first < wanted.size(); first += 1'000) {
-          const auto mine = std::span(wanted).subspan(first, std::min<std::size_t>(1'000, wanted.size() - first));
+          for (std::uint64_t i = 0; i < data.counts()[f]; ++i) positions.push_back({.sample = {f, i}});
+        if (order.window > 1) std::shuffle(positions.begin(), positions.end(), random);
+        for (std::size_t first = 0; first < positions.size(); first += 1'000) {
+          const auto mine = std::span(positions).subspan(first, std::min<std::size_t>(1'000, positions.size() - first));
           token_data::access reader(data, mine);
           std::size_t wrong = 0;
           for (const ordered_sample& w : mine)
@@ -91,7 +91,7 @@ TEST_CASE("windows are the same however they are read: in order, by blocks, alon
           CHECK(wrong == 0);
         }
       }
-      CHECK((*place.told > 0) == !local);
+      CHECK((*place.announced > 0) == !local);
     }
   }
 }
@@ -130,8 +130,8 @@ TEST_CASE("a file that is replaced since the start is an error") {
   const auto names = write_files(folder, {1'000});
   token_data data(mr::detail::file_list(names, {}), {.windows = {10, 10, false}});
   std::filesystem::resize_file(names[0], 1'998);
-  const std::vector<ordered_sample> wanted{{.sample = {0, 3}}};
-  token_data::access reader(data, wanted);
+  const std::vector<ordered_sample> positions{{.sample = {0, 3}}};
+  token_data::access reader(data, positions);
   CHECK_THROWS_WITH_AS(static_cast<void>(reader.read({0, 3})), doctest::Contains("was replaced since the start"),
                        mr::io_error);
 }
@@ -152,7 +152,7 @@ TEST_CASE("a .bin file next to an .idx file of Megatron has the type of the latt
   CHECK(ids() == std::vector<std::uint32_t>{1, 70'000, 3, 4});
 }
 
-TEST_CASE("blocks are read once while they fit, and again when they were dropped") {
+TEST_CASE("blocks are read once while they fit, and again after they were dropped") {
   mr::detail::token_blocks blocks({.block_bytes = 10, .limit_bytes = 20});
   int reads = 0;
   const auto get = [&](std::uint64_t number) {

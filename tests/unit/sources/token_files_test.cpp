@@ -69,7 +69,7 @@ TEST_CASE("a file that is truncated while it is read is an error, not zeros") {
   CHECK_THROWS_WITH_AS(
       for (int i = 0; i < 4; ++i) static_cast<void>(reader.next()), doctest::Contains("the file ends too early"),
       mr::io_error);
-  // And where windows lie apart, so that each is read by itself.
+  // And with distant windows, so that each is read alone.
   tar_test::save(path, std::string(600'000, '\1'));
   mr::detail::token_reader apart(path, {.length = 10, .stride = 100'000});
   CHECK(apart.next());

@@ -50,7 +50,7 @@ std::string error_of(const std::string& path, const mr::token_files_options& opt
 
 }  // namespace
 
-TEST_CASE("a token file that is another container is an error with its kind and a remedy") {
+TEST_CASE("a file of another container format is an error with its kind and a remedy") {
   const temporary_folder folder;
   struct container {
     std::string bytes, kind, remedy;
@@ -86,7 +86,7 @@ TEST_CASE("a token file that is another container is an error with its kind and 
         CAPTURE(error);
         CHECK(error.find(part) != std::string::npos);
       }
-      // Asked for explicitly, the bytes are tokens.
+      // On explicit request, the bytes are tokens.
       CHECK(!read_all(path, {.length = 2, .header_bytes = 0}).empty());
     }
   }
@@ -99,7 +99,7 @@ TEST_CASE("a token file that is another container is an error with its kind and 
 
 TEST_CASE("tokens of .npy files and of llm.c are read by their headers") {
   const temporary_folder folder;
-  const std::string path = folder / "any.u16";   // headers count more than names
+  const std::string path = folder / "any.u16";   // headers take precedence over names
   const windows expected{{1, 2, 3}, {4, 5, 6}};
   const auto check = [&](auto one, const std::string& type) {
     using T = decltype(one);
@@ -180,7 +180,7 @@ TEST_CASE("an id that is negative or not in the vocabulary is an error with file
             .find("got id -1") != std::string::npos);
 }
 
-TEST_CASE("names say how wide tokens are") {
+TEST_CASE("names contain the width of tokens") {
   using mr::detail::token_type_by_name;
   CHECK(token_type_by_name("a.u8").bytes == 1);
   CHECK(token_type_by_name("a.b/train.bin").bytes == 2);
@@ -192,7 +192,7 @@ TEST_CASE("names say how wide tokens are") {
   CHECK(token_type_by_name("a.x64").bytes == 2);
 }
 
-TEST_CASE("tokens that are wider than their name says are an error, not halves") {
+TEST_CASE("tokens that are wider than in their name are an error, not halves") {
   const temporary_folder folder;
   std::vector<std::uint16_t> narrow;
   std::vector<std::int32_t> wide;
@@ -218,7 +218,7 @@ TEST_CASE("tokens that are wider than their name says are an error, not halves")
   }
   CHECK(error_in("b.u32", raw(wide), 0) == "no error");
   CHECK(error_in("b.u32", raw(widest), 0).find("got numbers of 8 bytes, expected 4 by its name") != std::string::npos);
-  // Zeros at every other place of few values are no proof.
+  // Zeros at every other place of few values are not a proof.
   std::vector<std::uint16_t> few;
   for (int i = 0; i < 300; ++i) few.push_back(static_cast<std::uint16_t>(i % 2 == 0 ? i % 6 : 0));
   CHECK(error_in("c.bin", raw(few), 0) == "no error");
@@ -236,7 +236,7 @@ TEST_CASE("any number of tokens of any type is decoded, and the first wrong one 
         expected[i] = static_cast<std::uint32_t>(i + 1);
       }
       const auto decode = [&](std::uint32_t max_id) {
-        // At an odd address: a window may begin anywhere in the bytes that were read.
+        // At an odd address: a window may begin at any byte.
         std::string bytes = "x" + raw(stored);
         return mr::detail::decode_tokens(reinterpret_cast<const std::byte*>(bytes.data() + 1), type, max_id, ids);
       };

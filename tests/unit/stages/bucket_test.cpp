@@ -1,5 +1,5 @@
-// Ragged columns and length buckets in runs: every sample once and whole, within the budget, with any number of threads
-// and on any device; resumed behind any batch the rest is what it would have been.
+// Ragged columns and length buckets in runs: every sample once and complete, within the budget, with any number of
+// threads and on any device; resumed after any batch the rest is the same as without the interruption.
 #include "../../copying_device.hpp"
 #include "../read/run/replay_flows.hpp"
 #include "../run/stall_watchdog.hpp"
@@ -65,14 +65,14 @@ std::uint64_t digest_of(const View& view) {
   return mr::detail::digest_bytes(std::as_bytes(view.host()));
 }
 
-/// What keys call a number: its part, and where it is in that.
+/// A number's position for keys: its part, and its index in that.
 std::string name_of(const settings& s, std::int64_t number) {
   std::size_t shard = 0;
   while (number >= s.shards[shard]) number -= s.shards[shard++];
   return (s.shards.size() > 1 ? std::to_string(shard) + ":" : "") + std::to_string(number);
 }
 
-/// Looks at every element of every batch, and keeps the numbers of the samples.
+/// Checks every element of every batch, and collects the numbers of the samples.
 trace run(const settings& s, const mr::session_options& options, std::size_t most = ~std::size_t{0}) {
   const stall_watchdog watchdog;
   trace t;
@@ -117,14 +117,14 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
   return t;
 }
 
-void check_rest(const trace& rest, const trace& whole, std::size_t cut) {
-  const auto behind = [&](const auto& all) {
+void check_rest(const trace& rest, const trace& full, std::size_t cut) {
+  const auto rest_of = [&](const auto& all) {
     return std::remove_cvref_t<decltype(all)>(all.begin() + static_cast<std::ptrdiff_t>(cut) + 1, all.end());
   };
-  REQUIRE(rest.batches == behind(whole.batches));
-  REQUIRE(rest.positions == behind(whole.positions));
-  REQUIRE(rest.epochs == behind(whole.epochs));
-  REQUIRE(rest.steps == behind(whole.steps));
+  REQUIRE(rest.batches == rest_of(full.batches));
+  REQUIRE(rest.positions == rest_of(full.positions));
+  REQUIRE(rest.epochs == rest_of(full.epochs));
+  REQUIRE(rest.steps == rest_of(full.steps));
 }
 
 settings random_shards(unsigned seed, std::size_t shards) {
@@ -136,76 +136,76 @@ settings random_shards(unsigned seed, std::size_t shards) {
 
 }  // namespace
 
-TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed behind every batch") {
+TEST_CASE("exact passes: every sample once in each, with any threads, resumed after every batch") {
   for (const unsigned seed : {1U, 2U}) {
     settings s = random_shards(seed, 9);
     if (seed == 2) s.buckets = {.boundaries = {64}, .tokens = 1000, .flush_every = 25};
     const std::int64_t count = std::accumulate(s.shards.begin(), s.shards.end(), 0);
-    const trace whole = run(s, quiet(0, 2));
-    std::vector<std::map<std::int64_t, int>> seen(2);
-    for (std::size_t i = 0; i < whole.batches.size(); ++i)
-      for (const std::int64_t number : whole.batches[i]) ++seen.at(whole.epochs[i])[number];
-    for (const auto& pass : seen) {
+    const trace full = run(s, quiet(0, 2));
+    std::vector<std::map<std::int64_t, int>> passes(2);
+    for (std::size_t i = 0; i < full.batches.size(); ++i)
+      for (const std::int64_t number : full.batches[i]) ++passes.at(full.epochs[i])[number];
+    for (const auto& pass : passes) {
       REQUIRE(static_cast<std::int64_t>(pass.size()) == count);
       for (const auto& [number, times] : pass) REQUIRE(times == 1);
     }
-    // Whatever compiles this, with whatever flags.
-    CHECK(whole.digest == (seed == 1 ? 14467178885270263404U : 5598304384227333394U));
+    // The same with every compiler and flag.
+    CHECK(full.digest == (seed == 1 ? 14467178885270263404U : 5598304384227333394U));
     s.device = copying_device();
     for (const int threads : {1, 3}) {
       const trace again = run(s, quiet(threads, 2));
-      REQUIRE(again.batches == whole.batches);
-      REQUIRE(again.positions == whole.positions);
-      REQUIRE(again.digest == whole.digest);
+      REQUIRE(again.batches == full.batches);
+      REQUIRE(again.positions == full.positions);
+      REQUIRE(again.digest == full.digest);
       CHECK(again.copied_bytes > 0);
-      CHECK(again.copied_bytes < again.batches.size() * again.slot_bytes * 4 / 5);   // what is used, not the slot
+      CHECK(again.copied_bytes < again.batches.size() * again.slot_bytes * 4 / 5);   // the used part, not the slot
     }
     std::size_t later = 0;
-    for (std::size_t cut = 0; cut < whole.batches.size(); cut += stride(4)) {
-      CAPTURE(whole.positions[cut]);
+    for (std::size_t cut = 0; cut < full.batches.size(); cut += stride(4)) {
+      CAPTURE(full.positions[cut]);
       mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
-      options.resume = whole.positions[cut];
+      options.resume = full.positions[cut];
       s.device = cut % 2 ? copying_device() : mr::host_device();
-      const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+      const mr::replay_point from = mr::parse_position(full.positions[cut]).replay;
       later += from.ordinal > 0 && from.shard > 0;
-      if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);
+      if (cut + 1 < full.batches.size()) check_rest(run(s, options), full, cut);
       else CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);
     }
-    CHECK(later > whole.batches.size() / stride(4) / 4);   // it does not read from the beginning
+    CHECK(later > full.batches.size() / stride(4) / 4);   // it does not read from the beginning
   }
 }
 
-TEST_CASE("ranks and fixed epochs: as many batches on each, every sample once in a pass, resumed behind every batch") {
+TEST_CASE("ranks and fixed epochs: as many batches on each, every sample once in a pass, resumed after every batch") {
   settings s = random_shards(3, 12);
   for (const std::size_t world_size : {1U, 2U, 3U}) {
-    std::map<std::int64_t, int> seen;
+    std::map<std::int64_t, int> counts;
     for (std::size_t rank = 0; rank < world_size; ++rank) {
       mr::session_options options = quiet(2, 3);
       options.world = {.rank = rank, .size = world_size};
       options.epoch_batches = 7;
       options.lanes = 6;
-      const trace whole = run(s, options);
-      REQUIRE(whole.batches.size() == 21);
-      for (std::size_t i = 0; i < 21; ++i) REQUIRE(whole.epochs[i] == i / 7);
+      const trace full = run(s, options);
+      REQUIRE(full.batches.size() == 21);
+      for (std::size_t i = 0; i < 21; ++i) REQUIRE(full.epochs[i] == i / 7);
       options.threads = 0;
-      REQUIRE(run(s, options).positions == whole.positions);
+      REQUIRE(run(s, options).positions == full.positions);
       for (std::size_t cut = 0; cut < 20; cut += world_size * stride(3)) {
-        CAPTURE(whole.positions[cut]);
+        CAPTURE(full.positions[cut]);
         options.threads = static_cast<int>(cut % 3);
-        options.resume = whole.positions[cut];
-        check_rest(run(s, options), whole, cut);
+        options.resume = full.positions[cut];
+        check_rest(run(s, options), full, cut);
       }
-      options.resume = whole.positions[20];
+      options.resume = full.positions[20];
       CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);
-      // No lane has been through its parts by then.
+      // No lane has finished its parts by then.
       for (std::size_t i = 0; i < 3; ++i)
-        for (const std::int64_t number : whole.batches[i]) ++seen[number];
+        for (const std::int64_t number : full.batches[i]) ++counts[number];
     }
-    for (const auto& [number, times] : seen) REQUIRE(times == 1);
+    for (const auto& [number, times] : counts) REQUIRE(times == 1);
   }
 }
 
-TEST_CASE("each bucket is a batch when it is full, and what is left over goes to the longer ones") {
+TEST_CASE("each bucket is a batch when it is full, and its remainder moves to the longer ones") {
   using stage = mr::detail::bucketing<sentence, &sentence::words>;
   const mr::bucket_options o{.boundaries = {4, 12, 64}, .tokens = 130, .flush_every = 50};
   const std::size_t rows[] = {16, 10, 2};   // of min(16, 130 / boundary)
@@ -235,24 +235,24 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
   flush();
   bucketing.end_epoch(out);
   std::vector<std::vector<std::int64_t>> got(1);
-  std::int64_t seen = 0;
+  std::int64_t samples = 0;
   for (const auto& s : out) {
     if (s.what == mr::detail::sample<sentence>::kind::batch_end) got.emplace_back();
     else {
       got.back().push_back(s.item->number);
       REQUIRE(s.ordinal == static_cast<std::uint64_t>(s.item->number / 50 * 50));
-      ++seen;
+      ++samples;
     }
   }
   got.pop_back();
   CHECK(got == expected);
-  CHECK(seen == 333);
+  CHECK(samples == 333);
 }
 
-TEST_CASE("what the buckets hold when a sample fails comes once the data are mended, as it would have") {
+TEST_CASE("the samples in the buckets are delivered after a failure, once the data are repaired") {
   const settings s{.shards = {1600}};
   mended = true;
-  const trace whole = run(s, quiet(2));
+  const trace full = run(s, quiet(2));
   mended = false;
   std::size_t batches = 0, samples = 0;
   mr::session_options options = quiet(2);
@@ -260,20 +260,20 @@ TEST_CASE("what the buckets hold when a sample fails comes once the data are men
     mr::session session{flow_of(s), options};
     for (auto& b : session) {
       const auto numbers = b.get<&sentence::number>().host();
-      REQUIRE(std::ranges::equal(numbers, whole.batches.at(batches++)));
+      REQUIRE(std::ranges::equal(numbers, full.batches.at(batches++)));
       samples += b.size();
       options.resume = mr::to_text(b.position());
     }
   };
   CHECK_THROWS_AS(train(), mr::data_error);
-  CHECK(samples < too_long - 7);   // some of those before it are held
+  CHECK(samples < too_long - 7);   // some of those before it are in buckets
   mended = true;
   const trace rest = run(s, options);
   mended = false;
-  check_rest(rest, whole, batches - 1);
+  check_rest(rest, full, batches - 1);
 }
 
-TEST_CASE("errors name the sample, come behind all batches before them, and no run stands still for them") {
+TEST_CASE("errors name the sample, follow all batches before them, and no run stalls") {
   settings s{.shards = {1600}, .buckets = {.boundaries = {64}, .tokens = 6400, .flush_every = 1'000'000}, .size = 100};
   for (const int threads : {0, 2}) {
     const stall_watchdog watchdog;
@@ -282,7 +282,7 @@ TEST_CASE("errors name the sample, come behind all batches before them, and no r
     const auto train = [&] {
       for (auto& b : session) {
         batches += b.size() == 100;
-        // Meanwhile all that has room fills up, and what the error needs behind it has none.
+        // Meanwhile all free space fills up, including the space that the error needs.
         if (batches == 11) std::this_thread::sleep_for(std::chrono::milliseconds(threads * 100));
       }
     };

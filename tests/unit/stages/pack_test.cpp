@@ -1,4 +1,4 @@
-// Packing without an engine: what becomes of documents, token by token.
+// Packing without an engine: the rows of documents, token by token.
 #include <millrace/stages/pack.hpp>
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ std::vector<mr::packed> rows_of(Packing packing, const documents& all) {
   return rows;
 }
 
-/// Of tokens that are all different.
+/// All tokens are different.
 documents random_documents(std::mt19937& random, std::size_t max_tokens) {
   documents all(random() % 40);
   std::uint32_t token = 100;
@@ -39,7 +39,7 @@ documents random_documents(std::mt19937& random, std::size_t max_tokens) {
 
 }  // namespace
 
-TEST_CASE("document behind document, with everything that can be asked for") {
+TEST_CASE("document after document, with every option") {
   const auto rows = rows_of(mr::pack({.length = 4, .separator = 9, .padding = 0, .segments = true, .positions = true})
                                 .expanding,
                             {{1, 2}, {}, {3}, {4, 5, 6, 7}, {8}});
@@ -85,26 +85,26 @@ TEST_CASE("random documents: the rows are their tokens in one line") {
   }
 }
 
-TEST_CASE("from the number of tokens that it holds it goes on as it would have, behind the first row") {
+TEST_CASE("with the number of buffered tokens it continues as without the interruption, after the first row") {
   std::mt19937 random(6);
   for (int i = 0; i < 200; ++i) {
     const documents all = random_documents(random, 1 + random() % 60);
     const mr::pack_options o{.length = 1 + random() % 20, .separator = 7, .segments = random() % 2 == 0};
-    auto whole = mr::pack(o).expanding;
+    auto unbroken = mr::pack(o).expanding;
     std::vector<mr::packed> before, after, again;
     const auto into = [](std::vector<mr::packed>& rows) {
       return [&rows](mr::packed row) { rows.push_back(std::move(row)); };
     };
     const std::size_t cut = all.empty() ? 0 : random() % all.size();
     auto emit_before = into(before), emit_after = into(after), emit_again = into(again);
-    for (std::size_t d = 0; d < cut; ++d) whole.push(all[d], emit_before);
+    for (std::size_t d = 0; d < cut; ++d) unbroken.push(all[d], emit_before);
     auto resumed = mr::pack(o).expanding;
-    resumed.set_held(whole.held());
+    resumed.set_held(unbroken.held());
     for (std::size_t d = cut; d < all.size(); ++d) {
-      whole.push(all[d], emit_after);
+      unbroken.push(all[d], emit_after);
       resumed.push(all[d], emit_again);
     }
-    whole.finish(emit_after);
+    unbroken.finish(emit_after);
     resumed.finish(emit_again);
     REQUIRE(again.size() == after.size());
     for (std::size_t r = 1; r < after.size(); ++r) {
@@ -114,7 +114,7 @@ TEST_CASE("from the number of tokens that it holds it goes on as it would have, 
   }
 }
 
-TEST_CASE("best fit: a document goes where the least space is that fits") {
+TEST_CASE("best fit: a document is put where the least sufficient space is") {
   const auto rows = rows_of(mr::pack_best_fit({.length = 10, .open_rows = 3}).expanding,
                             {ids(4, 1), ids(7, 2), ids(8, 3), ids(3, 4), ids(2, 5)});
   REQUIRE(rows.size() == 3);
@@ -123,7 +123,7 @@ TEST_CASE("best fit: a document goes where the least space is that fits") {
   CHECK(rows[2].ids == ids{1, 1, 1, 1, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("best fit: no document is cut that fits, every token comes once, and rows are fuller than in order") {
+TEST_CASE("best fit: no document is cut that fits, every token occurs once, and rows are fuller than in order") {
   std::mt19937 random(7);
   std::size_t best_fit_rows = 0, least_rows = 0;
   for (int i = 0; i < 300; ++i) {
@@ -158,17 +158,17 @@ TEST_CASE("best fit: no document is cut that fits, every token comes once, and r
     for (const ids& d : all) {
       if (d.empty()) continue;
       expected += d.size() + (separated && d.size() % length != 0);
-      ids whole;
+      ids document;
       for (std::size_t at = 0; at < d.size(); at += length) {
         const bool last = d.size() - at <= length;
         REQUIRE(pieces.count(d[at]) == 1);
         const ids& piece = pieces[d[at]];
         if (!last || !separated) REQUIRE(piece.size() == std::min(length, d.size() - at));
-        whole.insert(whole.end(), piece.begin(), piece.end());
+        document.insert(document.end(), piece.begin(), piece.end());
       }
-      if (separated && whole.size() > d.size()) REQUIRE(whole.back() == 7);
-      whole.resize(d.size());
-      REQUIRE(whole == d);
+      if (separated && document.size() > d.size()) REQUIRE(document.back() == 7);
+      document.resize(d.size());
+      REQUIRE(document == d);
     }
     REQUIRE(tokens == expected);
     least_rows += (expected + length - 1) / length;

@@ -36,7 +36,7 @@ std::vector<std::int64_t> run_all(auto flow, int threads = 2) {
 const auto into_rows = mr::map([](int n) { return row{n}; });
 const auto in_twos = mr::batch<&row::n>({.size = 2});
 
-/// Four parts of ten numbers; the last one breaks off.
+/// Four parts of ten numbers; the last one ends early.
 struct tens {
   using item = int;
   struct reader {
@@ -59,12 +59,12 @@ struct tens {
 
 }  // namespace
 
-TEST_CASE("from takes ranges that are kept elsewhere, ranges of its own, and sources with parts") {
-  std::list<int> kept{1, 2, 3, 4};
+TEST_CASE("from accepts ranges that are kept elsewhere, its own ranges, and sources with parts") {
+  std::list<int> list{1, 2, 3, 4};
   const std::vector<std::int64_t> expected{1, 2, 3, 4};
-  auto flow = mr::from(kept) | into_rows | in_twos;
+  auto flow = mr::from(list) | into_rows | in_twos;
   CHECK(run_all(flow) == expected);
-  kept = {4, 3, 2, 1};   // referred to, not copied
+  list = {4, 3, 2, 1};   // referred to, not copied
   CHECK(run_all(flow) == std::vector<std::int64_t>{4, 3, 2, 1});
   CHECK(run_all(mr::from(std::list<int>{1, 2, 3, 4}) | into_rows | in_twos) == expected);
 
@@ -73,7 +73,7 @@ TEST_CASE("from takes ranges that are kept elsewhere, ranges of its own, and sou
   for (int i = 0; i < 40; ++i) CHECK(all[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("an error of a source names its part, after all that came before it") {
+TEST_CASE("an error of a source names its part, after all earlier items") {
   mr::session run{mr::from(tens{.last_is_bad = true}) | into_rows | in_twos, {.threads = 2, .notice = mr::quiet}};
   for (std::int64_t n = 0; n < 34; n += 2) CHECK(run.next().get<&row::n>().host()[0] == n);
   try {
@@ -85,21 +85,21 @@ TEST_CASE("an error of a source names its part, after all that came before it") 
   }
 }
 
-TEST_CASE("map gives its callable what it asks for") {
+TEST_CASE("map passes its callable the arguments that it declares") {
   const auto plain = run_all(mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | in_twos);
   const auto scratched = run_all(mr::from(numbers(8)) | mr::map([](int n, mr::scratch& s) {
                                    s.get<std::string>() = std::to_string(n);
                                    return row{std::stoi(s.get<std::string>())};
                                  }) | in_twos);
   CHECK(scratched == plain);
-  const auto drawn = mr::map([](int, mr::rng& random) { return row{static_cast<std::int64_t>(random.bits() >> 1)}; });
+  const auto draws = mr::map([](int, mr::rng& random) { return row{static_cast<std::int64_t>(random.bits() >> 1)}; });
   const auto both = mr::map([](int, mr::rng& random, mr::scratch& s) {
     s.get<int>() = 1;
     return row{static_cast<std::int64_t>(random.bits() >> 1)};
   });
-  const auto seven = run_all(mr::from(numbers(8), {.seed = 7}) | drawn | in_twos);
+  const auto seven = run_all(mr::from(numbers(8), {.seed = 7}) | draws | in_twos);
   CHECK(run_all(mr::from(numbers(8), {.seed = 7}) | both | in_twos) == seven);
-  CHECK(run_all(mr::from(numbers(8), {.seed = 8}) | drawn | in_twos) != seven);
+  CHECK(run_all(mr::from(numbers(8), {.seed = 8}) | draws | in_twos) != seven);
   CHECK(std::set<std::int64_t>(seven.begin(), seven.end()).size() == 8);
 }
 
@@ -125,33 +125,33 @@ TEST_CASE("draws of one map do not change those of another") {
 
 TEST_CASE("prefetch is a bound that is never exceeded") {
   for (const std::size_t depth : {1, 2, 5}) {
-    std::atomic<int> made{0};
+    std::atomic<int> calls{0};
     mr::session run{mr::from(numbers(400)) | mr::map([&](int n) {
-                      ++made;
+                      ++calls;
                       return row{n};
                     }) | mr::batch<&row::n>({.size = 10}) | mr::prefetch({.batches = depth}),
                     {.threads = 3, .notice = mr::quiet}};
     int batch = 0;
     for (auto& b : run) {
       if (batch < 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      // Those delivered, and as many as may be kept, of which one may be the one in use.
-      CHECK(made.load() <= static_cast<int>((static_cast<std::size_t>(++batch) + depth) * 10));
+      // Delivered ones, and the allowed number of stored ones, one of which may be in use.
+      CHECK(calls.load() <= static_cast<int>((static_cast<std::size_t>(++batch) + depth) * 10));
       CHECK(b.size() == 10);
     }
-    CHECK(made.load() == 400);
+    CHECK(calls.load() == 400);
   }
 }
 
-TEST_CASE("drop_last drops the short batch before anybody works on it") {
-  std::atomic<int> made{0};
+TEST_CASE("drop_last drops the short batch before any work on it") {
+  std::atomic<int> calls{0};
   const auto counting = mr::map([&](int n) {
-    ++made;
+    ++calls;
     return row{n};
   });
   CHECK(run_all(mr::from(numbers(25)) | counting | mr::batch<&row::n>({.size = 10})).size() == 20);
-  CHECK(made.exchange(0) == 20);
+  CHECK(calls.exchange(0) == 20);
   CHECK(run_all(mr::from(numbers(25)) | counting | mr::batch<&row::n>({.size = 10, .drop_last = false})).size() == 25);
-  CHECK(made.load() == 25);
+  CHECK(calls.load() == 25);
 }
 
 TEST_CASE("shuffle keeps every item, and a window of one keeps the order") {

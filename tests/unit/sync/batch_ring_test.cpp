@@ -7,7 +7,7 @@ using outcome = mr::detail::batch_ring::outcome;
 
 namespace {
 
-/// Three slots of two rows, over memory of the test's own.
+/// Three slots of two rows, over memory of the test.
 struct three_slots {
   std::byte memory[3][16]{};
   mr::detail::batch_ring ring;
@@ -31,15 +31,15 @@ TEST_CASE("a batch is ready when its last row is done, and not before") {
   CHECK_FALSE(t.ring.can_take(0));   // before it is closed
   t.ring.set_ready(0);
   CHECK(t.ring.can_take(0));
-  const auto taken = t.ring.take(0);
-  CHECK(taken.what == outcome::ready);
-  CHECK(taken.batch.rows == 2);
-  CHECK(taken.batch.data == t.ring.data(0));
+  const auto first = t.ring.take(0);
+  CHECK(first.what == outcome::ready);
+  CHECK(first.batch.rows == 2);
+  CHECK(first.batch.data == t.ring.data(0));
   CHECK(t.ring.take(0).what == outcome::not_yet);   // once
   CHECK(t.ring.in_use() == 1);
 }
 
-TEST_CASE("a slot is given to the next batch only after it came back, in whatever order") {
+TEST_CASE("a slot is reused for the next batch only after its release, in whatever order") {
   three_slots t;
   t.ring.open_free();
   std::size_t slot[3];
@@ -58,7 +58,7 @@ TEST_CASE("a slot is given to the next batch only after it came back, in whateve
   CHECK(t.ring.in_use() == 0);
 }
 
-TEST_CASE("the error with the lowest position stands in the batch's place") {
+TEST_CASE("the error with the lowest position replaces the batch") {
   three_slots t;
   t.ring.open_free();
   const auto error = [](const char* text) { return std::make_exception_ptr(std::runtime_error(text)); };
@@ -71,7 +71,7 @@ TEST_CASE("the error with the lowest position stands in the batch's place") {
   CHECK(t.ring.take(1).batch.error == nullptr);
 }
 
-TEST_CASE("void rows make a short batch, and ends are told apart") {
+TEST_CASE("void rows shorten a batch, and ends are distinguished") {
   three_slots t;
   t.ring.open_free();
   t.ring.add_void_rows(0, 1);
@@ -86,12 +86,12 @@ TEST_CASE("void rows make a short batch, and ends are told apart") {
   CHECK(t.ring.take(1).what == outcome::not_yet);
   CHECK(t.ring.take(2).what == outcome::end);
   t.ring.free(first.batch.slot);
-  CHECK(t.ring.open_free() == 3);   // what was open stays open, nothing opens behind the end
+  CHECK(t.ring.open_free() == 3);   // open slots stay open, and no slot opens after the end
   t.ring.stop();
   CHECK(t.ring.take(1).what == outcome::stopped);
 }
 
-TEST_CASE("the start of the epoch of any batch that is not delivered yet is known") {
+TEST_CASE("the start of the epoch of any undelivered batch is known") {
   mr::detail::batch_ring ring;
   CHECK_FALSE(ring.epoch_start_of(0));
   ring.mark_epoch_start(3);

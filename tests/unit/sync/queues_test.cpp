@@ -12,7 +12,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern of use") {
+TEST_CASE("a fifo returns its items in order, whatever the pattern of use") {
   mr::detail::fifo<std::unique_ptr<int>> ours;
   std::deque<int> slow;
   std::uint64_t state = 1;
@@ -47,7 +47,7 @@ TEST_CASE("a fifo keeps an element from its push to its end, through growing, an
     int* alive;
     explicit counted(int& a) : alive(&a) { ++a; }
     counted(counted&& other) noexcept : alive(other.alive) { ++*alive; }
-    counted& operator=(counted&&) = delete;   // no element is written over another one
+    counted& operator=(counted&&) = delete;   // no element overwrites another one
     ~counted() { --*alive; }
   };
   int alive = 0;
@@ -68,7 +68,7 @@ TEST_CASE("a fifo keeps an element from its push to its end, through growing, an
   CHECK(alive == 0);
 }
 
-TEST_CASE("an item that is used where it lies frees its entry afterwards, also if its use fails") {
+TEST_CASE("an item that is used in place frees its entry afterwards, also if its use fails") {
   mr::detail::item_ring<std::shared_ptr<int>> ring(1);
   const auto value = std::make_shared<int>(7);
   ring.put(0, std::shared_ptr<int>(value));
@@ -83,7 +83,7 @@ TEST_CASE("an item that is used where it lies frees its entry afterwards, also i
   CHECK(value.use_count() == 1);
 }
 
-TEST_CASE("an entry of a ring has room again once it was taken") {
+TEST_CASE("an entry of a ring has room again after its item was removed") {
   mr::detail::item_ring<int> ring(3);
   REQUIRE(ring.capacity() == 4);
   for (std::uint64_t t : {0, 1, 2, 3}) {
@@ -99,7 +99,7 @@ TEST_CASE("an entry of a ring has room again once it was taken") {
   CHECK(ring.take(4) == 13);
 }
 
-TEST_CASE("a ring keeps what was put until it is taken, and no longer than the ring itself") {
+TEST_CASE("a ring keeps its items until they are removed, and no longer than the ring itself") {
   const auto value = std::make_shared<int>(7);
   {
     mr::detail::item_ring<std::shared_ptr<int>> ring(2);
@@ -117,7 +117,7 @@ TEST_CASE("a ring keeps what was put until it is taken, and no longer than the r
   CHECK(value.use_count() == 1);
 }
 
-TEST_CASE("a sleeper is woken by every change it waits for") {
+TEST_CASE("a sleeper is woken by every change that it waits for") {
   mr::detail::doorbell bell;
   std::atomic<int> turn{0};
   std::thread other([&] {
@@ -136,7 +136,7 @@ TEST_CASE("a sleeper is woken by every change it waits for") {
   CHECK(turn.load() == 10'000);
 }
 
-TEST_CASE("a sleeper that will not wait for ever is woken by what it waits for, and without it when its time is up") {
+TEST_CASE("a sleeper with a time limit is woken by its event, and without it at the limit") {
   mr::detail::doorbell bell;
   std::atomic<bool> news{false};
   const auto seconds_slept = [&](std::uint64_t time_ns) {
@@ -155,10 +155,10 @@ TEST_CASE("a sleeper that will not wait for ever is woken by what it waits for, 
   CHECK(seconds_slept(60'000'000'000) < 50);
 }
 
-TEST_CASE("one of several sleepers takes each piece of news, whether their time is limited or not") {
+TEST_CASE("each signal wakes exactly one of several sleepers, whether their time is limited or not") {
   mr::detail::doorbell bell;
   std::atomic<bool> news{false}, over{false};
-  std::atomic<int> taken{0};
+  std::atomic<int> handled{0};
   std::vector<std::thread> sleepers;
   for (int i = 0; i < 6; ++i)
     sleepers.emplace_back([&, limited = i >= 4] {
@@ -168,17 +168,17 @@ TEST_CASE("one of several sleepers takes each piece of news, whether their time 
         const auto notes = [&] { return claimed = claims(); };
         if (limited) bell.wait_at_most(20'000, notes);
         else bell.wait(notes);
-        if (claimed && !over.load()) ++taken;
+        if (claimed && !over.load()) ++handled;
       }
     });
   constexpr int pieces = 20'000;
   for (int i = 0; i < pieces; ++i) {
     news.store(true);
     bell.ring_one();
-    while (taken.load() == i) std::this_thread::yield();   // a piece that nobody takes is a hang
+    while (handled.load() == i) std::this_thread::yield();   // a signal without a sleeper is a hang
   }
   over.store(true);
   bell.ring();
   for (auto& t : sleepers) t.join();
-  CHECK(taken.load() == pieces);
+  CHECK(handled.load() == pieces);
 }

@@ -1,4 +1,4 @@
-// What the tests of metrics on a device share: columns in its memory, a log that is read afterwards.
+// Shared by the tests of metrics on a device: columns in its memory, a log that is read afterwards.
 #pragma once
 
 #include "../../kernels_on_host.hpp"
@@ -18,7 +18,7 @@ struct column {
       : memory(values.size() + shifted + 1), count(values.size()), shift(shifted) {
     using fake_cuda_test::ok;
     if (count > 0) ok(cudaMemcpy(memory.data + shift, values.data(), count * sizeof(T), cudaMemcpyHostToDevice));
-    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it lands
+    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it completes
   }
   millrace::tensor_view<const T, 1> view() const {
     return {.data = memory.data + shift, .shape = {count}, .memory = millrace::memory_kind::device, .name = "column"};
@@ -28,7 +28,7 @@ struct column {
   }
 };
 
-/// A log and what it wrote.
+/// A log and its output.
 struct logged {
   std::shared_ptr<remembering_sink::shared> memory = std::make_shared<remembering_sink::shared>();
   millrace::log out{millrace::log_options{.hold = {}}, remembering_sink{memory}};

@@ -1,4 +1,4 @@
-// What the tests of this folder share: a clock set by hand, a sink that remembers.
+// Shared by the tests of this folder: a clock that tests set, a sink that records.
 #pragma once
 
 #include "../../temporary_folder.hpp"
@@ -26,10 +26,10 @@ struct fake_clock {
   millrace::instant operator()() const { return {.steady_ns = *ns, .unix_ns = unix_start_ns + *ns}; }
 };
 
-/// Keeps every row; a shared part tells the test what arrived.
+/// Keeps every row; the test reads the arrived rows from a shared part.
 struct remembering_sink final : millrace::sink {
   struct shared {
-    std::mutex gate;                 // held by a test to make the sink hang
+    std::mutex gate;                 // locked by a test to hang the sink
     std::mutex mutex;
     std::vector<millrace::row> rows;
     std::atomic<int> entered{0}, closed{0};

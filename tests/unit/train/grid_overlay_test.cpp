@@ -12,10 +12,10 @@ namespace {
 
 template <class T, std::size_t N>
 mr::tensor<T, N> random_numbers(std::array<std::size_t, N> shape, std::uint64_t below) {
-  mr::tensor<T, N> made(shape);
+  mr::tensor<T, N> result(shape);
   mr::rng random({.seed = 5});
-  for (auto& v : made.span()) v = static_cast<T>(random.below(below));
-  return made;
+  for (auto& v : result.span()) v = static_cast<T>(random.below(below));
+  return result;
 }
 
 template <class T, std::size_t N>
@@ -31,7 +31,7 @@ rgb pixel(const mr::image& grid, std::size_t y, std::size_t x) {
 
 constexpr rgb outline{255, 230, 0};
 
-/// A batch that says of its columns that they lie on a GPU.
+/// A batch that reports its columns as stored on a GPU.
 struct far_batch {
   mr::tensor<std::uint8_t, 4> pixels;
   mr::tensor<std::uint8_t, 3> classes;
@@ -67,7 +67,7 @@ TEST_CASE("classes have the colors of Pascal VOC") {
   is(255, {224, 224, 192});
 }
 
-TEST_CASE("masks lie over their pictures, which show through; the ground stays as it is") {
+TEST_CASE("masks are drawn over their images, which show through; the ground stays unchanged") {
   for (const std::size_t channels : {1, 3}) {
     const auto p = random_numbers<std::uint8_t, 4>({5, 4, 6, channels}, 256);
     const auto masks = random_numbers<std::uint8_t, 3>({5, 4, 6}, 3);
@@ -88,7 +88,7 @@ TEST_CASE("masks lie over their pictures, which show through; the ground stays a
   }
 }
 
-TEST_CASE("boxes are outlines inside their edges, cut where the picture ends") {
+TEST_CASE("boxes are outlines inside their edges, cut where the image ends") {
   const mr::tensor<std::uint8_t, 4> p({2, 8, 10, 3});
   mr::tensor<float, 3> edges({2, 3, 4});
   const float nan = std::nanf(""), huge = std::numeric_limits<float>::infinity();
@@ -101,7 +101,7 @@ TEST_CASE("boxes are outlines inside their edges, cut where the picture ends") {
   counts[0] = 3, counts[1] = 2;   // its third is padding
   const mr::padded_view<const float, 3> boxes{.values = named(edges), .lengths = counts.view()};
   const mr::image grid = mr::make_grid(named(p), {.columns = 2, .boxes = boxes});
-  const auto drawn = [&](std::size_t first, std::size_t y, std::size_t x) {
+  const auto is_outline = [&](std::size_t first, std::size_t y, std::size_t x) {
     if (pixel(grid, y, first + x) == outline) return true;
     CHECK(pixel(grid, y, first + x) == rgb{});
     return false;
@@ -110,13 +110,13 @@ TEST_CASE("boxes are outlines inside their edges, cut where the picture ends") {
     for (std::size_t x = 0; x < 10; ++x) {
       const bool inside = x >= 1 && x < 5 && y >= 2 && y < 6;
       const bool inner = x >= 2 && x < 4 && y >= 3 && y < 5;
-      CHECK(drawn(0, y, x) == (inside && !inner));
+      CHECK(is_outline(0, y, x) == (inside && !inner));
       const bool corner = (y == 2 && x < 4) || (x == 3 && y < 3), band = y == 5 || y == 6;
-      CHECK(drawn(12, y, x) == (corner || band));
+      CHECK(is_outline(12, y, x) == (corner || band));
     }
 }
 
-TEST_CASE("a column of one box for each picture is one of boxes") {
+TEST_CASE("a column of one box for each image is one of boxes") {
   const mr::tensor<std::uint8_t, 4> p({3, 6, 6, 1});
   mr::tensor<float, 2> edges({3, 4});
   for (std::size_t i = 0; i < 3; ++i) edges(i, 0) = edges(i, 1) = static_cast<float>(i), edges(i, 2) = edges(i, 3) = 5;
@@ -126,7 +126,7 @@ TEST_CASE("a column of one box for each picture is one of boxes") {
     for (std::size_t x = 0; x < 6; ++x) CHECK((pixel(grid, x, 6 * i + x) == outline) == (x == i || x == 4));
 }
 
-TEST_CASE("what lies over pictures may be on a GPU as they are") {
+TEST_CASE("overlays of images may be on a GPU as well") {
   const far_batch b{.pixels = random_numbers<std::uint8_t, 4>({3, 4, 5, 3}, 256),
                     .classes = random_numbers<std::uint8_t, 3>({3, 4, 5}, 4),
                     .edges = random_numbers<float, 3>({3, 2, 4}, 5),
@@ -140,7 +140,7 @@ TEST_CASE("what lies over pictures may be on a GPU as they are") {
   CHECK_FALSE(std::ranges::equal(grid.span(), mr::make_grid(named(b.pixels)).span()));
 }
 
-TEST_CASE("masks and boxes of other pictures are refused by name") {
+TEST_CASE("masks and boxes of other images are refused by name") {
   const mr::tensor<std::uint8_t, 4> p({2, 4, 5, 3});
   const mr::tensor<std::uint8_t, 3> turned({2, 5, 4}), fewer({1, 4, 5});
   for (const auto& masks : {named(turned, "example::mask"), named(fewer, "example::mask")})

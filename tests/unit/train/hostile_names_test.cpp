@@ -1,7 +1,7 @@
-// What hostile names do in each place that prints or writes names: nothing.
+// Hostile names have no effect in any place that prints or writes names.
 #include "../hostile_names.hpp"
 #include "../report/hand_made_figures.hpp"
-#include "../../said_on_stderr.hpp"
+#include "../../captured_stderr.hpp"
 #include "fixtures.hpp"
 
 #include <millrace/base/crc32c.hpp>
@@ -39,12 +39,12 @@ std::string as_utf8(std::string text) {
 }
 
 /// Whether one of a document's objects has this string, as a key or as a value.
-bool json_has(std::string_view json, const std::string& wanted) {
-  bool found = false;
+bool json_has(std::string_view json, const std::string& name) {
+  bool is_there = false;
   mr::detail::json_objects(json, "test").for_each([&](const std::vector<mr::detail::json_objects::member>& members) {
-    for (const auto& m : members) found = found || m.key == wanted || m.text == wanted;
+    for (const auto& m : members) is_there = is_there || m.key == name || m.text == name;
   });
-  return found;
+  return is_there;
 }
 
 struct descriptor {
@@ -83,7 +83,7 @@ mr::run_report report_named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("error texts: no name is obeyed by a terminal, and a long one is cut") {
+TEST_CASE("error texts: a terminal obeys no name, and a long one is cut") {
   for (const auto& h : names()) {
     const std::string& name = h.text;
     CAPTURE(h.what);
@@ -178,7 +178,7 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
   }
 }
 
-TEST_CASE("a log says once what a sink failed of, and no name in it is obeyed") {
+TEST_CASE("a log reports once why a sink failed, and no name in it is obeyed") {
   struct broken final : mr::sink {
     explicit broken(std::string of) : name_of_it(std::move(of)) {}
     const char* name() const noexcept override { return "broken"; }
@@ -187,18 +187,18 @@ TEST_CASE("a log says once what a sink failed of, and no name in it is obeyed") 
   };
   for (const auto& h : names()) {
     CAPTURE(h.what);
-    const std::string said = said_on_stderr([&] {
+    const std::string printed = captured_stderr([&] {
       mr::log out(broken(h.text));
       out.message("text");
       out.close();
     });
-    CHECK(said.find("sink failed") != std::string::npos);
-    const char* const wrong = obeyed_by_a_terminal(said);
+    CHECK(printed.find("sink failed") != std::string::npos);
+    const char* const wrong = obeyed_by_a_terminal(printed);
     CHECK_MESSAGE(!wrong, wrong);
   }
 }
 
-TEST_CASE("reports: text, JSON, page and trace show a name, and do not obey it") {
+TEST_CASE("reports: text, JSON, page and trace show a name, and do not interpret it") {
   for (const auto& h : names()) {
     const std::string& name = h.text;
     CAPTURE(h.what);
@@ -217,7 +217,7 @@ TEST_CASE("reports: text, JSON, page and trace show a name, and do not obey it")
   }
 }
 
-TEST_CASE("quarantine list: every name comes back as it was, and makes one line") {
+TEST_CASE("quarantine list: every name is restored unchanged, and is one line") {
   const temporary_folder folder;
   const std::string path = folder / "lists/q.jsonl";
   {

@@ -40,7 +40,7 @@ TEST_CASE("a row is one line of JSON") {
   CHECK(line_of({.step = 1, .unix_ns = 1}).empty());
 }
 
-TEST_CASE("what is not finite becomes null and is counted") {
+TEST_CASE("values that are not finite become null and are counted") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   CHECK(line_of({.step = 1, .unix_ns = 1'000'000'000, .values = {{"a", nan}, {"b", inf}, {"c", -inf}, {"d", 1}}}) ==
         "{\"step\":1,\"time\":1,\"a\":null,\"b\":null,\"c\":null,\"d\":1,\"nonfinite\":3}\n");
@@ -56,7 +56,7 @@ TEST_CASE("names and messages of any bytes stay valid JSON in UTF-8") {
     return out;
   };
   CHECK(quoted("say \"a\\b\"\n\t\x01") == "\"say \\\"a\\\\b\\\"\\u000a\\u0009\\u0001\"");
-  // control characters beyond ASCII, which a terminal obeys, and what some readers take for a line end
+  // control characters beyond ASCII, which a terminal obeys, and characters that some readers treat as a line end
   CHECK(quoted("\x7f|\xc2\x80|\xc2\x9b|\xc2\x9f|\xc2\xa0") == "\"\\u007f|\\u0080|\\u009b|\\u009f|\xc2\xa0\"");
   CHECK(quoted("\xe2\x80\xa7|\xe2\x80\xa8|\xe2\x80\xa9|\xe2\x80\xaa|\xe2\x80\xae|\xe2\x80\xaf") ==
         "\"\xe2\x80\xa7|\\u2028|\\u2029|\\u202a|\\u202e|\xe2\x80\xaf\"");
@@ -72,17 +72,17 @@ TEST_CASE("names and messages of any bytes stay valid JSON in UTF-8") {
   CHECK(quoted("a\xe2\x82") == "\"a\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-TEST_CASE("an existing file is continued, and a line that was cut off goes away") {
+TEST_CASE("an existing file is continued, and a line that was cut off is removed") {
   const temporary_folder folder;
   const std::string path = folder / "run.jsonl";
   const mr::row next{.step = 9, .unix_ns = 1'000'000'000, .values = {{"x", 1}}};
   const std::string next_line = "{\"step\":9,\"time\":1,\"x\":1}\n";
-  const std::string whole = "{\"step\":1,\"note\":\"} \\\" {\"}\n";
+  const std::string record = "{\"step\":1,\"note\":\"} \\\" {\"}\n";
   const std::string last = "{\"step\":2,\"note\":\"brace } inside\",\"y\":2}";
   for (std::size_t cut = 0; cut <= last.size(); ++cut) {
-    write_file(path, whole + last.substr(0, cut));
+    write_file(path, record + last.substr(0, cut));
     mr::json_lines(path).write(next);
-    CHECK(content_of(path) == whole + (cut == last.size() ? last + "\n" : "") + next_line);
+    CHECK(content_of(path) == record + (cut == last.size() ? last + "\n" : "") + next_line);
   }
   // longer than one read, and no line before it
   write_file(path, "{\"step\":2,\"message\":\"" + std::string(200'000, 'x'));
@@ -106,7 +106,7 @@ TEST_CASE("a path that cannot be written is an error that names it") {
   }
 }
 
-TEST_CASE("a full disk is an error, and leaves no part of a record behind") {
+TEST_CASE("a full disk is an error, and leaves no partial record") {
   mr::json_lines full("/dev/full");
   CHECK_THROWS_AS(full.write({.step = 1, .values = {{"x", 1}}}), mr::io_error);
 
@@ -115,7 +115,7 @@ TEST_CASE("a full disk is an error, and leaves no part of a record behind") {
   mr::json_lines sink(path);
   sink.write({.step = 1, .unix_ns = 1'000'000'000, .values = {{"x", 1}}});
   const std::string before = content_of(path);
-  // A limit on the file's size makes write() take a part first, as a disk does that fills up.
+  // A limit on the file's size lets write() succeed partially first, like a disk that fills up.
   rlimit old{};
   ::getrlimit(RLIMIT_FSIZE, &old);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -130,7 +130,7 @@ TEST_CASE("a full disk is an error, and leaves no part of a record behind") {
   CHECK(content_of(path) == before + "{\"step\":3,\"time\":1,\"x\":3}\n");
 }
 
-TEST_CASE("a process killed while it logs leaves whole records") {
+TEST_CASE("a process killed while it logs leaves complete records") {
   const temporary_folder folder;
   const std::string path = folder / "run.jsonl";
   std::size_t lines = 0;

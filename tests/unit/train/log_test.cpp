@@ -38,7 +38,7 @@ TEST_CASE("every row reaches every sink, and closing closes each once") {
   CHECK(first->closed == 1);
 }
 
-TEST_CASE("what no sink can write is cleaned before all of them: text is UTF-8") {
+TEST_CASE("invalid text is cleaned before all sinks: text is UTF-8") {
   const auto memory = new_memory();
   mr::log out(remembering_sink{memory});
   mr::row r{.step = 1, .values = {{"loss \xff\xfe", 0.5}, {"fran\xc3\xa7" "ais", 1}}, .message = "cut: \xe2\x82"};
@@ -55,7 +55,7 @@ TEST_CASE("what no sink can write is cleaned before all of them: text is UTF-8")
   CHECK(memory->rows[1].message == bad + bad + bad + " and on");
 }
 
-TEST_CASE("rows that wait together are written by step, messages stay where they were sent") {
+TEST_CASE("rows that wait together are written by step, messages keep their place") {
   const auto memory = new_memory();
   fake_clock clock;
   mr::log out({.now = clock}, remembering_sink{memory});
@@ -65,14 +65,14 @@ TEST_CASE("rows that wait together are written by step, messages stay where they
   out.push({.step = 20});
   out.push({.step = 40});
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(memory->steps().empty());   // the clock stands still: all are held
+  CHECK(memory->steps().empty());   // the clock does not advance: all are buffered
   CHECK(out.flush());
   CHECK(memory->steps() == steps{10, 20, 30, 30, 40});
   CHECK(memory->rows[3].message == "between 30 and 40");
   CHECK(out.counts().late == 0);
 }
 
-TEST_CASE("a row is held no longer than `hold`, and then takes those of lower steps with it") {
+TEST_CASE("a row is buffered no longer than `hold`, and is then written with those of lower steps") {
   const auto memory = new_memory();
   fake_clock clock;
   mr::log out({.hold = std::chrono::microseconds(1), .now = clock}, remembering_sink{memory});
@@ -83,11 +83,11 @@ TEST_CASE("a row is held no longer than `hold`, and then takes those of lower st
   clock.advance(1);
   out.push({.step = 40});   // wakes the writer
   CHECK(eventually([&] { return memory->steps().size() >= 2; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));   // a third one would come now
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));   // a third one would arrive now
   CHECK(memory->steps() == steps{10, 20});
 }
 
-TEST_CASE("a row that comes too late for its place is written all the same, and counted") {
+TEST_CASE("a row that arrives too late for its place is still written, and counted") {
   const auto memory = new_memory();
   mr::log out(remembering_sink{memory});
   out.push({.step = 50});
@@ -147,7 +147,7 @@ TEST_CASE("a sink that throws loses its own rows only, and recovers") {
   CHECK(bad->steps() == steps{3});
 }
 
-TEST_CASE("closing gives up on a sink that hangs, within its bound") {
+TEST_CASE("closing abandons a sink that hangs, within its bound") {
   const auto memory = new_memory();
   {
     const std::lock_guard hang(memory->gate);
@@ -156,10 +156,10 @@ TEST_CASE("closing gives up on a sink that hangs, within its bound") {
     wait_for_entry(*memory, 1);
     out.push({.step = 1});
     CHECK_FALSE(out.flush());
-    CHECK_FALSE(out.close());   // without its bound it would wait for ever: this thread holds the gate
+    CHECK_FALSE(out.close());   // without its bound it would wait forever: this thread has locked the gate
     CHECK(out.counts().dropped == 1);
   }
-  // The thread that was left behind still ends in good order.
+  // The abandoned thread still ends in good order.
   CHECK(eventually([&] { return memory->closed == 1; }));
   CHECK(memory->steps() == steps{0});
 }
@@ -168,28 +168,28 @@ TEST_CASE("many threads may push, offer and flush at once; no row is lost or dou
   const auto memory = new_memory();
   mr::log out({.queue_rows = 16}, remembering_sink{memory});
   std::vector<std::thread> threads;
-  std::atomic<std::uint64_t> taken{0};
+  std::atomic<std::uint64_t> accepted{0};
   for (std::uint64_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < 500; ++i) {
         const std::uint64_t step = i * 4 + t;
-        taken += (i % 2 ? out.offer(mr::row{.step = step}) : out.push({.step = step}));
+        accepted += (i % 2 ? out.offer(mr::row{.step = step}) : out.push({.step = step}));
         if (i % 100 == 0) out.flush();
       }
     });
   for (auto& t : threads) t.join();
   CHECK(out.close());
   const auto c = out.counts();
-  CHECK(c.accepted == taken);
+  CHECK(c.accepted == accepted);
   CHECK(c.accepted + c.refused == 2'000);
   CHECK(c.written + c.dropped == c.accepted);
-  auto seen = memory->steps();
-  CHECK(seen.size() == c.written);
-  std::sort(seen.begin(), seen.end());
-  CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+  auto steps = memory->steps();
+  CHECK(steps.size() == c.written);
+  std::sort(steps.begin(), steps.end());
+  CHECK(std::adjacent_find(steps.begin(), steps.end()) == steps.end());
 }
 
-TEST_CASE("a log takes a row's time from its clock unless the row brings its own") {
+TEST_CASE("a log sets a row's time from its clock unless the row has its own") {
   const auto memory = new_memory();
   fake_clock clock;
   clock.advance(5);
@@ -201,4 +201,4 @@ TEST_CASE("a log takes a row's time from its clock unless the row brings its own
   CHECK(memory->rows[1].unix_ns == 77);
 }
 
-TEST_CASE("a queue for no rows is refused") { CHECK_THROWS_AS(mr::log({.queue_rows = 0}), mr::setup_error); }
+TEST_CASE("a queue without room for rows is refused") { CHECK_THROWS_AS(mr::log({.queue_rows = 0}), mr::setup_error); }

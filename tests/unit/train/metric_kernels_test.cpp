@@ -16,9 +16,9 @@ constexpr float infinite = std::numeric_limits<float>::infinity();
 
 template <class T>
 std::vector<T> random_numbers(std::size_t count, mr::rng& d) {
-  std::vector<T> made(count);
-  for (auto& v : made) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
-  return made;
+  std::vector<T> values(count);
+  for (auto& v : values) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
+  return values;
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f1
   }
 }
 
-TEST_CASE("each metric has sums of its own, up to the last that there is room for") {
+TEST_CASE("each metric has its own sums, up to the last that there is room for") {
   fake_cuda::reset();
   {
     const a_stream s;
@@ -107,7 +107,7 @@ TEST_CASE("each metric has sums of its own, up to the last that there is room fo
   }
 }
 
-TEST_CASE("numbers that are not finite are counted on the device and kept out") {
+TEST_CASE("numbers that are not finite are counted on the device and excluded") {
   fake_cuda::reset();
   {
     const a_stream s;

@@ -1,4 +1,4 @@
-// Metrics on a device, in programs with habits of their own.
+// Metrics on a device, in programs with unusual habits.
 #include "device_fixtures.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 namespace mr = millrace;
 using fake_cuda_test::a_stream;
 
-TEST_CASE("adds on several threads in the empty stream, in a program where that is each thread's own") {
+TEST_CASE("adds on several threads in the empty stream, in a program with per-thread default streams") {
   fake_cuda::reset({.when = fake_cuda::order::late, .null_per_thread = true});
   {
     const column<float> value({1, 2, 4, 8});
@@ -29,7 +29,8 @@ TEST_CASE("adds on several threads in the empty stream, in a program where that 
   }
 }
 
-TEST_CASE("an error that the trainer has yet to look at is still there after maybe_log(), and rows come all the same") {
+TEST_CASE("an error that the trainer has not yet checked is still there after maybe_log(), and rows are still "
+          "delivered") {
   fake_cuda::reset({.when = fake_cuda::order::late, .polls = 3});
   {
     const a_stream s;
@@ -48,7 +49,7 @@ TEST_CASE("an error that the trainer has yet to look at is still there after may
       train_step();
       CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
     }
-    CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);   // of a trainer that never looks
+    CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);   // of a trainer that never checks
     rows = 0;
     for (int i = 0; i < 20; ++i) train_step();
     CHECK(rows > 0);

@@ -8,7 +8,7 @@ using fake_cuda_test::a_stream;
 using fake_cuda_test::for_each_world;
 using fake_cuda_test::ok;
 
-TEST_CASE("a row holds its own steps' sums, whenever it arrives, and no call of the step waits") {
+TEST_CASE("a row contains its own steps' sums, whenever it arrives, and no call of the step waits") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> ones(std::vector<float>(5, 1));
@@ -48,7 +48,7 @@ TEST_CASE("a row holds its own steps' sums, whenever it arrives, and no call of 
   });
 }
 
-TEST_CASE("too many rows on their way: the sums go on, and the skip is counted") {
+TEST_CASE("too many rows in flight: the sums continue, and the skip is counted") {
   fake_cuda::reset({.when = fake_cuda::order::late, .polls = 1 << 30});
   {
     const a_stream s;
@@ -75,7 +75,7 @@ TEST_CASE("too many rows on their way: the sums go on, and the skip is counted")
   CHECK(fake_cuda::violations().empty());
 }
 
-TEST_CASE("a full log: the row keeps its place and its step, and comes when there is room") {
+TEST_CASE("a full log: the row keeps its place and its step, and is written when there is room") {
   fake_cuda::reset({.when = fake_cuda::order::early});
   {
     const a_stream s;
@@ -112,7 +112,7 @@ TEST_CASE("a full log: the row keeps its place and its step, and comes when ther
   }
 }
 
-TEST_CASE("read_now() changes nothing: neither the sums nor rows that are on their way") {
+TEST_CASE("read_now() changes nothing: neither the sums nor rows in flight") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> values({1, 2, 4, 8, 16, 32});
@@ -169,7 +169,7 @@ TEST_CASE("a captured add counts at each replay, and nothing is handed over mean
   mr::detail::bodies_in_graphs().clear();
 }
 
-TEST_CASE("another thread's capture is left alone") {
+TEST_CASE("the capture of another thread is not disturbed") {
   fake_cuda::reset({.when = fake_cuda::order::late});
   {
     const a_stream s, theirs;
@@ -217,8 +217,8 @@ TEST_CASE("adds in several streams belong to the row that follows them") {
 }
 
 TEST_CASE("rows do not wait for the legacy stream") {
-  fake_cuda::reset({.when = fake_cuda::order::late});   // which does nothing that is not needed
-  bool ran = false;                                     // outlives the work that sets it
+  fake_cuda::reset({.when = fake_cuda::order::late});   // which does nothing unnecessary
+  bool ran = false;                                     // exists longer than the work that sets it
   {
     const a_stream s;
     const column<float> value({4});
@@ -234,7 +234,7 @@ TEST_CASE("rows do not wait for the legacy stream") {
   }
 }
 
-TEST_CASE("a label that is no class is an error when its row is read, and the row shows the others") {
+TEST_CASE("a label that is not a class is an error when its row is read, and the row shows the others") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> logits({5, 4, 5, 4, 5, 4, 4, 5});
@@ -243,18 +243,18 @@ TEST_CASE("a label that is no class is an error when its row is read, and the ro
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto top = m.accuracy("top1");
     top.add(logits.rows(4), bad.view(), {.stream = s.handle});
-    bool thrown = false;
-    for (std::uint64_t step = 1; step < 20 && !thrown; ++step) {
+    bool failed = false;
+    for (std::uint64_t step = 1; step < 20 && !failed; ++step) {
       try {
         m.maybe_log(step, f.out);
       } catch (const mr::data_error& e) {
-        thrown = true;
+        failed = true;
         CHECK(e.message().find("2 labels of 'top1'") != std::string::npos);
         CHECK(e.message().find("up to 1") != std::string::npos);
       }
       fake_cuda::run_all();
     }
-    CHECK(thrown);
+    CHECK(failed);
     top.add(logits.rows(4), good.view(), {.stream = s.handle});
     m.maybe_log(50, f.out);
     m.finish(f.out);
@@ -265,7 +265,7 @@ TEST_CASE("a label that is no class is an error when its row is read, and the ro
   });
 }
 
-TEST_CASE("finish() reports bad labels too, after it has written what there is") {
+TEST_CASE("finish() reports bad labels too, after it has written the existing rows") {
   fake_cuda::reset();
   {
     const a_stream s;
@@ -282,7 +282,7 @@ TEST_CASE("finish() reports bad labels too, after it has written what there is")
   }
 }
 
-TEST_CASE("with nothing added on the device, rows come at once, and finish() has none") {
+TEST_CASE("with nothing added on the device, rows are immediate, and finish() has none") {
   fake_cuda::reset();
   logged f;
   mr::metrics m({.every = 2, .device = mr::cuda_metric_sums()});
@@ -325,7 +325,7 @@ TEST_CASE("the sums' device is current only within a call, and each thread keeps
   CHECK(fake_cuda::live() == fake_cuda::handles{});
 }
 
-TEST_CASE("whatever call fails first, the constructor throws and gives all back") {
+TEST_CASE("whatever call fails first, the constructor throws and releases everything") {
   for (const char* function : {"cudaGetDevice", "cudaMalloc", "cudaHostAlloc", "cudaStreamCreateWithFlags",
                                "cudaEventCreateWithFlags", "cudaLaunchHostFunc", "cudaStreamSynchronize"})
     for (std::uint64_t nth = 1;; ++nth) {
@@ -349,7 +349,7 @@ TEST_CASE("whatever call fails first, the constructor throws and gives all back"
 }
 
 TEST_CASE("an error of the device reaches the caller, and destroying is quiet, even when the runtime is gone") {
-  for (const bool gone : {false, true}) {
+  for (const bool unloaded : {false, true}) {
     fake_cuda::reset();
     logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
@@ -360,7 +360,7 @@ TEST_CASE("an error of the device reaches the caller, and destroying is quiet, e
       loss.add(value.view(), {.stream = s.handle});
       m.maybe_log(1, f.out);
       fake_cuda::run_all();
-      if (gone) fake_cuda::unload();
+      if (unloaded) fake_cuda::unload();
       else fake_cuda::break_device(cudaErrorIllegalAddress);
       CHECK_THROWS_AS(m.maybe_log(2, f.out), mr::io_error);
       CHECK_THROWS_AS(m.finish(f.out), mr::io_error);
@@ -369,7 +369,7 @@ TEST_CASE("an error of the device reaches the caller, and destroying is quiet, e
   fake_cuda::reset();
 }
 
-TEST_CASE("what cannot be is refused: two owners, too many metrics, options of zero, sides that are mixed") {
+TEST_CASE("impossible options are refused: two owners, too many metrics, options of zero, sides that are mixed") {
   fake_cuda::reset();
   {
     const a_stream s;
@@ -378,7 +378,7 @@ TEST_CASE("what cannot be is refused: two owners, too many metrics, options of z
     CHECK_THROWS_AS(mr::metrics({.device = sums}), mr::setup_error);
     auto top = m.accuracy("top");
     CHECK_THROWS_AS(m.mean("loss"), mr::setup_error);
-    m.count("samples", 1);   // needs no place on the device
+    m.count("samples", 1);   // needs no memory on the device
     CHECK_THROWS_AS(mr::cuda_metric_sums({.slots = 0}), mr::setup_error);
     CHECK_THROWS_AS(mr::cuda_metric_sums({.max_metrics = 0}), mr::setup_error);
     const column<float> logits({1, 2});

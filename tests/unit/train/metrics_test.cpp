@@ -28,7 +28,7 @@ mr::tensor_view<const Label, 1> labels_view(const std::vector<Label>& v) {
 
 }  // namespace
 
-TEST_CASE("a row comes every so many steps, with the sums of exactly these steps") {
+TEST_CASE("a row is written every N steps, with the sums of exactly these steps") {
   const auto memory = std::make_shared<remembering_sink::shared>();
   fake_clock clock;
   mr::log out({.now = clock}, remembering_sink{memory});
@@ -60,7 +60,7 @@ TEST_CASE("a row comes every so many steps, with the sums of exactly these steps
   CHECK(memory->rows[2].find("samples") == 16);
 }
 
-TEST_CASE("a full log puts the row off, and the mean stays exact over the longer window") {
+TEST_CASE("a full log delays the row, and the mean stays exact over the longer window") {
   const auto memory = std::make_shared<remembering_sink::shared>();
   mr::log out({.queue_rows = 1, .hold = {}}, remembering_sink{memory});
   mr::metrics m({.every = 2});
@@ -93,7 +93,7 @@ TEST_CASE("a full log puts the row off, and the mean stays exact over the longer
   CHECK(memory->rows[3].find("samples") == 1);
 }
 
-TEST_CASE("values that are not finite are counted and kept out of the mean") {
+TEST_CASE("values that are not finite are counted and excluded from the mean") {
   mr::metrics m;
   auto loss = m.mean("loss");
   loss.add(1, 2);
@@ -156,7 +156,7 @@ TEST_CASE("accuracy counts top-1 and top-k, for both kinds of labels") {
   CHECK(r.nonfinite == 2);
 }
 
-TEST_CASE("a label that is no class, or shapes that differ, are errors and change nothing") {
+TEST_CASE("a label that is not a class, or shapes that differ, are errors and change nothing") {
   const std::vector<float> logits(8);
   mr::metrics m;
   auto top = m.accuracy("top1");
@@ -166,7 +166,7 @@ TEST_CASE("a label that is no class, or shapes that differ, are errors and chang
   CHECK(m.read_now().values.empty());
 }
 
-TEST_CASE("names are unique over kinds, and those of a row's own fields are taken") {
+TEST_CASE("names are unique over kinds, and those of a row's own fields are reserved") {
   mr::metrics m;
   m.mean("loss").add(1);
   m.mean("loss").add(3);

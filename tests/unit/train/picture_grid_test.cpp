@@ -21,13 +21,13 @@ mr::tensor_view<const T, N> view_of(const mr::tensor<T, N>& t) {
 }
 
 mr::tensor<std::uint8_t, 4> noise(std::array<std::size_t, 4> shape) {
-  mr::tensor<std::uint8_t, 4> made(shape);
+  mr::tensor<std::uint8_t, 4> result(shape);
   mr::rng random({.seed = 5});
-  for (auto& v : made.span()) v = static_cast<std::uint8_t>(random.below(256));
-  return made;
+  for (auto& v : result.span()) v = static_cast<std::uint8_t>(random.below(256));
+  return result;
 }
 
-/// Where picture and pixel lie, looked up for each pixel of the grid.
+/// The image and the pixel, computed for each pixel of the grid.
 mr::image slow_grid(const mr::tensor<std::uint8_t, 4>& p, std::size_t count, std::size_t columns, std::size_t gap) {
   const auto [rows, height, width, channels] = p.shape();
   const std::size_t lines = (count + columns - 1) / columns;
@@ -53,7 +53,7 @@ int furthest(const mr::image& a, const mr::image& b) {
   return most;
 }
 
-/// What a batch offers to who looks at it; this one says that it lies on a GPU.
+/// The interface of a batch to its readers; this one reports its location as a GPU.
 struct far_batch {
   mr::tensor<std::uint8_t, 4> pixels;
   mr::tensor<float, 2> boxes;
@@ -129,7 +129,7 @@ std::vector<unsigned> read_png(const std::vector<unsigned>& file, std::array<std
 
 }  // namespace
 
-TEST_CASE("a grid is the pictures side by side") {
+TEST_CASE("a grid is the images side by side") {
   for (const std::size_t channels : {1, 3}) {
     const auto p = noise({7, 5, 4, channels});
     CHECK(same(mr::make_grid(view_of(p)), slow_grid(p, 7, 3, 2)));
@@ -140,7 +140,7 @@ TEST_CASE("a grid is the pictures side by side") {
   }
 }
 
-TEST_CASE_TEMPLATE("what normalize() made is turned back", T, float, mr::f16, mr::bf16) {
+TEST_CASE_TEMPLATE("normalize() is undone", T, float, mr::f16, mr::bf16) {
   const auto p = noise({4, 9, 11, 3});
   for (const auto layout : {mr::image_layout::nhwc, mr::image_layout::nchw}) {
     const mr::normalize_options options{
@@ -160,13 +160,13 @@ TEST_CASE("numbers beyond black and white are clamped, and NaN is black") {
   CHECK(std::ranges::equal(mr::make_grid(view_of(numbers)).span(), expected));
 }
 
-TEST_CASE("a batch gives its first column of pictures, from wherever it lies") {
+TEST_CASE("a batch uses its first column of images, from any memory") {
   const far_batch b{.pixels = noise({3, 4, 5, 3}), .boxes = {}};
   CHECK_THROWS_AS(mr::make_grid(std::get<1>(b.columns())), mr::setup_error);
   CHECK(same(mr::make_grid(b), slow_grid(b.pixels, 3, 2, 2)));
 }
 
-TEST_CASE("a PNG holds the very pixels, in one block or in several") {
+TEST_CASE("a PNG contains the very pixels, in one block or in several") {
   const temporary_folder folder;
   for (const std::size_t side : {1, 9, 160})
     for (const std::size_t channels : {1, 3}) {
@@ -203,7 +203,7 @@ TEST_CASE("a JPEG for a file and the same for the log") {
   }
 }
 
-TEST_CASE("what cannot be shown or written is refused by name") {
+TEST_CASE("columns that cannot be shown or written are refused by name") {
   const auto p = noise({2, 4, 4, 3});
   CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "batch.gif"), doctest::Contains("'batch.gif'"), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::make_grid(view_of(noise({2, 4, 4, 2}))),

@@ -15,7 +15,7 @@ using output = mr::status_line_options::output;
 
 namespace {
 
-/// What a status line printed, and the variable that its colors depend on.
+/// The output of a status line, and the variable that its colors depend on.
 struct screen {
   explicit screen(bool color) {
     if (const char* old = std::getenv("NO_COLOR")) before = old;
@@ -68,7 +68,7 @@ TEST_CASE("a terminal's line is redrawn in place, at most once in redraw_ns, and
                     "\repoch 3  step 20  loss 0.25\x1b[K\repoch 3  step 24  loss 0.25\x1b[K\n");
 }
 
-TEST_CASE("where the terminal is narrow whole cells go, the least wanted first, and no number is cut") {
+TEST_CASE("in a narrow terminal complete cells are dropped, the least important first, and no number is cut") {
   using unit = mr::quantity_unit;
   const mr::row r{.step = 123456,
                   .epoch = 3,
@@ -82,7 +82,7 @@ TEST_CASE("where the terminal is narrow whole cells go, the least wanted first, 
       "epoch 3  step 123456  samples/s 3120  data_wait 0.4%", "step 123456  samples/s 3120  data_wait 0.4%",
       "step 123456  samples/s 3120", "step 123456", ""};
   for (const bool color : {false, true})
-    for (std::size_t columns = 2; columns <= all.size() + 2; ++columns) {   // one is never written to
+    for (std::size_t columns = 2; columns <= all.size() + 2; ++columns) {   // the last column is never written to
       CAPTURE(columns);
       screen s(color);
       mr::status_line line({.file = s.file, .kind = output::terminal, .columns = columns});
@@ -101,7 +101,7 @@ TEST_CASE("where the terminal is narrow whole cells go, the least wanted first, 
     }
 }
 
-TEST_CASE("a count of one interval does not look like a total: its rate says it") {
+TEST_CASE("a count of one interval is not mistaken for a total, because its rate is shown") {
   screen s(false);
   mr::status_line line({.file = s.file, .kind = output::plain});
   fake_clock clock;
@@ -112,7 +112,7 @@ TEST_CASE("a count of one interval does not look like a total: its rate says it"
     line.write(metrics.read_now());
     metrics.restart();
   }
-  line.write({.step = 2, .values = {{"files", 12, mr::quantity_unit::count}}});   // somebody's own, without a rate
+  line.write({.step = 2, .values = {{"files", 12, mr::quantity_unit::count}}});   // a user's count, without a rate
   line.close();
   CHECK(s.text() == "step 2  samples/s 240  files 12\n");
 }
@@ -129,7 +129,7 @@ TEST_CASE("numbers are printed by their unit, and names keep their latest value 
   CHECK(s.text() == "step 2  loss 0.1235  samples/s 3120  top1 81.2%  tokens 1000000  nonfinite 4\n");
 }
 
-TEST_CASE("a message stands above the line, and cannot move the cursor") {
+TEST_CASE("a message is printed above the line, and cannot move the cursor") {
   screen s(false);
   mr::status_line line({.file = s.file, .kind = output::terminal, .columns = 60});
   line.write(row_of(1, 0.5));
@@ -137,8 +137,8 @@ TEST_CASE("a message stands above the line, and cannot move the cursor") {
   line.write({.step = 1, .message = "rate \x1b[2J lowered"});
   line.tick({.steady_ns = 200 * ms});
   line.close();
-  const std::string drawn = "\repoch 3  step 1  loss 0.5\x1b[K";
-  CHECK(s.text() == drawn + "\r\x1b[Krate \\x1b[2J lowered\n" + drawn + "\n");
+  const std::string redrawn = "\repoch 3  step 1  loss 0.5\x1b[K";
+  CHECK(s.text() == redrawn + "\r\x1b[Krate \\x1b[2J lowered\n" + redrawn + "\n");
 }
 
 TEST_CASE("a closed pipe is an error of the sink") {

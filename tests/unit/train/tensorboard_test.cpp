@@ -52,7 +52,7 @@ TEST_CASE("events have known bytes") {
         "0a12" "0a0170" "220d" "08a001" "10e001" "1803" "2203616263");
 }
 
-TEST_CASE("a file begins with its version, and every sink starts one of its own") {
+TEST_CASE("a file begins with its version, and every sink starts its own") {
   const temporary_folder folder;
   fake_clock clock;
   const mr::tensorboard first({.folder = folder / "runs/a", .now = clock});
@@ -65,7 +65,7 @@ TEST_CASE("a file begins with its version, and every sink starts one of its own"
   CHECK(start.substr(21, 15) == "\x1a\x0d" "brain.Event:2");
 }
 
-TEST_CASE("rows without numbers or pictures leave no event") {
+TEST_CASE("rows without numbers or images leave no event") {
   const temporary_folder folder;
   mr::tensorboard sink(folder / "a");
   const std::size_t before = content_of(sink.path()).size();
@@ -75,14 +75,14 @@ TEST_CASE("rows without numbers or pictures leave no event") {
   CHECK(content_of(sink.path()).size() > before + 300);
 }
 
-TEST_CASE("a folder that cannot be made is an error that names it") {
+TEST_CASE("a folder that cannot be created is an error that names it") {
   const temporary_folder folder;
   std::ofstream(folder / "file") << "x";
   CHECK_THROWS_AS(mr::tensorboard(folder / "file/run"), mr::io_error);
   CHECK_THROWS_AS(mr::tensorboard(""), mr::setup_error);
 }
 
-TEST_CASE("TensorBoard's own reader finds every scalar and picture") {
+TEST_CASE("TensorBoard's own reader finds every scalar and image") {
   if (std::system("python3 -c 'import tensorboard' >/dev/null 2>&1") != 0) {
     std::puts("skipped: TensorBoard's own reader (python3 cannot import tensorboard)");
     return;

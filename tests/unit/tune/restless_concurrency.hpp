@@ -1,4 +1,4 @@
-// A tuning rule that opens and closes workers after every batch, by chance: what a run gives must not depend on it.
+// A tuning rule that opens and closes workers at random after every batch: the output of a run must not depend on it.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -8,8 +8,8 @@ class restless_concurrency final : public millrace::tuning_rule {
  public:
   explicit restless_concurrency(std::uint64_t seed = 1) : seed_(seed) {}
 
-  millrace::detail::concurrency_counts most(const millrace::detail::concurrency_counts& asked) const override {
-    return {asked.workers + 3, asked.reads + 3};
+  millrace::detail::concurrency_counts most(const millrace::detail::concurrency_counts& now) const override {
+    return {now.workers + 3, now.reads + 3};
   }
   std::unique_ptr<millrace::detail::autotuner> start(const millrace::detail::concurrency_limits& s) const override {
     return std::make_unique<tuner>(s.most, seed_);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr mr::detail::concurrency_counts most{.workers = 16, .reads = 32};
 
-/// Half as long to half as long again, each equally often.
+/// Between half and one and a half times as long, each equally often.
 mr::detail::empirical_distribution around(double mean_ns) {
   mr::distribution d;
   for (int i = 0; i < 40; ++i) d.add(static_cast<std::uint64_t>(mean_ns * (0.5 + i / 40.0)));
@@ -49,15 +49,15 @@ struct set_up {
   double rate(const mr::detail::concurrency_counts& open) const { return window(open, 903).samples_per_s(); }
 };
 
-struct found {
+struct search_result {
   std::vector<mr::detail::tuning_decision> decisions;
   mr::detail::concurrency_counts end;
   std::size_t moves = 0;   // from first to last window
 };
 
-found search_for(const set_up& s, const mr::detail::concurrency_counts& start, int windows = 12) {
+search_result search_for(const set_up& s, const mr::detail::concurrency_counts& start, int windows = 12) {
   mr::detail::tuning_search search({.open = start, .most = most});
-  found f;
+  search_result f;
   for (int i = 0; i < windows; ++i) {
     const mr::detail::concurrency_counts was = search.open();
     if (auto d = search.look(mr::detail::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
@@ -68,8 +68,8 @@ found search_for(const set_up& s, const mr::detail::concurrency_counts& start, i
   return f;
 }
 
-/// How often a number that had risen fell, or the other way round.
-std::size_t turns(const found& f, std::size_t mr::detail::concurrency_counts::*which) {
+/// The number of times that a rising count fell, or vice versa.
+std::size_t turns(const search_result& f, std::size_t mr::detail::concurrency_counts::*which) {
   std::size_t count = 0;
   int direction = 0;
   for (const auto& d : f.decisions) {
@@ -81,7 +81,7 @@ std::size_t turns(const found& f, std::size_t mr::detail::concurrency_counts::*w
 
 }  // namespace
 
-TEST_CASE("just enough workers are found from wherever the search begins, in at most five moves, then it is quiet") {
+TEST_CASE("just enough workers are found from any start, in at most five moves, then the search rests") {
   int all = 0, near_the_limit = 0;
   for (const double step_ms : {2.0, 10.0, 40.0})
     for (const double work_ms : {0.02, 0.5, 2.0})
@@ -89,7 +89,7 @@ TEST_CASE("just enough workers are found from wherever the search begins, in at 
         for (const double contention : {0.0, 0.3, 1.0})
           for (const auto& start : {mr::detail::concurrency_counts{1, 1}, mr::detail::concurrency_counts{4, 4}, most}) {
             const set_up s{.step_ms = step_ms, .work_ms = work_ms, .read_ms = read_ms, .contention = contention};
-            const found f = search_for(s, start);
+            const search_result f = search_for(s, start);
             CAPTURE(step_ms);
             CAPTURE(work_ms);
             CAPTURE(read_ms);
@@ -106,7 +106,7 @@ TEST_CASE("just enough workers are found from wherever the search begins, in at 
             CHECK(turns(f, &mr::detail::concurrency_counts::reads) <= 3);
             ++all;
             if (s.wait(most) < 0.015) {
-              // Reads that others slow down are not taken back on suspicion; a limit that is met exactly may be missed.
+              // Reads that others slow down are not undone on suspicion; a limit that is met exactly may be missed.
               const double ends_at = s.wait(f.end);
               CHECK(ends_at < 0.03);
               near_the_limit += ends_at >= 0.02;
@@ -121,16 +121,16 @@ TEST_CASE("just enough workers are found from wherever the search begins, in at 
   CHECK(near_the_limit <= all / 20);
 }
 
-TEST_CASE("what is not tuned is the limit: no more workers than it needs") {
+TEST_CASE("settings that are not tuned are the limit: no more workers than it needs") {
   const set_up s{.step_ms = 2, .work_ms = 0.5, .read_ms = 1, .copy_ms = 10};
-  const found f = search_for(s, most);
+  const search_result f = search_for(s, most);
   CHECK(f.end.workers <= 4);
   CHECK(f.end.reads <= 4);
   CHECK(f.decisions.back().why.find("copy is the limit") != std::string::npos);
   CHECK(s.rate(f.end) > 0.95 * s.rate(most));
 }
 
-TEST_CASE("a search that has ended begins anew when the work has changed, and not before") {
+TEST_CASE("a search that has ended restarts when the work has changed, and not before") {
   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = most});
   const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
   std::uint64_t seed = 0;
@@ -152,7 +152,7 @@ TEST_CASE("a search that has ended begins anew when the work has changed, and no
   CHECK(search.open().workers == workers);
 }
 
-TEST_CASE("one window of waiting that nothing explains is no reason to move, two are for one worker more") {
+TEST_CASE("one window of waiting without a cause is not a reason to move, two are one for one more worker") {
   mr::detail::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
                       .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
   mr::detail::tuning_search search({.open = w.open, .most = most});
@@ -161,13 +161,13 @@ TEST_CASE("one window of waiting that nothing explains is no reason to move, two
   REQUIRE(d);
   CHECK(d->to == mr::detail::concurrency_counts{5, 4});
   CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for no reason"));
-  w.work_s = w.all_work_s = 1e-4;   // nobody is anywhere near a limit: more of them would not help
+  w.work_s = w.all_work_s = 1e-4;   // no stage is near a limit: more workers would not help
   mr::detail::tuning_search idle({.open = w.open, .most = most});
   CHECK_FALSE(idle.look(w));
   CHECK(idle.look(w)->settled);
 }
 
-TEST_CASE("workers that gained nothing are given back and not asked for again") {
+TEST_CASE("workers that gained nothing are released and not requested again") {
   // Workers that wait for each other: twice as many, each half as fast.
   const auto window = [](std::size_t workers) {
     const double work_s = static_cast<double>(workers) / 500;
@@ -189,7 +189,7 @@ TEST_CASE("workers that gained nothing are given back and not asked for again") 
   }
 }
 
-TEST_CASE("reads are left alone in a window that read next to nothing") {
+TEST_CASE("reads stay unchanged in a window that read next to nothing") {
   mr::detail::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
                       .open = {4, 8}};
   mr::detail::tuning_search search({.open = w.open, .most = most});
@@ -199,7 +199,7 @@ TEST_CASE("reads are left alone in a window that read next to nothing") {
   CHECK(d->to == w.open);
 }
 
-TEST_CASE("there are as many reads at a time as the budget has room for, and as leave half of the read-ahead") {
+TEST_CASE("the reads at a time are limited by the budget, and by half of the read-ahead") {
   mr::detail::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
                       .read_ahead_bytes = 4'000'000, .chunk_bytes = 262'144, .chunk_samples = 64,
                       .sample_bytes = 100'000};

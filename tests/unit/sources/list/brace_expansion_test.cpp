@@ -79,7 +79,7 @@ TEST_CASE("braces expand as braceexpand 0.1.7 does") {
       {"{a..i..3}", {"a", "d", "g"}},
       {"{a..e..-2}", {"a", "c", "e"}},
       {"{Z..a}", {"Z", "a"}},
-      // what looks like a range and is none
+      // texts that resemble a range
       {"{a..3}", {"{a..3}"}},
       {"{1..a}", {"{1..a}"}},
       {"{+1..3}", {"{+1..3}"}},

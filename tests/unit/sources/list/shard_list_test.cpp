@@ -57,7 +57,7 @@ TEST_CASE("patterns are split at ::, then braces, globs and folders are expanded
   CHECK(mr::list_shards("file://localhost" + p + "a-{00,01}.tar").size() == 2);
 }
 
-TEST_CASE("a list of names is taken literally, with any characters") {
+TEST_CASE("a list of names is used literally, with any characters") {
   const temporary_folder f;
   const names odd{f / "a#b.tar", f / "a?b.tar", f / "{1..2}.tar", f / "x::y.tar", f / "[1].tar",
                   f / "run:3.tar", f / "%41.tar"};
@@ -70,13 +70,13 @@ TEST_CASE("a list of names is taken literally, with any characters") {
   CHECK(mr::list_shards(std::vector<std::filesystem::path>{odd[2], odd[3]}) == names{odd[2], odd[3]});
   CHECK(mr::list_shards(std::set<std::string>{odd[0]}) == names{odd[0]});
   CHECK(mr::list_shards(f / "a#b.tar") == names{f / "a#b.tar"});
-  CHECK(mr::list_shards(f / "a?b.tar") == names{f / "a?b.tar"});   // a file of that name goes before the glob
+  CHECK(mr::list_shards(f / "a?b.tar") == names{f / "a?b.tar"});   // a file of that name precedes the glob
   CHECK(mr::list_shards(f / "[1].tar") == names{f / "[1].tar"});
   CHECK_THROWS_AS((void)mr::list_shards(names{f / "{1,2}.tar"}), mr::setup_error);
   CHECK_THROWS_AS((void)mr::list_shards(names{}), mr::setup_error);
 }
 
-TEST_CASE("what is missing is named at once, the first ones and how many") {
+TEST_CASE("missing files are named at once, the first ones and their number") {
   const temporary_folder f;
   save(f / "s-2.tar", "x");
   const std::string message = message_of(f / "s-{0..9}.tar");
@@ -90,7 +90,7 @@ TEST_CASE("what is missing is named at once, the first ones and how many") {
   CHECK(message_of("").ends_with("has an empty part"));
   std::filesystem::create_directory(f / "empty");
   CHECK(message_of(f / "empty").ends_with("has no shards"));
-  CHECK_THROWS_AS((void)mr::list_shards(names{f / "empty"}), mr::setup_error);   // a folder is no file
+  CHECK_THROWS_AS((void)mr::list_shards(names{f / "empty"}), mr::setup_error);   // a folder is not a file
   if (::geteuid() != 0) {
     save(f / "secret.tar", "x");
     std::filesystem::permissions(f / "secret.tar", std::filesystem::perms::none);
@@ -98,7 +98,7 @@ TEST_CASE("what is missing is named at once, the first ones and how many") {
   }
 }
 
-TEST_CASE("the hints about missing shards help") {
+TEST_CASE("the hints about missing shards are useful") {
   const temporary_folder f;
   const auto hint_of = [](const std::string& pattern) {
     try {
@@ -138,7 +138,7 @@ TEST_CASE("commands and network addresses are refused and never followed") {
   CHECK(message_of("s3://bucket/x.tar").find("the scheme 's3' needs a storage") != std::string::npos);
 }
 
-TEST_CASE("** matches any number of folders: sorted, without hidden names, and links do not lead round for ever") {
+TEST_CASE("** matches any number of folders: sorted, without hidden names, and without endless loops over links") {
   const temporary_folder f;
   for (const char* folder : {"a/b/c", "a/.hidden", "z"}) std::filesystem::create_directories(f / folder);
   for (const char* name : {"0.tar", "a/1.tar", "a/b/2.tar", "a/b/c/3.tar", "a/b/c/x.txt", "a/.hidden/4.tar",
@@ -153,7 +153,7 @@ TEST_CASE("** matches any number of folders: sorted, without hidden names, and l
   CHECK(mr::list_shards(p + "a/**/c/*.tar") == names{p + "a/b/c/3.tar"});
   CHECK(mr::list_shards(p + "**/b/**/*.tar") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});
   CHECK(mr::list_shards(p + "**/**/c/?.tar") == names{p + "a/b/c/3.tar"});
-  CHECK(mr::list_shards(p + "a/b/**") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});   // what the folder would be
+  CHECK(mr::list_shards(p + "a/b/**") == names{p + "a/b/2.tar", p + "a/b/c/3.tar"});   // where the folder would be
   CHECK(mr::list_shards(p + "**/.hidden/*.tar") == names{p + "a/.hidden/4.tar"});
   CHECK(mr::list_shards(p + "**/.*.tar") == names{p + "a/.5.tar"});
   CHECK(mr::list_shards(p + "{a,z}/**/[36].tar") == names{p + "a/b/c/3.tar", p + "a/zz/6.tar", p + "z/6.tar"});

@@ -1,4 +1,4 @@
-// Counts of samples that other tools have written down.
+// Counts of samples in the files of other tools.
 #include <millrace/sources/list/sidecar_counts.hpp>
 
 #include "../../io/tar_bytes.hpp"
@@ -37,7 +37,7 @@ TEST_CASE("counts of DALI, OpenCLIP and wids are found by the names of shards") 
   CHECK(mr::sidecar_counts(shards, {.wids_file = f / "wids.json"}) == counts{37, 10, 12, {}});
 }
 
-TEST_CASE("counts that differ are not known") {
+TEST_CASE("contradicting counts are unknown") {
   const temporary_folder f;
   const std::vector<std::string> shards{f / "s-0.tar", f / "s-1.tar"};
   save(f / "s-0.idx", "v1.1 37\r\n");
@@ -47,7 +47,7 @@ TEST_CASE("counts that differ are not known") {
   CHECK(mr::sidecar_counts(shards) == counts{37, {}});
 }
 
-TEST_CASE("files that are not what their names say are errors, with a place") {
+TEST_CASE("files whose content contradicts their names are errors, with a place") {
   const temporary_folder f;
   const std::vector<std::string> shards{f / "s.tar"};
   for (const std::string bad : {"", "v1.2", "v1.2 ", "v1.2 x", "37", "v1.2 3x"}) {

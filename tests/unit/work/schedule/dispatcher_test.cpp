@@ -20,12 +20,12 @@ namespace {
 
 using mr::detail::dispatcher;
 
-/// Runs each task on a thread of its own, as the shared workers of a session.
+/// Runs each task on its own thread, like the shared workers of a session.
 class counting_executor final : public mr::detail::worker_executor {
  public:
   explicit counting_executor(std::size_t cores = 0) : cores_(cores) {}
   ~counting_executor() override {
-    for (std::vector<std::thread> ended = taken(); !ended.empty(); ended = taken())
+    for (std::vector<std::thread> ended = take_threads(); !ended.empty(); ended = take_threads())
       for (std::thread& t : ended) t.join();
   }
   bool shared() const noexcept override { return true; }
@@ -41,7 +41,7 @@ class counting_executor final : public mr::detail::worker_executor {
   }
 
  private:
-  std::vector<std::thread> taken() {
+  std::vector<std::thread> take_threads() {
     const std::lock_guard lock(mutex_);   // a worker may be submitting another one
     return std::exchange(threads_, {});
   }
@@ -64,9 +64,9 @@ struct counted_work final : mr::detail::dispatcher_work {
 };
 
 constexpr std::int64_t very_long_ns = 3'600'000'000'000;
-constexpr std::uint64_t turn_ns = 5'000'000;   // of a worker, as the dispatcher has it
+constexpr std::uint64_t turn_ns = 5'000'000;   // of a worker, as in the dispatcher
 
-/// Tickets that take a millisecond of a core each; or asleep, far longer than a thread waits for a core.
+/// Tickets of a millisecond of a core each; or asleep, far longer than a thread waits for a core.
 struct slow_work final : mr::detail::dispatcher_work {
   std::atomic<bool> sleeps{false};
   void run(std::size_t, std::uint64_t, std::size_t count) noexcept override {
@@ -96,7 +96,7 @@ struct staffed {
 
 }  // namespace
 
-TEST_CASE("a worker that finds nothing to do stays, and is called") {
+TEST_CASE("an idle worker stays, and is called") {
   const stall_watchdog watchdog;
   staffed<> one({.stay_ns = very_long_ns});
   one.tickets->set_limit(1'000'000);
@@ -104,9 +104,9 @@ TEST_CASE("a worker that finds nothing to do stays, and is called") {
   for (std::uint64_t n = 1; n <= 2'000; ++n) {
     one.tickets->set_available(n);
     one.work.wait_for(n);
-    if (n % 64 == 0) sleep_ms(1);   // it sleeps by now
+    if (n % 64 == 0) sleep_ms(1);   // it sleeps now
   }
-  // A worker leaves only after its turn, so that a slow machine has more of them.
+  // A worker leaves only after its turn, so that a slow machine has more workers.
   CHECK(one.threads.submitted() <= 1 + (mr::detail::steady_now_ns() - start) / turn_ns);
   one.tickets->stop();
   one.tickets->join();
@@ -144,7 +144,7 @@ TEST_CASE("a claim is counted before others see its results") {
   CHECK(alone.uncounted == 0);
 }
 
-TEST_CASE("a worker that finds nothing to do for long leaves") {
+TEST_CASE("a worker that is idle for long leaves") {
   const stall_watchdog watchdog;
   staffed<> one({});
   one.tickets->set_limit(1'000'000);
@@ -157,7 +157,7 @@ TEST_CASE("a worker that finds nothing to do for long leaves") {
   one.tickets->stop();
 }
 
-TEST_CASE("a worker does not stay where it keeps another stage from its place") {
+TEST_CASE("a worker does not stay if it takes another stage's place") {
   const stall_watchdog watchdog;
   staffed<> one({.stay_ns = very_long_ns});
   one.threads.add_stage();
@@ -171,10 +171,10 @@ TEST_CASE("a worker does not stay where it keeps another stage from its place") 
   one.tickets->stop();
 }
 
-TEST_CASE("workers that stay are called by all that changes, and each ticket is worked on once") {
+TEST_CASE("idle workers are called by every change, and each ticket is processed once") {
   const stall_watchdog watchdog;
   for (int round = 0; round < 50; ++round) {
-    // A worker that is not called would stay to the end of the test.
+    // A worker that is not called would stay until the end of the test.
     staffed<> one({.max_workers = 4, .stay_ns = very_long_ns});
     constexpr std::uint64_t all = 3'000;
     std::thread producer([&] {
@@ -202,7 +202,7 @@ TEST_CASE("workers that stay are called by all that changes, and each ticket is 
   }
 }
 
-TEST_CASE("at the end of a run, and when they are stopped, workers do not stay") {
+TEST_CASE("at the end of a run, and when they are stopped, workers leave") {
   const stall_watchdog watchdog;
   for (const bool stopped : {false, true})
     for (int round = 0; round < 20; ++round) {
@@ -219,31 +219,31 @@ TEST_CASE("at the end of a run, and when they are stopped, workers do not stay")
     }
 }
 
-TEST_CASE("of more workers than cores only so many are active as the cores have time for") {
+TEST_CASE("with more workers than cores only as many are active as the cores have time for") {
   if (!mr::detail::run_delay_of_this_thread_ns()) {
-    MESSAGE("this system does not tell how long a thread was ready to run, and did not");
+    MESSAGE("this system does not report how long a thread was ready to run, and did not");
     return;
   }
   const stall_watchdog watchdog;
   staffed<slow_work> some({.max_workers = 8}, 2);
-  const auto comes_to = [&](std::size_t wanted) {
-    while (some.active() != wanted) sleep_ms(5);
+  const auto wait_for_active = [&](std::size_t target) {
+    while (some.active() != target) sleep_ms(5);
   };
   some.tickets->set_limit(1'000'000);
   some.tickets->set_available(1'000'000);
-  comes_to(2);
+  wait_for_active(2);
   some.work.sleeps = true;
-  comes_to(8);
+  wait_for_active(8);
   some.work.sleeps = false;
-  comes_to(2);
-  some.tickets->set_active(5);   // as tuning does, which has reasons of its own
+  wait_for_active(2);
+  some.tickets->set_active(5);   // as tuning does, for its own reasons
   sleep_ms(200);
   CHECK(some.active() == 5);
   some.tickets->stop();
   some.tickets->join();
 }
 
-TEST_CASE("workers are all active where there are as many cores, or where threads are there to wait") {
+TEST_CASE("all workers are active if there are as many cores, or if threads wait") {
   const stall_watchdog watchdog;
   for (const std::size_t cores : {std::size_t{0}, std::size_t{3}}) {
     staffed<slow_work> some({.max_workers = 3}, cores);
@@ -265,15 +265,15 @@ TEST_CASE("a thread that waits for one ticket after the other is woken for each"
   for (int round = 0; round < 20; ++round) {
     const auto tickets =
         mr::detail::make_aligned_shared<mr::detail::dispatcher>(work, mr::detail::dispatcher::options{});
-    std::atomic<std::uint64_t> seen{0};
+    std::atomic<std::uint64_t> last{0};
     std::thread producer([&] {
       for (std::uint64_t n = 1; n <= 100; ++n) {
-        while (seen.load() + 1 < n) std::this_thread::yield();
-        if (n % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));   // the other sleeps by now
+        while (last.load() + 1 < n) std::this_thread::yield();
+        if (n % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));   // the other sleeps now
         tickets->set_available(n);
       }
     });
-    for (std::uint64_t ticket = 0; ticket < 100; seen = ++ticket) tickets->wait_for_available(ticket);
+    for (std::uint64_t ticket = 0; ticket < 100; last = ++ticket) tickets->wait_for_available(ticket);
     producer.join();
     CHECK(tickets->available() == 100);
   }

@@ -1,4 +1,4 @@
-// Sessions come and go; the threads of oneTBB, which never end, stay few. Own threads end when their queue is empty.
+// Sessions begin and end; the threads of oneTBB, which never end, stay few. Own threads end when their queue is empty.
 #include <millrace/work/schedule/arena_executor.hpp>
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ std::size_t threads_of_this_process() {
 
 }  // namespace
 
-TEST_CASE("one arena after the other leaves no more threads behind than have a use") {
+TEST_CASE("one arena after the other leaves no more threads than are in use") {
   for (int session = 0; session < 150; ++session) {
     std::atomic<int> done{0};
     mr::detail::arena_executor workers({.workers = 4});
@@ -47,30 +47,30 @@ TEST_CASE("one arena after the other leaves no more threads behind than have a u
   CHECK(threads_of_this_process() <= most + 4);   // and a sanitizer's
 }
 
-TEST_CASE("workers that were asked for by number come, however few cores there are") {
-  const unsigned wanted = std::max(40U, 5 * std::thread::hardware_concurrency());
+TEST_CASE("workers that were requested by number start, however few cores there are") {
+  const unsigned requested = std::max(40U, 5 * std::thread::hardware_concurrency());
   struct meeting final : mr::detail::worker_task {
     void run_as_worker(std::size_t) noexcept override {
       ++count;
-      while (count < all) std::this_thread::yield();   // until the last of them has come
+      while (count < all) std::this_thread::yield();   // until the last of them has started
     }
-    std::atomic<unsigned> count{0};   // lives as long as a worker looks at it
+    std::atomic<unsigned> count{0};   // exists as long as a worker reads it
     unsigned all = 0;
   };
   for (std::size_t stages = 1; stages <= 2; ++stages)
     for (int round = 0; round < 5; ++round) {
       CAPTURE(stages);
-      mr::detail::arena_executor workers({.workers = wanted, .shared_cores = 2});
+      mr::detail::arena_executor workers({.workers = requested, .shared_cores = 2});
       for (std::size_t i = 0; i < stages; ++i) workers.add_stage();
       const auto task = std::make_shared<meeting>();
-      task->all = wanted;
-      for (unsigned i = 0; i < wanted; ++i) workers.submit(task, i);
-      while (task->count < wanted) std::this_thread::yield();
-      CHECK(task->count == wanted);
+      task->all = requested;
+      for (unsigned i = 0; i < requested; ++i) workers.submit(task, i);
+      while (task->count < requested) std::this_thread::yield();
+      CHECK(task->count == requested);
     }
 }
 
-TEST_CASE("own threads run what is queued before they end") {
+TEST_CASE("own threads run queued tasks before they end") {
   struct gate final : mr::detail::worker_task {
     void run_as_worker(std::size_t) noexcept override {
       while (!open) std::this_thread::yield();

@@ -33,7 +33,7 @@ struct digits {
     }
   }
 };
-/// Emits as many as it is given, whatever it promised.
+/// Emits as many as requested, whatever it promised.
 struct count_of {
   using output = int;
   std::size_t promised = 2;
@@ -101,7 +101,7 @@ std::exception_ptr damage() { return std::make_exception_ptr(mr::data_error("tor
 
 }  // namespace
 
-TEST_CASE("results go on in the order of their tickets, whichever worker was first") {
+TEST_CASE("results are forwarded in the order of their tickets, whichever worker was first") {
   plain t({}, {}, {.max_workers = 3, .capacity = 4});
   t.put({10, 11, 12, 13});
   t.complete(2, 2);
@@ -142,7 +142,7 @@ TEST_CASE("an entry that was committed is not committed again, before it has a n
   CHECK(t.run() == "0 1 2 3");
 }
 
-TEST_CASE("outputs of one input may go on in parts, each once, and the next input waits for all of them") {
+TEST_CASE("outputs of one input may be forwarded in parts, each once, and the next input waits for all of them") {
   expanding t({}, {}, {.capacity = 8});
   t.sink.room = 2;
   t.put({3, 0, 2});
@@ -157,7 +157,7 @@ TEST_CASE("outputs of one input may go on in parts, each once, and the next inpu
   CHECK(t.sink.log() == "30 31 32 20 21");
 }
 
-TEST_CASE("ends go on in order with the samples, each as soon as there is space") {
+TEST_CASE("ends are forwarded in order with the samples, each as soon as there is space") {
   expanding t({}, {}, {.capacity = 8});
   t.put({1});
   t.in.end_pass();
@@ -192,14 +192,14 @@ TEST_CASE("space that is freed while another thread commits is not lost") {
   t.segment.publish(1, 4);
   CHECK(t.sink.log().empty());
   int frees = 3;
-  t.sink.on_publish = [&] {   // as a worker that takes a sample just when the commit found no space
+  t.sink.on_publish = [&] {   // like a worker that removes a sample just when the commit found no space
     if (frees-- > 0) t.sink.free(1);
   };
   t.complete(0);
   CHECK(t.sink.log() == "0 1 2 3");
 }
 
-TEST_CASE("an input that is taken makes space for the producer") {
+TEST_CASE("an input that is consumed frees space for the producer") {
   struct final_listener final : mr::detail::space_listener {
     int calls = 0;
     void space_freed() noexcept override { ++calls; }
@@ -214,10 +214,10 @@ TEST_CASE("an input that is taken makes space for the producer") {
   CHECK(t.in.can_accept());
   CHECK(t.in.backlog() == 2);
   CHECK(t.in.held_bytes() == 2 * sizeof(int));
-  CHECK(t.sink.log().empty());   // publish() passes on
+  CHECK(t.sink.log().empty());   // publish() forwards
 }
 
-TEST_CASE("an exception takes the place of the sample, names it and the map, and ends the run") {
+TEST_CASE("an exception replaces the sample, names it and the map, and ends the run") {
   const auto maps = maps_of(mr::map([](int n) { return n + 1; }), mr::map([](int n) {
                               if (n == 14) throw std::runtime_error("fourteen");
                               return n;
@@ -242,14 +242,14 @@ TEST_CASE("an exception takes the place of the sample, names it and the map, and
   }
 }
 
-TEST_CASE("of an expanding stage that throws, no output goes on") {
+TEST_CASE("if an expanding stage throws, none of its outputs is forwarded") {
   expanding t({}, {}, {});
   t.put({2, 13, 1});
   CHECK(t.run() == "20 21 failed");
   CHECK_THROWS_WITH_AS(std::rethrow_exception(t.sink.error()), doctest::Contains("stage expand"), mr::stage_error);
 }
 
-TEST_CASE("an error that arrives goes on in its place") {
+TEST_CASE("an error that arrives is forwarded in its place") {
   expanding t({}, {}, {});
   t.sink.room = 2;
   t.put({2});
@@ -258,7 +258,7 @@ TEST_CASE("an error that arrives goes on in its place") {
   CHECK(t.run() == "20 21");
   t.sink.free(1);
   CHECK(t.sink.log() == "20 21 failed");
-  CHECK(what_of(t.sink.error()).find("torn") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("torn") != std::string::npos);
 }
 
 TEST_CASE("without memory for a sample that is passed on, the run ends there") {
@@ -270,8 +270,8 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   t.put({2});
   t.sink.fails = true;
   CHECK(t.run() == "0 failed");
-  CHECK(what_of(t.sink.error()).find("the memory ran out") != std::string::npos);
-  CHECK(what_of(t.sink.error()).find("key n018") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("key n018") != std::string::npos);
 }
 
 TEST_CASE("a stage may emit as many items as it promised or as expand() allows, and not one more") {
@@ -298,12 +298,12 @@ TEST_CASE("outputs keep the place of their input; those of an expanding stage ge
   expanding t({}, {}, {.names = &names});
   plain same({}, {}, {.names = &names});
   const auto keep = mr::filter(is_any).as_expanding<int>();
-  segment_with_sink<fused_maps<int>, std::remove_cv_t<decltype(keep)>> kept({}, keep, {.names = &names});
+  segment_with_sink<fused_maps<int>, std::remove_cv_t<decltype(keep)>> filtered({}, keep, {.names = &names});
   expanding unnamed({}, {}, {});
-  for (auto* in : {&t.in, &same.in, &kept.in, &unnamed.in}) put_into(*in);
+  for (auto* in : {&t.in, &same.in, &filtered.in, &unnamed.in}) put_into(*in);
   t.run();
   same.run();
-  kept.run();
+  filtered.run();
   unnamed.run();
   REQUIRE(t.sink.samples().size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -318,9 +318,9 @@ TEST_CASE("outputs keep the place of their input; those of an expanding stage ge
   REQUIRE(same.sink.samples().size() == 1);
   CHECK(same.sink.samples()[0].id == 77);
   CHECK(same.sink.samples()[0].origin.key() == "k");
-  REQUIRE(kept.sink.samples().size() == 1);
-  CHECK(kept.sink.samples()[0].id == mr::detail::child_id(77, 0));
-  CHECK(kept.sink.samples()[0].origin.key() == "k");
+  REQUIRE(filtered.sink.samples().size() == 1);
+  CHECK(filtered.sink.samples()[0].id == mr::detail::child_id(77, 0));
+  CHECK(filtered.sink.samples()[0].origin.key() == "k");
   CHECK(unnamed.sink.samples()[1].origin.key() == "k");
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("a map draws by the pass and the identity of its sample") {
           static_cast<int>(mr::rng({.seed = 9, .epoch = 2 + i, .sample = 40, .stage = 0}).below(1 << 20)));
 }
 
-TEST_CASE("an expanding stage counts what it took and emitted in each pass, whichever end the pass has") {
+TEST_CASE("an expanding stage counts its inputs and outputs in each pass, whichever end the pass has") {
   mr::detail::stage_passages passages;
   expanding t({}, {}, {.passage = &passages.add("expand", {})});
   t.put({2, 0});
@@ -349,12 +349,12 @@ TEST_CASE("an expanding stage counts what it took and emitted in each pass, whic
   CHECK(passages.close_pass(true).text == "expand 1 emitted 1 items for 1 samples");
 }
 
-TEST_CASE("figures count samples, and outputs if the stage changes their number") {
+TEST_CASE("metrics count samples, and outputs if the stage changes their number") {
   expanding t({}, {}, {});
   plain same({}, {}, {});
   t.put({2, 2, 4});
   same.put({2, 2, 4});
-  CHECK(t.figures().items_per_sample == 1);   // nothing came out yet
+  CHECK(t.figures().items_per_sample == 1);   // no output yet
   t.run();
   same.run();
   CHECK(t.figures().name == "expand");

@@ -1,4 +1,4 @@
-// A sink that records its calls as text, and has as much space as the test gives it.
+// A sink that records its calls as text, and has as much space as the test sets.
 #pragma once
 
 #include <millrace/work/schedule/segment.hpp>
@@ -13,7 +13,7 @@
 
 namespace mr = millrace;
 
-/// Takes samples while `room` lasts.
+/// Accepts samples while `room` lasts.
 template <class T>
 class recording_sink final : public mr::detail::sample_sink<T> {
  public:
@@ -95,7 +95,7 @@ class recording_sink final : public mr::detail::sample_sink<T> {
 };
 
 /// Returns the text of an error: "", or its message and its location.
-inline std::string what_of(const std::exception_ptr& why) {
+inline std::string error_text(const std::exception_ptr& why) {
   if (!why) return {};
   try {
     std::rethrow_exception(why);

@@ -34,17 +34,17 @@ struct pieces_of {
   }
 };
 
-/// Joins two neighbors; what is left over comes at the end of the epoch.
+/// Joins two neighbors; the remainder is emitted at the end of the epoch.
 struct pairs {
   using output = piece;
-  std::optional<int> held{};
+  std::optional<int> previous{};
   std::size_t max_outputs(const int&) const { return 1; }
   void push(int n, auto& emit) {
-    if (held) emit(piece{*std::exchange(held, std::nullopt), n});
-    else held = n;
+    if (previous) emit(piece{*std::exchange(previous, std::nullopt), n});
+    else previous = n;
   }
   void finish(auto& emit) {
-    if (held) emit(piece{*std::exchange(held, std::nullopt), -1});
+    if (previous) emit(piece{*std::exchange(previous, std::nullopt), -1});
   }
 };
 
@@ -76,7 +76,7 @@ std::vector<std::pair<int, int>> run_all(Flow flow, mr::session_options options)
   return all;
 }
 
-/// The numbers of a line, and where each stands.
+/// The numbers of a line, and the position of each.
 struct word {
   std::string file;
   std::uint64_t line;
@@ -92,25 +92,25 @@ struct words_of {   // without max_outputs: nobody knows before
       emit(word{std::string(one.file()), one.number(), at, number});
   }
 };
-struct said {
+struct repetition {
   std::int32_t number;
-  std::vector<std::uint8_t> key;   // what it should be, filled up with blanks
+  std::vector<std::uint8_t> key;   // the expected key, filled up with blanks
 };
-/// As often as the number says; with a finish(), so on a thread of its own.
+/// As often as the number says; with a finish(), so on a separate thread.
 struct repeated {
-  using output = said;
+  using output = repetition;
   void push(const word& w, auto& emit) {
     for (std::int32_t i = 0; i < w.number; ++i) {
       std::string key = w.file.substr(w.file.rfind('/') + 1) + ":" + std::to_string(w.line) + "#" +
                         std::to_string(w.at) + "#" + std::to_string(i);
       key.resize(32, ' ');
-      emit(said{w.number, {key.begin(), key.end()}});
+      emit(repetition{w.number, {key.begin(), key.end()}});
     }
   }
   void finish(auto&) {}
 };
 
-/// A column type that asks for two rows at a time and records how it was called.
+/// A column type that requests two rows at a time and records its calls.
 struct twin {
   using element = std::int32_t;
   static constexpr std::size_t together = 2;
@@ -163,7 +163,7 @@ TEST_CASE("keys say which output of which line a row is; stages without max_outp
            mr::expand(words_of{}, {.max_outputs = most.words}) |
            mr::filter([](const word& w) { return w.number != 2; }) | mr::shuffle({.window = 5}) |
            mr::expand(repeated{}, {.max_outputs = most.repeats}) |
-           mr::batch<&said::number, &said::key>({.size = 7, .drop_last = false, .keys = true}) |
+           mr::batch<&repetition::number, &repetition::key>({.size = 7, .drop_last = false, .keys = true}) |
            mr::to_device({.device = device});
   };
   std::vector<std::string> expected, positions;
@@ -171,7 +171,7 @@ TEST_CASE("keys say which output of which line a row is; stages without max_outp
     std::vector<std::string> keys;
     mr::session run{flow({}, threads == 1 ? copying_device() : mr::host_device()), quiet(threads, 2)};
     for (auto& b : run) {
-      const auto right = b.get<&said::key>();
+      const auto right = b.get<&repetition::key>();
       REQUIRE(b.keys().size() == b.size());
       for (std::size_t i = 0; i < b.size(); ++i) {
         std::string key(b.keys()[i].substr(b.keys()[i].rfind('/') + 1));
@@ -213,7 +213,7 @@ TEST_CASE("keys say which output of which line a row is; stages without max_outp
                        mr::setup_error);
 }
 
-TEST_CASE("filter drops what it is told to") {
+TEST_CASE("filter drops the items of its predicate") {
   const auto all =
       run_all(mr::from(numbers(300)) | mr::filter([](const int& n) { return n % 3 == 0; }) | mr::map([](int n) {
                 return piece{n, 0};
@@ -223,12 +223,12 @@ TEST_CASE("filter drops what it is told to") {
   for (int i = 0; i < 200; ++i) CHECK(all[static_cast<std::size_t>(i)].first == i % 100 * 3);
 }
 
-// Threads that miss each other's news sleep for ever; small runs of cheap stages give them the most chances.
+// Threads that miss a signal sleep forever; small runs of cheap stages make that most likely.
 TEST_CASE("no run stalls") {
   const stall_watchdog watchdog;
   const auto thirds = [](int n, std::size_t rows) {
     return mr::from(numbers(n)) | mr::filter([](const int& i) {
-             if (i == 4620) throw mr::data_error("4620 is no good", "");
+             if (i == 4620) throw mr::data_error("4620 is bad", "");
              return i % 3 == 0;
            }) |
            mr::map([](int i) { return piece{i, 0}; }) |
@@ -239,7 +239,7 @@ TEST_CASE("no run stalls") {
     options.io_threads = 1 + static_cast<unsigned>(n / 3 % 4);
     REQUIRE(run_all(thirds(n, 10), options).size() == static_cast<std::size_t>((n + 2) / 3) * 2);
   }
-  // While batch 8 is kept all that has room fills up, and the rows that end the error's batch find none.
+  // While batch 8 is kept all free space fills up, and the rows that end the error's batch find none.
   mr::session run{thirds(5000, 100), quiet(2)};
   std::size_t batches = 0;
   const auto train = [&] {
@@ -248,7 +248,7 @@ TEST_CASE("no run stalls") {
       if (batches == 9) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
   };
-  CHECK_THROWS_WITH_AS(train(), doctest::Contains("4620 is no good"), mr::data_error);
+  CHECK_THROWS_WITH_AS(train(), doctest::Contains("4620 is bad"), mr::data_error);
   CHECK(batches == 15);
 }
 
@@ -275,13 +275,13 @@ TEST_CASE("a shuffle in the middle is a buffer: same items, another order, the s
   };
   const auto all = run_all(flow(), quiet(2));
   CHECK(all == run_all(flow(), quiet(0)));
-  std::set<int> seen;
+  std::set<int> numbers;
   std::size_t in_place = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    seen.insert(all[i].first);
+    numbers.insert(all[i].first);
     in_place += all[i].first == static_cast<int>(i);
   }
-  CHECK(seen.size() == 400);
+  CHECK(numbers.size() == 400);
   CHECK(in_place < 40);
 }
 
@@ -322,7 +322,7 @@ TEST_CASE("emitting more than promised is an error") {
   CHECK_THROWS_WITH_AS(run(), doctest::Contains("max_outputs"), mr::setup_error);
 }
 
-TEST_CASE("a column that likes company is rendered in twos, and alone where there is no partner") {
+TEST_CASE("a column that supports pairs is rendered in twos, and alone where there is no partner") {
   mr::session run{mr::from(numbers(12)) | mr::map([](int n) { return holds_twin{{n}}; }) |
                       mr::batch<&holds_twin::column>({.size = 5, .drop_last = false}),
                   quiet(1)};
@@ -353,7 +353,7 @@ TEST_CASE("a bad partner does not spoil the other, and is the one that is named"
   }
 }
 
-TEST_CASE("the lowest position decides the shapes, a void row with an item too; each is taken once") {
+TEST_CASE("the lowest position decides the shapes, a void row with an item too; each is rendered once") {
   using kind = mr::detail::sample<holds_twin>::kind;
   mr::detail::batch_ring ring;
   mr::detail::batch_segment<mr::detail::fused_maps<holds_twin>, mr::detail::columns<&holds_twin::column>> last(

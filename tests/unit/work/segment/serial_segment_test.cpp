@@ -1,4 +1,4 @@
-// The segment with a thread of its own, without the thread where nothing depends on it: order, ends, space, errors.
+// The segment with a separate thread, and without the thread where nothing depends on it: order, ends, space, errors.
 #include "../../../eventually.hpp"
 #include "recording_sink.hpp"
 
@@ -21,24 +21,24 @@ struct hold_one {
   static constexpr bool one_for_one = false;
   static constexpr int thrice = 3, cuts = 7, bad = 13, bad_end = 14;
 
-  std::optional<int> held{};
+  std::optional<int> previous{};
 
   void push(sample s, std::vector<sample>& out) {
-    if (held) out.push_back({.item = *held});
-    held = *s.item;
-    if (*held == thrice)
+    if (previous) out.push_back({.item = *previous});
+    previous = *s.item;
+    if (*previous == thrice)
       for (int i = 0; i < 3; ++i) out.push_back({.item = 30 + i});
-    if (*held == cuts) out.emplace_back().what = sample::kind::batch_end;
-    if (*held == bad) throw std::runtime_error("thirteen");
+    if (*previous == cuts) out.emplace_back().what = sample::kind::batch_end;
+    if (*previous == bad) throw std::runtime_error("thirteen");
   }
   void end_epoch(std::vector<sample>& out) {
-    if (!held) return;
-    out.push_back({.item = *held});
-    if (std::exchange(held, std::nullopt) == bad_end) throw mr::setup_error("fourteen", "Leave it out");
+    if (!previous) return;
+    out.push_back({.item = *previous});
+    if (std::exchange(previous, std::nullopt) == bad_end) throw mr::setup_error("fourteen", "Leave it out");
   }
 };
 
-/// Passes each number on. Its figures are those of a stage that neither drops nor adds items.
+/// Passes each number on. Its metrics are those of a stage that neither drops nor adds items.
 struct pass_through {
   using output = int;
   static constexpr const char* name = "pass";
@@ -72,7 +72,7 @@ struct segment_with_sink {
     for (const int n : numbers) in.put({.item = n});
     in.publish();
   }
-  /// Advances until nothing is possible, and returns what arrived.
+  /// Advances until nothing is possible, and returns the arrived samples.
   std::string run() {
     while (segment.advance()) {
     }
@@ -117,13 +117,13 @@ TEST_CASE("outputs and ends of a serial stage travel in order, and only the end 
   CHECK(t.in.backlog() == 0);
 }
 
-TEST_CASE("nothing is taken while outputs wait for space") {
+TEST_CASE("nothing is consumed while outputs wait for space") {
   segment_with_sink<hold_one> t;
   t.put({0, 3, 5});
   t.sink.room = 2;
-  REQUIRE(t.segment.advance());   // 0 is held
+  REQUIRE(t.segment.advance());   // 0 is kept
   CHECK(t.in.backlog() == 2);
-  REQUIRE(t.segment.advance());   // 3 makes four outputs
+  REQUIRE(t.segment.advance());   // 3 becomes four outputs
   CHECK(t.sink.log().empty());
   CHECK(t.segment.advance());
   CHECK(t.sink.log() == "0 30");
@@ -137,7 +137,7 @@ TEST_CASE("nothing is taken while outputs wait for space") {
   CHECK(t.sink.log() == "0 30 31");
   t.sink.room = 1;
   CHECK(t.segment.advance());
-  CHECK(t.in.backlog() == 1);   // all outputs are gone; the next call takes
+  CHECK(t.in.backlog() == 1);   // all outputs are gone; the next call consumes
   CHECK(t.segment.advance());
   CHECK(t.in.backlog() == 0);
   CHECK(t.run() == "0 30 31 32");
@@ -165,7 +165,7 @@ TEST_CASE("an end waits for space as a sample does, and the next sample waits un
   CHECK(t.in.backlog() == 0);
 }
 
-TEST_CASE("a taken sample makes space in the input, and its producer is told") {
+TEST_CASE("a consumed sample frees space in the input, and its producer is notified") {
   segment_with_sink<pass_through> t(false, nullptr, 4);
   t.put({0, 1, 2, 3});
   CHECK_FALSE(t.in.can_accept());
@@ -189,7 +189,7 @@ TEST_CASE("the exception of a stage follows its outputs, names the sample, and e
   t.in.put({.item = hold_one::bad, .origin = names.make("train-3.tar", "n017", 512)});
   t.put({2});
   CHECK(t.run() == "0 1 failed");
-  CHECK(t.in.backlog() == 1);   // nothing behind it is taken
+  CHECK(t.in.backlog() == 1);   // nothing after it is consumed
   try {
     std::rethrow_exception(t.sink.error());
   } catch (const mr::stage_error& e) {
@@ -211,16 +211,16 @@ TEST_CASE("an exception at the end of an epoch ends the run in its place") {
   CHECK_FALSE(t.segment.advance());
 }
 
-TEST_CASE("an error that arrives goes on in its place, without the samples that the stage holds") {
+TEST_CASE("an error that arrives is forwarded in its place, without the samples that the stage keeps") {
   segment_with_sink<hold_one> t;
   t.put({0, 1});
   t.in.finish(std::make_exception_ptr(mr::data_error("torn", "Copy it")));
   t.in.publish();
   CHECK(t.run() == "0 failed");
-  CHECK(what_of(t.sink.error()).find("torn") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("torn") != std::string::npos);
 }
 
-TEST_CASE("a stage counts what it took and emitted in each pass, whichever end the pass has") {
+TEST_CASE("a stage counts its inputs and outputs in each pass, whichever end the pass has") {
   mr::detail::stage_passages passages;
   segment_with_sink<hold_one> t(false, &passages.add("expand", {.may_hold = true}));
   const auto pass = [&] { return passages.close_pass(true).text; };
@@ -229,11 +229,11 @@ TEST_CASE("a stage counts what it took and emitted in each pass, whichever end t
   t.put({5});
   t.in.end_epoch();
   CHECK(t.run() == "0 batch 7 30 31 32 pass 3 5 epoch");
-  CHECK(pass() == "expand 1 emitted 5 items for 3 samples");   // the end of a batch is no item
+  CHECK(pass() == "expand 1 emitted 5 items for 3 samples");   // the end of a batch is not an item
   CHECK(pass() == "expand 1 emitted 2 items for 1 samples");
 }
 
-TEST_CASE("figures count samples, and outputs if the stage changes their number") {
+TEST_CASE("metrics count samples, and outputs if the stage changes their number") {
   segment_with_sink<hold_one> t;
   segment_with_sink<pass_through> same;
   CHECK(t.waits() == "hold (one thread): at sample 0");
@@ -259,7 +259,7 @@ TEST_CASE("the thread is woken by one sample, however long it slept") {
   std::string log;
   for (int n = 0; n < 8; ++n) {
     const std::uint64_t starved_ns = t.figures(mr::detail::steady_now_ns()).starved_ns;
-    // Longer than it waits for a quarter of its buffer.
+    // Longer than its wait for a quarter of its buffer.
     REQUIRE(eventually(
         [&] { return t.figures(mr::detail::steady_now_ns()).starved_ns > starved_ns + 4'000'000; }));
     REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for input"));
@@ -269,7 +269,7 @@ TEST_CASE("the thread is woken by one sample, however long it slept") {
   }
 }
 
-TEST_CASE("the thread is woken by space, and its time without space is told apart") {
+TEST_CASE("the thread is woken by space, and its time without space is counted separately") {
   segment_with_sink<pass_through> t(true);
   t.sink.room = 0;
   t.put({0, 1, 2});
@@ -320,9 +320,9 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   t.sink.settled = false;
   t.put({1, 2});
   REQUIRE(t.logs("0 failed"));
-  CHECK(what_of(t.sink.error()).find("the memory ran out") != std::string::npos);
-  CHECK(what_of(t.sink.error()).find("stage pass") != std::string::npos);
-  REQUIRE(t.sleeps("waits for room"));   // the sink has yet to write the error
+  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("stage pass") != std::string::npos);
+  REQUIRE(t.sleeps("waits for room"));   // the sink has not yet written the error
   t.sink.settled = true;
   t.segment.space_freed();
   REQUIRE(t.sleeps("waits for input"));

@@ -32,9 +32,9 @@ struct side {
   }
   void take(std::uint64_t count) {
     std::size_t bytes = 0, n = 0;
-    for (; n < count && taken.size() < tickets.open; ++n) {
-      const auto s = in.use(taken.size(), bytes);
-      taken.push_back(s->what == sample::kind::item ? *s->item : ~std::uint64_t{0});
+    for (; n < count && tickets_used.size() < tickets.open; ++n) {
+      const auto s = in.use(tickets_used.size(), bytes);
+      tickets_used.push_back(s->what == sample::kind::item ? *s->item : ~std::uint64_t{0});
     }
     in.freed(n, bytes);
   }
@@ -42,19 +42,19 @@ struct side {
   mr::detail::batch_ring ring;
   gate tickets;
   input in;
-  std::vector<std::uint64_t> taken;
+  std::vector<std::uint64_t> tickets_used;
 };
 
 std::vector<sample> samples_from(std::uint64_t first, std::size_t count) {
-  std::vector<sample> made;
+  std::vector<sample> samples;
   for (std::size_t i = 0; i < count; ++i)
-    made.push_back({.item = first + i, .ordinal = (first + i) / 3});
-  return made;
+    samples.push_back({.item = first + i, .ordinal = (first + i) / 3});
+  return samples;
 }
 
 }  // namespace
 
-TEST_CASE("samples that are put at once come to the tickets of samples that are put one by one") {
+TEST_CASE("samples that are put at once get the same tickets as samples that are put one by one") {
   mr::rng random({.seed = 5});
   std::uint64_t partly = 0, ended = 0;
   for (int round = 0; round < 300; ++round) {
@@ -65,7 +65,7 @@ TEST_CASE("samples that are put at once come to the tickets of samples that are 
                                        .end_step = random.below(2) == 0 ? mr::detail::batch_ring::unknown : 7}};
     side at_once(o), one_by_one(o);
     std::uint64_t next = 0;
-    // What comes behind the end is swallowed.
+    // Samples after the end are ignored.
     for (int step = 0; step < 60 && !at_once.tickets.last; ++step) {
       const auto count = static_cast<std::size_t>(random.below(50));
       auto many = samples_from(next, count), few = samples_from(next, count);
@@ -87,7 +87,7 @@ TEST_CASE("samples that are put at once come to the tickets of samples that are 
       at_once.take(taking);
       one_by_one.take(taking);
       REQUIRE(at_once.tickets.open == one_by_one.tickets.open);
-      REQUIRE(at_once.taken == one_by_one.taken);
+      REQUIRE(at_once.tickets_used == one_by_one.tickets_used);
       REQUIRE(at_once.tickets.last == one_by_one.tickets.last);
     }
     ended += at_once.tickets.last;
