@@ -206,7 +206,7 @@ struct outcome {
   }
 };
 
-inline std::string shown(const mr::record& r) {
+inline std::string fields_text(const mr::record& r) {
   std::string text = std::string(r.key()) + ":";
   for (const auto& f : r.fields()) {
     const std::string_view value = f.text();
@@ -236,7 +236,7 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
   try {
     reader = std::make_unique<mr::shard_reader>(std::move(source), pool, std::move(options));
     while (const auto record = reader->next()) {
-      result.samples.push_back(shown(*record));
+      result.samples.push_back(fields_text(*record));
       result.offsets.push_back(record->offset_bytes());
     }
     if (reader->next()) result.error = "a sample after the end";
@@ -271,7 +271,7 @@ inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::s
     std::vector<mr::record> records(numbers.size());
     const std::size_t good = reader.read(numbers, records);
     for (std::size_t i = 0; i < good; ++i) {
-      result.samples.push_back(shown(records[i]));
+      result.samples.push_back(fields_text(records[i]));
       result.offsets.push_back(records[i].offset_bytes());
     }
     if (good < numbers.size()) std::rethrow_exception(reader.failure());

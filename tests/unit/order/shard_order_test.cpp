@@ -11,7 +11,7 @@ namespace {
 
 /// The order of an epoch of `count` samples, and the largest number that was buffered at once.
 std::vector<std::uint64_t> order_of(const mr::detail::shard_order& plan, std::uint64_t epoch, std::size_t count,
-                                    std::size_t* most_buffered = nullptr) {
+                                    std::size_t* peak_size = nullptr) {
   mr::detail::jitter_order<std::uint64_t> order(plan);
   std::vector<std::uint64_t> out;
   const auto drain = [&] {
@@ -22,7 +22,7 @@ std::vector<std::uint64_t> order_of(const mr::detail::shard_order& plan, std::ui
     s.epoch = epoch;
     s.item = i;
     order.push(std::move(s));
-    if (most_buffered) *most_buffered = std::max(*most_buffered, order.size());
+    if (peak_size) *peak_size = std::max(*peak_size, order.size());
     drain();
   }
   order.end_epoch();

@@ -1,6 +1,6 @@
 // The steady state allocates nothing per sample: every malloc of the process is counted, with its owner.
 //
-// A separate program, because its malloc replaces that of the whole process. An allocation belongs to the nearest of
+// A separate program, because its malloc replaces that of the entire process. An allocation belongs to the nearest of
 // Millrace, libjpeg and libarchive on the stack: a callback that libarchive calls counts as ours, and so does an
 // allocation of the standard library or of oneTBB for us. libjpeg's pools exist for one image and libarchive's buffers
 // for one member; both libraries control theirs.

@@ -1,7 +1,7 @@
 // The system refuses memory, threads or calls, one after the other: a run ends in an error after the earlier batches,
 // and nothing else ends.
 //
-// A separate program, because its operator new, pthread_create and open replace those of the whole process.
+// A separate program, because its operator new, pthread_create and open replace those of the entire process.
 // tests/system/faults does the same from outside, for every call.
 #include "../../temporary_folder.hpp"
 #include "../../copying_device.hpp"

@@ -34,7 +34,7 @@ TEST_CASE("headers of web servers may expire, and are requested again after a re
   CHECK(second.headers.back().second == "Bearer two");
   const auto last = addresses.heal("https://h/a", second, {.status = 403});
   CHECK(last.what == kind::none);
-  CHECK_THROWS_WITH(throw addresses.failure("https://h/a", second, {.status = 403}, last.tried),
+  CHECK_THROWS_WITH(throw addresses.failure("https://h/a", second, {.status = 403}, last.attempted),
                     doctest::Contains("got status 403, expected 206; searched for other keys 1 time in 0 s"));
   mr::detail::request_addresses fixed({.headers = {{"Authorization", "Bearer one"}}});
   CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);

@@ -21,7 +21,7 @@ struct gate final : mr::detail::ticket_gate {
   bool last = false;
 };
 
-/// An input, and the tickets that were taken from it.
+/// An input, and its used tickets.
 struct side {
   explicit side(const input::options& o) : in([&] {
     auto own = o;

@@ -55,12 +55,12 @@ constexpr std::size_t plenty = std::size_t{1} << 30;
 TEST_CASE("a block is read once for all its samples, and dropped after the last one") {
   world w(plenty);
   CHECK(w.take(2, {5})[0].key() == "2/5");
-  const std::size_t held = w.cache.held_bytes();
-  CHECK(held > 0);
+  const std::size_t bytes_now = w.cache.held_bytes();
+  CHECK(bytes_now > 0);
   const auto more = w.take(2, {0, 1, 7});
   CHECK(more[2].key() == "2/7");
   CHECK(w.reads == 1);
-  CHECK(w.cache.held_bytes() == held);
+  CHECK(w.cache.held_bytes() == bytes_now);
   static_cast<void>(w.take(2, {2, 3, 4, 6}));
   CHECK(w.reads == 1);
   CHECK(w.cache.held_bytes() == 0);

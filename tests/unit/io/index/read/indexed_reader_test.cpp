@@ -36,7 +36,7 @@ TEST_CASE("samples are read in any order, some twice, in few reads, and are thos
       REQUIRE(reader.read(numbers, records) == numbers.size());
       std::size_t held_bytes = 0;
       for (std::size_t i = 0; i < numbers.size(); ++i) {
-        CHECK(shown(records[i]) == (some ? selected : all).samples[numbers[i]]);
+        CHECK(fields_text(records[i]) == (some ? selected : all).samples[numbers[i]]);
         CHECK(records[i].offset_bytes() == all.offsets[numbers[i]]);
         CHECK(records[i].shard() == "memory.tar");
         held_bytes += records[i].held_bytes();
@@ -103,7 +103,7 @@ TEST_CASE("if the source reads parts, gaps of any length stay out of memory") {
   CHECK(reader.counters().read_bytes > 1'000'000);
   std::size_t held_bytes = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    CHECK(shown(records[i]) == all.samples[i]);
+    CHECK(fields_text(records[i]) == all.samples[i]);
     held_bytes += records[i].held_bytes();
     for (const auto& field : records[i].fields()) CHECK(reinterpret_cast<std::uintptr_t>(field.data()) % 64 == 0);
   }

@@ -335,7 +335,7 @@ TEST_CASE("shards without samples have none, and report their content") {
   CHECK(unusable.error == "");
   CHECK(unusable.samples.empty());
   CHECK(unusable.counters.names_without_dot == 1);
-  CHECK(read_tar("this is no tar archive").error == "data");
+  CHECK(read_tar("this is not a tar archive").error == "data");
   CHECK(read_tar(std::string(5000, 'x')).error == "data");
   if (have("gzip")) CHECK(read_tar(through("gzip -c", "")).error == "data");
 }
@@ -364,7 +364,7 @@ TEST_CASE("a sample that has a field twice or is too large fails alone: the samp
     try {
       const auto read = reader.next();
       more = read.has_value();
-      if (read) samples.push_back(shown(*read));
+      if (read) samples.push_back(fields_text(*read));
     } catch (const mr::data_error& e) {
       REQUIRE(reader.goes_on());
       errors.push_back(e.message());
