@@ -1,10 +1,10 @@
-// Includes the vector intrinsics of x86-64 processors, and nothing on other ones.
+// Includes the vector intrinsics of x86-64 processors, and nothing on other processors.
 //
 //   #include <millrace/simd/avx2_intrinsics.hpp>
 //   [[gnu::target("avx2")]] __m256i zero() { return _mm256_setzero_si256(); }
 //
-// oneTBB's headers include the same file, so a header-only program pays for it once. Programs of the compiled mode do
-// not read it.
+// oneTBB's headers include the same file, so it costs a header-only program nothing extra. Programs of the compiled
+// mode do not read it.
 // Threads: not relevant.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Holds sixteen 16-bit or eight 32-bit numbers in an AVX2 register, with the operations that an inverse DCT needs.
+// Operations of an inverse DCT on an AVX2 register of sixteen 16-bit or eight 32-bit numbers.
 //
 //   using namespace mr::detail::avx2;
 //   [[gnu::target("avx2")]] quads eight_sums(const std::int16_t* pairs) {   // aligned to 32 bytes
@@ -43,7 +43,7 @@ MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
   return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));
 }
 
-/// Returns pairs from the start of each half: for words a0 b0 a1 b1 a2 b2 a3 b3. high_pairs() takes its other part.
+/// Returns pairs from the start of each half: for words a0 b0 a1 b1 a2 b2 a3 b3. high_pairs() uses the other part.
 MILLRACE_AVX2 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
 }
@@ -68,7 +68,7 @@ MILLRACE_AVX2 octs low_pairs(octs a, octs b) noexcept { return __builtin_shuffle
 MILLRACE_AVX2 octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
 /// Swaps the two middle quarters, so that pairs of both halves become neighbors.
 MILLRACE_AVX2 octs swap_middle(octs a) noexcept { return __builtin_shufflevector(a, a, 0, 2, 1, 3); }
-/// Returns the numbers of the first half and of the second half alternately.
+/// Interleaves the numbers of the first half and of the second half.
 MILLRACE_AVX2 quads halves_by_turns(quads a) noexcept {
   return __builtin_shufflevector(a, a, 0, 4, 1, 5, 2, 6, 3, 7);
 }
@@ -82,12 +82,12 @@ MILLRACE_AVX2 void transpose(quads* q) noexcept {
   q[3] = reinterpret_cast<quads>(high_pairs(b, d));
 }
 
-/// Returns the even words of the first and the odd words of the second operand.
+/// Interleaves the even words of the first operand and the odd words of the second.
 MILLRACE_AVX2 words alternate(words even, words odd) noexcept {
   return __builtin_shufflevector(even, odd, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
 }
 
-/// Drops `bits` fraction bits and returns words of `even` and of `odd` alternately.
+/// Drops `bits` fraction bits and interleaves the words of `even` and of `odd`.
 template <int bits>
 MILLRACE_AVX2 words joined(quads even, quads odd) noexcept {
   const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
@@ -98,16 +98,16 @@ MILLRACE_AVX2 words joined(quads even, quads odd) noexcept {
 MILLRACE_AVX2 quads multiply_pairs(words a, words b) noexcept { return __builtin_ia32_pmaddwd256(a, b); }
 MILLRACE_AVX2 words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
 MILLRACE_AVX2 words magnitudes(words a) noexcept { return a > -a ? a : -a; }
-/// Returns the sum as unsigned numbers, at most 65535. It is assembly, because the builtins differ between compilers
+/// Returns the sum as unsigned numbers, at most 65535. Inline assembly, because the builtins differ between compilers
 /// and their versions.
 MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
   words sum;
   asm("vpaddusw %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
   return sum;
 }
-/// Returns words clamped to -32768..32767: in each half, those of a, then those of b.
+/// Returns words clamped to -32768..32767: in each half, those of `a`, then those of `b`.
 MILLRACE_AVX2 words packed(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
-/// Returns bytes clamped to 0..255: in each half, those of a, then those of b.
+/// Returns bytes clamped to 0..255: in each half, those of `a`, then those of `b`.
 MILLRACE_AVX2 bytes clamped_bytes(words a, words b) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
 }

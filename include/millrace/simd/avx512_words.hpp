@@ -1,4 +1,4 @@
-// Holds 32 16-bit or sixteen 32-bit numbers in an AVX-512 register, with the operations that an inverse DCT needs.
+// Operations of an inverse DCT on an AVX-512 register of 32 16-bit or sixteen 32-bit numbers.
 //
 //   using namespace mr::detail::avx512;
 //   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")]] bool share_a_bit(const std::int16_t* a) {
@@ -6,7 +6,7 @@
 //   }
 //
 // The counterpart of avx2_words.hpp, for functions whose target has AVX-512 and VNNI. All functions are inlined. Some
-// are assembly, because the builtins differ between compilers. Below, a quarter is 128 bits of a register.
+// are inline assembly, because the builtins differ between compilers. Below, a quarter is 128 bits of a register.
 // Threads: any; pure functions, except for the stores.
 #pragma once
 
@@ -38,7 +38,7 @@ MILLRACE_AVX512 quads quads_of(int value) noexcept { return quads{} + value; }
 /// Reinterprets the register: nvcc does not compile such a cast of a dependent type.
 MILLRACE_AVX512 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
 
-/// Returns pairs from the start of each quarter, as avx2::low_pairs() does. high_pairs() takes its other part.
+/// Returns pairs from the start of each quarter, as avx2::low_pairs() does. high_pairs() uses the other part.
 MILLRACE_AVX512 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, 18, 50,
                                  19, 51, 24, 56, 25, 57, 26, 58, 27, 59);
@@ -59,7 +59,7 @@ MILLRACE_AVX512 octs low_pairs(octs a, octs b) noexcept {
 MILLRACE_AVX512 octs high_pairs(octs a, octs b) noexcept {
   return __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
 }
-/// As low_pairs() and high_pairs(), of bytes. Assembly: g++ 12 would take the numbers of 128 bytes from memory.
+/// As low_pairs() and high_pairs(), for bytes. Inline assembly: g++ 12 would load 128 bytes of indices from memory.
 MILLRACE_AVX512 bytes low_pairs(bytes a, bytes b) noexcept {
   bytes pairs;
   asm("vpunpcklbw %2, %1, %0" : "=v"(pairs) : "v"(a), "v"(b));
@@ -70,7 +70,7 @@ MILLRACE_AVX512 bytes high_pairs(bytes a, bytes b) noexcept {
   asm("vpunpckhbw %2, %1, %0" : "=v"(pairs) : "v"(a), "v"(b));
   return pairs;
 }
-/// Returns the even numbers of 64 bits, then the odd ones.
+/// Returns the even 64-bit numbers, then the odd ones.
 MILLRACE_AVX512 octs even_then_odd(octs a) noexcept {
   return __builtin_shufflevector(a, a, 0, 2, 4, 6, 1, 3, 5, 7);
 }
@@ -89,16 +89,16 @@ MILLRACE_AVX512 quads add_products(quads sum, words xy, const std::array<std::in
   asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(factors));
   return sum;
 }
-/// Drops `bits` fraction bits and returns words of `even` and of `odd` alternately.
+/// Drops `bits` fraction bits and interleaves the words of `even` and of `odd`.
 template <int bits>
 MILLRACE_AVX512 words joined(quads even, quads odd) noexcept {
   quads joint = even >> bits;
-  // Takes the bits of %0 where %2 has ones, else those of %1.
+  // Selects the bits of %0 where %2 has ones, else those of %1.
   asm("vpternlogd $0xe4, %2, %1, %0"
       : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(quads_of(0xffff)));
   return reinterpret_cast<words>(joint);
 }
-/// Returns bytes clamped to 0..255: in each quarter, those of a, then those of b.
+/// Returns bytes clamped to 0..255: in each quarter, those of `a`, then those of `b`.
 MILLRACE_AVX512 bytes clamped_bytes(words a, words b) noexcept {
   bytes clamped;
   asm("vpackuswb %2, %1, %0" : "=v"(clamped) : "v"(a), "v"(b));

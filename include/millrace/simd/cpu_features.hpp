@@ -1,9 +1,9 @@
-// Reports which instructions this CPU has: whether it can run the kernels of AVX2, AVX-512 and others.
+// Reports which instructions this CPU supports: whether it can run the kernels for AVX2, AVX-512 and others.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
 //   bool bytes = mr::detail::cpu_has_byte_permutations();  // AVX-512's vpermi2b in registers of 256 bits
-//   bool wide = mr::detail::cpu_has_wide_vectors();        // registers of 512 bits pay, too
+//   bool wide = mr::detail::cpu_has_wide_vectors();        // registers of 512 bits are profitable
 //
 // Errors: none. Threads: any.
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns whether the CPU has AVX2, FMA and F16C. Asks the CPU once.
+/// Returns whether the CPU has AVX2, FMA and F16C. Queries the CPU once.
 inline bool cpu_has_avx2() noexcept {
 #ifdef __x86_64__
-  static const bool has = [] {   // asked once, because in a virtual machine cpuid traps to the hypervisor
+  static const bool has = [] {   // queried once, because cpuid traps to the hypervisor in a virtual machine
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
     return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
@@ -30,7 +30,7 @@ inline bool cpu_has_avx2() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has PCLMUL, which multiplies without carries.
+/// Returns whether the CPU has PCLMUL, the carry-less multiplication.
 inline bool cpu_has_pclmul() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("pclmul") != 0;
@@ -39,7 +39,7 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has SSE4.2, and so an instruction for CRC-32C.
+/// Returns whether the CPU has SSE4.2, which includes an instruction for CRC-32C.
 inline bool cpu_has_sse42() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") != 0;
@@ -48,7 +48,7 @@ inline bool cpu_has_sse42() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has AVX-512VL, and so vpternlog in 256-bit registers.
+/// Returns whether the CPU has AVX-512VL, which includes vpternlog in 256-bit registers.
 inline bool cpu_has_three_way_logic() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512vl") != 0;
@@ -57,7 +57,7 @@ inline bool cpu_has_three_way_logic() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has AVX-512VBMI and AVX-512VL, and so vpermi2b in 256-bit registers.
+/// Returns whether the CPU has AVX-512VBMI and AVX-512VL, which include vpermi2b in 256-bit registers.
 inline bool cpu_has_byte_permutations() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512vbmi") != 0 && cpu_has_three_way_logic();
@@ -66,7 +66,7 @@ inline bool cpu_has_byte_permutations() noexcept {
 #endif
 }
 
-/// Returns whether registers of 512 bits pay. Processors from before AVX-512VBMI2 lower their clock for them.
+/// Returns whether registers of 512 bits are profitable. Processors before AVX-512VBMI2 reduce their clock for them.
 inline bool cpu_has_wide_vectors() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0 &&

@@ -2,11 +2,11 @@
 //
 //   if (mr::detail::cpu_has_pclmul() && data.size() >= mr::detail::crc32_least_bytes) {
 //     std::size_t done = 0;
-//     const auto folded = mr::detail::fold_crc32(data, state, done);   // stands for the first `done` bytes
+//     const auto folded = mr::detail::fold_crc32(data, state, done);   // replaces the first `done` bytes
 //     state = continue_with(folded, data.subspan(done));
 //   }
 //
-// The folded bytes take a state of 0 to the state after the bytes that they stand for.
+// Starting from a state of 0, the folded bytes lead to the same state as the bytes that they replace.
 //
 // Errors: none. Threads: pure. Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 // Instruction" (Intel, 2009).
@@ -26,10 +26,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 using crc32_lane [[gnu::vector_size(16)]] = long long;
 
-/// The fewest bytes that fold_crc32() takes.
+/// The minimum number of bytes for fold_crc32().
 inline constexpr std::size_t crc32_least_bytes = 4 * sizeof(crc32_lane);
 
-/// Moves the bytes of `lane` to the place of `next`, by powers of x modulo the polynomial, and adds both.
+/// Shifts the bytes of `lane` to the position of `next`, by powers of x modulo the polynomial, and adds both.
 __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_lane(crc32_lane lane, crc32_lane by,
                                                                                    crc32_lane next) noexcept {
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;

@@ -1,8 +1,9 @@
-// Advances a CRC-32C over bytes by the instruction of SSE4.2: the fast part of base/crc32c.hpp.
+// Advances a CRC-32C over bytes with the instruction of SSE4.2: the fast part of base/crc32c.hpp.
 //
 //   if (mr::detail::cpu_has_sse42()) state = mr::detail::crc32c_by_instruction(data, state);
 //
-// Long data has three interleaved streams, because the instruction takes three cycles and one can begin in each cycle.
+// Long data is processed in three interleaved streams, because the instruction has a latency of three cycles and one
+// can be issued in each cycle.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -73,7 +74,7 @@ __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std
   const std::byte* const end = at + data.size();
   if (data.size() >= 3 * 4096) at = crc32c_by_lanes<4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc32c_by_lanes<256>(at, end, state);
-  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // a quarter remains of 2 KiB
+  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // a quarter of 2 KiB remains
   std::uint64_t wide = state;
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) wide = __builtin_ia32_crc32di(wide, crc32c_word(at));

@@ -1,6 +1,6 @@
-// Collects all AVX2 kernels for a plane_resizer, and holds those for numbers, which are small.
+// All AVX2 kernels for a plane_resizer, including those for numbers, which are small.
 //
-//   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only where cpu_has_avx2()
+//   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only if cpu_has_avx2()
 //
 // Shapes, units, errors, threads: pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once

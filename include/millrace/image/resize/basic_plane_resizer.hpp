@@ -1,10 +1,10 @@
-// Does the work of plane_resizer over one set of kernels.
+// Implements plane_resizer for one set of kernels.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// All work moves row by row. Four source rows are made or taken, and resampled to columns. Each output whose last
-// source row has come is then blended into the result. Errors, threads: plane_resizer.hpp.
+// Work proceeds row by row. Four source rows are computed or received, and resized to the output's columns. Then each
+// output whose last source row is complete is blended into the result. Errors, threads: plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/chroma_taps.hpp>
@@ -34,7 +34,7 @@ struct plane_resize {
 template <class Kernels>
 class basic_plane_resizer {
  public:
-  /// `wide_vectors`: registers of 512 bits may be used. Pixels do not depend on it.
+  /// `wide_vectors`: allows registers of 512 bits. Pixels do not depend on it.
   explicit basic_plane_resizer(bool wide_vectors = cpu_has_wide_vectors())
       : wide_vectors_(wide_vectors), main_(wide_vectors), chroma_(wide_vectors), color_(wide_vectors) {}
 
@@ -55,7 +55,7 @@ class basic_plane_resizer {
     streams_ = job.target.cold && !job.plan.transposed && is_aligned();
   }
 
-  /// Renders the image. The planes have to hold resize_source_box() of the plan.
+  /// Renders the image. The planes must contain resize_source_box() of the plan.
   void render(const jpeg_planes& planes) {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);
@@ -63,13 +63,13 @@ class basic_plane_resizer {
     if (streams_) Kernels::numbers::finish_streaming();
   }
 
-  /// Announces rows of RGBX: `width` pixels from source column `left` on. The first row is rows().source_begin().
+  /// Declares rows of RGBX: `width` pixels from source column `left` on. The first row is rows().source_begin().
   void set_source(std::size_t left, std::size_t width) {
-    given_pixels_ = width;
-    given_bytes_ = width + guarded_plane::slack_bytes;
-    given_.resize(std::max(given_.size(), 12 * given_bytes_));
-    pixels_.resize(std::max(pixels_.size(), 4 * given_bytes_));
-    given_rows_ = 0;
+    input_pixels_ = width;
+    input_bytes_ = width + guarded_plane::slack_bytes;
+    input_.resize(std::max(input_.size(), 12 * input_bytes_));
+    pixels_.resize(std::max(pixels_.size(), 4 * input_bytes_));
+    input_rows_ = 0;
     main_.start({.rows = rows_, .columns = columns_, .origin = left, .first_row = rows_.source_begin(), .planes = 3,
                  .flipped = job_.plan.columns.flipped});
   }
@@ -77,13 +77,13 @@ class basic_plane_resizer {
   std::uint8_t* next_row() noexcept { return pixels_.data(); }
 
   void commit_row() noexcept {
-    const std::size_t k = given_rows_++ % 4;
-    std::uint8_t* const lines[3] = {given(0, k), given(1, k), given(2, k)};
-    Kernels::numbers::split(pixels_.data(), given_pixels_, lines);
-    if (k != 3 && rows_.source_begin() + given_rows_ != rows_.source_end()) return;
+    const std::size_t k = input_rows_++ % 4;
+    std::uint8_t* const lines[3] = {input_line(0, k), input_line(1, k), input_line(2, k)};
+    Kernels::numbers::split(pixels_.data(), input_pixels_, lines);
+    if (k != 3 && rows_.source_begin() + input_rows_ != rows_.source_end()) return;
     pushed_rows rows;
     for (std::size_t c = 0; c < 3; ++c)
-      for (std::size_t r = 0; r < 4; ++r) rows.rows[c][r] = given(c, std::min(r, k));
+      for (std::size_t r = 0; r < 4; ++r) rows.rows[c][r] = input_line(c, std::min(r, k));
     main_.push(rows);
     for (; wants_rows() && main_.ready(next_output_); ++next_output_) emit_rgb();
     if (!wants_rows() && streams_) Kernels::numbers::finish_streaming();
@@ -93,15 +93,15 @@ class basic_plane_resizer {
   const tap_table& columns() const noexcept { return columns_; }
 
  private:
-  std::uint8_t* given(std::size_t channel, std::size_t k) noexcept {
-    return given_.data() + (4 * channel + k) * given_bytes_;
+  std::uint8_t* input_line(std::size_t channel, std::size_t k) noexcept {
+    return input_.data() + (4 * channel + k) * input_bytes_;
   }
 
   std::size_t element_bytes() const noexcept {
     return job_.target.type == pixel_type::u8 ? 3 : job_.target.type == pixel_type::f32 ? 4 : 2;
   }
 
-  /// Returns whether every line begins and ends at an address where streaming stores can.
+  /// Returns whether every line begins and ends at an address that is aligned for streaming stores.
   bool is_aligned() const noexcept {
     const std::size_t bytes = width_ * element_bytes();
     return bytes % 32 == 0 && row_pixels_ == width_ &&
@@ -232,8 +232,8 @@ class basic_plane_resizer {
   std::size_t outputs_ = 0, width_ = 0, next_output_ = 0, line_bytes_ = 0, row_pixels_ = 0;
   bool straight_ = false, streams_ = false;
   bool three_way_logic_ = cpu_has_three_way_logic();
-  std::size_t given_pixels_ = 0, given_bytes_ = 0, given_rows_ = 0;
-  std::vector<std::uint8_t> line_, given_, pixels_;
+  std::size_t input_pixels_ = 0, input_bytes_ = 0, input_rows_ = 0;
+  std::vector<std::uint8_t> line_, input_, pixels_;
 };
 
 struct portable_taps {

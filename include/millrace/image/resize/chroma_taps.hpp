@@ -1,13 +1,13 @@
-// Computes a resize's weights along one axis for chroma of half the resolution: upsampling and resize in one table.
+// Computes the weights of a resize along one axis for chroma of half the resolution: upsampling and resize combined.
 //
 //   mr::detail::tap_table chroma;
-//   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples lie beside 375 luma samples
+//   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples correspond to 375 luma samples
 //
-// Let L(x) be the weight of luma sample x. Then chroma sample k of the same output gets the weight
+// Let L(x) be the weight of luma sample x. The weight of chroma sample k for the same output is then
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 // This is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
-// At the image's edge libjpeg repeats the last sample. So weights beyond the edge are added to that sample's weight.
-// The weights of an output sum to 2^14 exactly, because the running sum is rounded. A bicubic resize has some below 0.
+// At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
+// The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
 // Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Writes the table. `extent` is the number of chroma samples of the whole axis.
+/// Writes the table. `extent` is the number of chroma samples of the full axis.
 inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear(luma.overshoots());
   const std::size_t last = extent - 1;
@@ -28,7 +28,7 @@ inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table&
     const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
     const std::size_t count = std::min(end / 2, last) - first + 1;
     const std::int16_t* const of_luma = luma.weights(o);
-    const auto at = [&](std::size_t x) {   // 0 beyond either end: x < begin wraps around to a huge number
+    const auto at = [&](std::size_t x) {   // 0 beyond both ends: x < begin wraps around to a huge number
       return x - begin < end - begin ? of_luma[x - begin] : 0;
     };
     std::int16_t* const weights = into.append(first, count);

@@ -1,17 +1,17 @@
 // The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one sum per output column.
 //
-//   mr::detail::portable_columns columns;                           // kept from image to image
+//   mr::detail::portable_columns columns;                           // reused for all images
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
 // A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of
-// 13 bits. For rows that are Q7 already (run_wide) it is (sum q[i] w[i] + 4096) >> 13.
-// Weights come from a tap_table; their running sum is rounded to 13 bits. If the table overshoots, values are clamped
-// to 0..255 here, before the rows are resized, as in Pillow.
-// Outputs are in memory order; they are flipped if asked for. Each build arranges them in `out` in an order of its own.
-// The row kernels of the same build restore the natural order. The portable build keeps the natural order.
-// Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call takes four rows.
-// A caller with fewer rows repeats one. Rows may be read guarded_plane::slack_bytes beyond their end.
+// 13 bits. For rows that are already Q7 (run_wide) it is (sum q[i] w[i] + 4096) >> 13.
+// Weights are those of a tap_table; their running sum is rounded to 13 bits. If the table overshoots, values are
+// clamped to 0..255 here, before the rows are resized, as in Pillow.
+// Outputs are in memory order, flipped if requested. Each implementation has its own order of the outputs in `out`; its
+// row kernels restore the natural order. The portable implementation uses the natural order.
+// Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
+// rows. A caller with fewer rows repeats one. Rows may be read guarded_plane::slack_bytes beyond their end.
 // Errors: none. Threads: run() is const.
 #pragma once
 
@@ -29,13 +29,13 @@ struct column_plan {
   std::size_t origin = 0;   ///< source column of a row's first sample
   bool flipped = false;
   bool wide = false;        ///< run_wide() will be called instead of run()
-  bool wide_vectors = false;   ///< registers of 512 bits may be used: cpu_has_wide_vectors()
+  bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
 
-  /// Returns the output of `taps` that comes to this position in memory.
+  /// Returns the output of `taps` that is stored at this position in memory.
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }
-  /// Returns the first sample of an output in memory order. Outputs beyond the last one are like the last one.
+  /// Returns the first sample of an output in memory order. Outputs beyond the last one are equal to the last one.
   std::size_t first_of(std::size_t output) const noexcept {
     return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
   }
@@ -55,7 +55,7 @@ struct wide_column_row {
 };
 
 inline constexpr int column_weight_bits = 13;
-inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15, which an overshoot may exceed
+inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15; an overshoot may exceed 2^15
 inline constexpr std::size_t columns_at_once = 32;
 
 /// Calls each(k, weight) for each tap of an output, with weights of 13 bits.
@@ -98,8 +98,8 @@ class portable_columns {
     for (std::size_t k = 0; k < 4; ++k)
       for (std::size_t o = 0; o < first_.size(); ++o) {
         const int value = (sum(r.rows[k], o) + 32) >> 6;
-        const int kept = clamps_ ? std::clamp(value, 0, largest_column_sum) : value;
-        r.out[k * r.stride + o] = static_cast<std::int16_t>(kept + r.offset);
+        const int clamped = clamps_ ? std::clamp(value, 0, largest_column_sum) : value;
+        r.out[k * r.stride + o] = static_cast<std::int16_t>(clamped + r.offset);
       }
   }
 

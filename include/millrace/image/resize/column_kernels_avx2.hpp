@@ -4,16 +4,16 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds with the same results. The first one that fits is taken:
-// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle bring two taps
+// There are three kinds with the same results. The first one that fits is used:
+// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle move two taps
 //   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes. The high
-//   parts sum to 128, and the running sums of the low parts stay within 32. So no sum exceeds 16 bits.
+//   parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
 // - medium: up to 10 taps, and 4 neighboring outputs begin within 15 samples. It works like short, on words of 16 bits.
 //   If they use at most 16 samples, one load serves all their taps.
-// - long: any number of taps, 16 at a time for each output, added across the vector in the end.
-// Weights that overshoot go the medium or the long way, whose sums have 32 bits. The results are clamped there.
-// Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second one 8-15 and 24-31.
-// Packing two vectors to bytes works in lanes of 128 bits, and so gives the natural order.
+// - long: any number of taps, 16 at a time for each output, added across the vector at the end.
+// Weights that overshoot use medium or long, whose sums have 32 bits. The results are clamped there.
+// Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second one 8-15 and 24-31.
+// Packing two vectors to bytes works in lanes of 128 bits, and thereby restores the natural order.
 // Shapes, units, errors, threads: column_kernels.hpp.
 #pragma once
 
@@ -111,7 +111,7 @@ class avx2_columns {
     return true;
   }
 
-  /// Writes the weights of the outputs from `begin` on, which are fewer than 8.
+  /// Writes the weights of fewer than 8 outputs from `begin` on.
   void put_last_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const {
     for (std::size_t j = 0; begin + j < outputs_; ++j) {
       const std::size_t at = 16 * lane + 2 * j;
@@ -126,15 +126,15 @@ class avx2_columns {
     }
   }
 
-  /// Does the same for 8 outputs at once. A quarter of a vector holds an output's four weights. Shifts and additions
-  /// make their running sums.
+  /// Does the same for 8 outputs at once. A quarter of a vector contains an output's four weights. Shifts and additions
+  /// compute their running sums.
   void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;
     const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);
     split_weights first = split(load(from)), second = split(load(from + 4 * places));
     if (plan.flipped) {
       std::swap(first, second);
-      split_weights* const both[] = {&first, &second};   // not an initializer_list: nvcc takes none of vectors
+      split_weights* const both[] = {&first, &second};   // not an initializer_list: nvcc does not accept one of vectors
       for (split_weights* const s : both) {
         s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
         s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
@@ -159,7 +159,7 @@ class avx2_columns {
 
   static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
 
-  /// Writes the bytes of each output's four weights: to[0] gets the first two of all outputs, to[1] the last two.
+  /// Writes the bytes of each output's four weights: the first two of all outputs to to[0], the last two to to[1].
   static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][64], std::size_t lane) noexcept {
     const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
     const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
@@ -186,7 +186,7 @@ class avx2_columns {
             if (offset > 14) return false;
             if (offset + 2 * pairs_ > 16) one_window_ = false;
             const std::uint8_t pick[4] = {static_cast<std::uint8_t>(offset), 0x80,
-                                          static_cast<std::uint8_t>(offset + 1), 0x80};   // 0x80 gives zero
+                                          static_cast<std::uint8_t>(offset + 1), 0x80};   // 0x80 yields zero
             std::memcpy(group.pick[half] + at, pick, 4);
             if (begin + j >= outputs_) continue;
             for_column_weights(plan.taps, plan.source_of(begin + j), [&](std::size_t k, int weight) {
@@ -202,8 +202,8 @@ class avx2_columns {
     chunks_ = (plan.taps.max_count() + 15) / 16;
     first_.assign(padded(), 0);
     weights_.assign(padded() * chunks_ * 16, 0);
-    // All outputs read the same number of samples. One at the right edge with fewer taps reads samples that end there,
-    // and its weights come last: memory so far to the right of the image may not be readable.
+    // All outputs read the same number of samples. An output at the right edge with fewer taps reads samples that end
+    // there, and its weights are last: memory so far to the right of the image may not be readable.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks_);
     for (std::size_t o = 0; o < outputs_; ++o) {
@@ -284,7 +284,7 @@ class avx2_columns {
 
   template <bool OneWindow, bool Clamps>
   void run_medium(const column_rows& r) const noexcept {
-    const __m256i two_samples_later = _mm256_set1_epi16(2);   // a byte that gives zero stays one
+    const __m256i two_samples_later = _mm256_set1_epi16(2);   // a byte that yields zero remains one
     const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
     const __m256i least = _mm256_set1_epi16(static_cast<short>(r.offset));
     const __m256i largest = _mm256_set1_epi16(static_cast<short>(r.offset + largest_column_sum));
@@ -308,9 +308,9 @@ class avx2_columns {
         }
       }
       for (std::size_t k = 0; k < 4; ++k) {
-        __m256i made = _mm256_packs_epi32(_mm256_srai_epi32(sums[k][0], 6), _mm256_srai_epi32(sums[k][1], 6));
-        if constexpr (Clamps) made = _mm256_min_epi16(_mm256_max_epi16(made, least), largest);
-        store(r.out + k * r.stride + 16 * g, made);
+        __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(sums[k][0], 6), _mm256_srai_epi32(sums[k][1], 6));
+        if constexpr (Clamps) words = _mm256_min_epi16(_mm256_max_epi16(words, least), largest);
+        store(r.out + k * r.stride + 16 * g, words);
       }
     }
   }

@@ -2,16 +2,16 @@
 //
 //   using kernels = mr::detail::portable_upsampling;
 //   kernels::sum_rows(nearer, farther, count, sums);                   // 3 * nearer + farther
-//   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // the same four times; ba: b is the nearer
+//   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // the same four times; ba: b is nearer
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
-// A chroma sample lies between two pixels. So on each subsampled axis a pixel takes 3/4 of the nearer sample and 1/4 of
-// the farther one. `sums` are i16, weighted by 4. A row that is not subsampled vertically gives 4 * sample.
-// A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the left neighbor, odd ones the right.
-// The biases are libjpeg's. They are 8 (even) and 7 (odd) where both axes are subsampled (jdsample.c, h2v2). They are
-// 4 and 8 for the horizontal axis alone (h2v1).
+// A chroma sample is centered between two pixels. On each subsampled axis, a pixel is therefore 3/4 of the nearer
+// sample plus 1/4 of the farther one. `sums` are i16, weighted by 4. The sum of a row that is not subsampled vertically
+// is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the left neighbor, odd ones
+// the right. The biases are libjpeg's: 8 (even) and 7 (odd) if both axes are subsampled (jdsample.c, h2v2), 4 and 8 for
+// the horizontal axis alone (h2v1).
 // Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
-// in jdcolor.c, and clamped. The AVX2 version in fancy_upsampling_avx2.hpp gives the same bits.
+// in jdcolor.c, and clamped. The AVX2 version in fancy_upsampling_avx2.hpp produces the same bits.
 // Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples
 // beyond `count`. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
 #pragma once
@@ -29,8 +29,8 @@ struct color_row {
   const std::uint8_t* luma = nullptr;
   const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
   std::size_t count = 0;                          ///< pixels
-  int even_bias = 8, odd_bias = 7;                ///< used for sums only
-  bool wide_vectors = false;                      ///< registers of 512 bits may be used: cpu_has_wide_vectors()
+  int even_bias = 8, odd_bias = 7;                ///< used only for sums
+  bool wide_vectors = false;                      ///< allows registers of 512 bits: cpu_has_wide_vectors()
   std::uint8_t* rgb[3] = {};
 };
 
@@ -52,19 +52,19 @@ struct portable_upsampling {
     for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
   }
 
-  /// Computes the sums of the four pixel rows in the middle of four chroma rows, which are in their order.
+  /// Computes the sums of the four pixel rows in the middle of four consecutive chroma rows.
   static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count, std::int16_t* const (&sums)[4])
       noexcept {
     for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
-  /// Computes chroma that is subsampled vertically only. The result is u8, rounded by `bias`: 1 where `farther` lies
-  /// above, 2 where it lies below.
+  /// Computes chroma that is subsampled vertically only. The result is u8, rounded by `bias`: 1 if `farther` is above,
+  /// 2 if it is below.
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }
 
-  /// Converts a row with chroma of half the width, given as sums. The first pixel is an even one.
+  /// Converts a row with chroma of half the width, passed as sums. The first pixel is an even one.
   static void color_half(const color_row<std::int16_t>& row) noexcept {
     const auto chroma = [&](const std::int16_t* sums, std::size_t x) {
       const std::int16_t* own = sums + x / 2;

@@ -4,9 +4,10 @@
 //     mr::detail::avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
 // 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
-// 25297. G takes one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this
+// 25297. G needs one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this
 // file does not prove it.
-// Shapes, units, errors, threads: fancy_upsampling.hpp. The code is built for AVX2 whatever the program's flags are.
+// Shapes, units, errors, threads: fancy_upsampling.hpp. The code is compiled for AVX2 regardless of the program's
+// flags.
 #pragma once
 
 #ifdef __x86_64__
@@ -48,11 +49,12 @@ struct avx2_upsampling {
   }
 
   static void color_half(const color_row<std::int16_t>& row) noexcept {
-    // Even and odd pixels are computed apart, because their chroma comes apart. The bias subtracts 128 (2048 / 16).
+    // Even and odd pixels are computed separately, because their chroma is separate. The bias subtracts 128 (2048 /
+    // 16).
     const __m256i even_bias = _mm256_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m256i odd_bias = _mm256_set1_epi16(static_cast<short>(row.odd_bias - 2'048));
     const __m256i low_bytes = _mm256_set1_epi16(255);
-    // Local copies: for the compiler, a byte that is stored might be part of one of the pointers.
+    // Local copies, because for the compiler a stored byte might alias one of the pointers.
     const std::uint8_t* const lumas = row.luma;
     const std::int16_t *const blues = row.blue, *const reds = row.red;
     std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];
@@ -71,12 +73,12 @@ struct avx2_upsampling {
 
   static void color_full(const color_row<std::uint8_t>& row) noexcept {
     const __m256i middle = _mm256_set1_epi16(128);
-    const auto made = [&](std::size_t x) {
+    const auto converted = [&](std::size_t x) {
       return colored(words(row.luma + x), _mm256_sub_epi16(words(row.blue + x), middle),
                      _mm256_sub_epi16(words(row.red + x), middle));
     };
     for (std::size_t x = 0; x < row.count; x += 32) {
-      const pixels low = made(x), high = made(x + 16);
+      const pixels low = converted(x), high = converted(x + 16);
       store(row.rgb[0] + x, in_order(low.r, high.r));
       store(row.rgb[1] + x, in_order(low.g, high.g));
       store(row.rgb[2] + x, in_order(low.b, high.b));

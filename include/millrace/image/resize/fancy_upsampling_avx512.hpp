@@ -1,4 +1,4 @@
-// The color kernel of fancy_upsampling.hpp that images with halved chroma spend most time in, with AVX-512.
+// The most expensive color kernel of fancy_upsampling.hpp for images with subsampled chroma, with AVX-512.
 //
 //   const mr::detail::color_row<std::int16_t> row{.luma = y, .blue = u, .red = v, .count = 224, .rgb = {r, g, b}};
 //   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);   // 192
@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct avx512_upsampling {
-  /// Converts the first pixels of a row, as many as fill registers. Returns how many.
+  /// Converts the first pixels of a row that fill complete registers. Returns their number.
   static std::size_t color_half(const color_row<std::int16_t>& row) noexcept {
     const __m512i even_bias = _mm512_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m512i odd_bias = _mm512_set1_epi16(static_cast<short>(row.odd_bias - 2'048));
@@ -24,8 +24,8 @@ struct avx512_upsampling {
     const std::uint8_t* const lumas = row.luma;
     const std::int16_t *const blues = row.blue, *const reds = row.red;
     std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];
-    const std::size_t whole = row.count / 64 * 64;
-    for (std::size_t x = 0; x < whole; x += 64) {
+    const std::size_t vector_pixels = row.count / 64 * 64;
+    for (std::size_t x = 0; x < vector_pixels; x += 64) {
       const __m512i luma = _mm512_loadu_si512(lumas + x);
       const halves blue = chroma(blues + x / 2, even_bias, odd_bias);
       const halves red = chroma(reds + x / 2, even_bias, odd_bias);
@@ -35,7 +35,7 @@ struct avx512_upsampling {
       _mm512_storeu_si512(g + x, interleaved(even.g, odd.g));
       _mm512_storeu_si512(b + x, interleaved(even.b, odd.b));
     }
-    return whole;
+    return vector_pixels;
   }
 
  private:
@@ -61,7 +61,7 @@ struct avx512_upsampling {
   static __m512i greens(__m512i pairs) noexcept {
     const __m512i green = _mm512_set1_epi32(color_factors::green_pair());
     const __m512i sums = _mm512_add_epi32(_mm512_madd_epi16(pairs, green), _mm512_set1_epi32(1 << 14));
-    return _mm512_maskz_srai_epi32(0xffff, sums, 15);   // g++ 12 warns of the plain intrinsic
+    return _mm512_maskz_srai_epi32(0xffff, sums, 15);   // g++ 12 warns about the plain intrinsic
   }
 
   static pixels colored(__m512i y, __m512i u, __m512i v) noexcept {

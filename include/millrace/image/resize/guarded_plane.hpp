@@ -1,12 +1,11 @@
-// A plane whose rows vector loads may read a little beyond their end, though the plane's own memory ends there.
+// A plane whose rows vector loads may read a few bytes beyond their end, even at the end of the plane's memory.
 //
-//   mr::detail::guarded_plane p;                 // kept from image to image
+//   mr::detail::guarded_plane p;                 // reused for all images
 //   p.set(planes.component[0]);
-//   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more may be read; y beyond is the last
+//   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more are readable; y is clamped
 //
-// A row that is followed by enough of the plane itself is returned as it is. The last rows are copied; only one row if
-// the stride is longer than the slack. Errors: none. Threads: one at a time. Lifetime: rows are valid as long as the
-// plane is.
+// A row that is followed by enough memory of the plane is returned in place. The last rows are copied; only one row if
+// the stride exceeds the slack. Errors: none. Threads: one at a time. Lifetime: rows are valid as long as the plane is.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>

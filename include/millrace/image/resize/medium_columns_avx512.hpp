@@ -1,10 +1,10 @@
-// A horizontal resize with up to 10 taps an output in registers of 512 bits: 32 outputs, as two halves of 16.
+// A horizontal resize with up to 10 taps per output in registers of 512 bits: 32 outputs, as two halves of 16.
 //
 //   mr::detail::avx512_medium_columns medium;
 //   if (mr::detail::cpu_has_wide_vectors() && medium.build({.taps = taps, .origin = 100}, 224))
 //     medium.run({.rows = {a, b, c, d}, .out = sums, .stride = 672}, clamps);
 //
-// It needs weights of 16 bits, and that the samples of a half lie within 64 bytes. A byte permutation brings two taps
+// It requires weights of 16 bits, and that the samples of a half are within 64 bytes. A byte permutation moves two taps
 // to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
 // Shapes, units, errors, threads: column_kernels.hpp.
 #pragma once
@@ -26,26 +26,26 @@ class avx512_medium_columns {
  public:
   static constexpr std::size_t max_pairs = 5;
 
-  /// Makes the tables of `padded` outputs, a multiple of columns_at_once. Returns false if they do not fit.
+  /// Builds the tables of `padded` outputs, a multiple of columns_at_once. Returns false if they do not fit.
   bool build(const column_plan& plan, std::size_t padded) {
     const std::size_t outputs = plan.taps.outputs();
     pairs_ = (plan.taps.max_count() + 1) / 2;
     groups_.resize(padded / columns_at_once);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      group& made = groups_[g];
-      std::memset(&made, 0, sizeof made);
+      group& entry = groups_[g];
+      std::memset(&entry, 0, sizeof entry);
       for (std::size_t half = 0; half < 2; ++half) {
         const std::size_t begin = g * columns_at_once + half * outputs_at_once;
         const std::size_t base = std::min(plan.first_of(begin), plan.first_of(begin + outputs_at_once - 1));
-        made.base[half] = static_cast<std::int32_t>(base);
+        entry.base[half] = static_cast<std::int32_t>(base);
         for (std::size_t j = 0; j < outputs_at_once; ++j) {
           const std::size_t offset = plan.first_of(begin + j) - base;
           if (offset + 2 * pairs_ > window_bytes) return false;
-          made.pick[half][4 * j] = static_cast<std::uint8_t>(offset);
-          made.pick[half][4 * j + 2] = static_cast<std::uint8_t>(offset + 1);
+          entry.pick[half][4 * j] = static_cast<std::uint8_t>(offset);
+          entry.pick[half][4 * j + 2] = static_cast<std::uint8_t>(offset + 1);
           if (begin + j >= outputs) continue;
           for_column_weights(plan.taps, plan.source_of(begin + j), [&](std::size_t k, int weight) {
-            made.weights[k / 2][half][2 * j + k % 2] = static_cast<std::int16_t>(weight);
+            entry.weights[k / 2][half][2 * j + k % 2] = static_cast<std::int16_t>(weight);
           });
         }
       }
@@ -77,7 +77,7 @@ class avx512_medium_columns {
   static constexpr std::size_t outputs_at_once = 16, window_bytes = 64;
 
   struct alignas(64) group {
-    std::uint8_t pick[2][64];   ///< the even bytes: first samples of an output, from base; the odd ones are not used
+    std::uint8_t pick[2][64];   ///< the even bytes: first samples of an output, from base; the odd ones are unused
     std::int16_t weights[max_pairs][2][32];
     std::int32_t base[2];
   };
@@ -89,7 +89,7 @@ class avx512_medium_columns {
 
   template <std::size_t Half>
   [[gnu::always_inline]] static inline void add_half(const group& g, const column_rows& r, std::size_t pairs,
-                                                     four& made) noexcept {
+                                                     four& result) noexcept {
     constexpr __mmask64 even_bytes = 0x5555'5555'5555'5555;
     const __m512i two_samples_later = _mm512_set1_epi16(2), half = _mm512_set1_epi32(32 + (r.offset << 6));
     const std::ptrdiff_t base = g.base[Half];
@@ -104,12 +104,12 @@ class avx512_medium_columns {
       sum_d = _mm512_dpwssd_epi32(sum_d, _mm512_maskz_permutexvar_epi8(even_bytes, pick, d), weights);
       pick = _mm512_add_epi16(pick, two_samples_later);
     }
-    // With a mask of ones: g++ 12 warns of the plain intrinsics.
-    made = {{_mm512_maskz_srai_epi32(0xffff, sum_a, 6), _mm512_maskz_srai_epi32(0xffff, sum_b, 6),
+    // With a mask of ones: g++ 12 warns about the plain intrinsics.
+    result = {{_mm512_maskz_srai_epi32(0xffff, sum_a, 6), _mm512_maskz_srai_epi32(0xffff, sum_b, 6),
              _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }
 
-  /// Where the words of outputs 0-7, 16-23, 8-15 and 24-31 lie in two registers of 16 sums.
+  /// The positions of the words of outputs 0-7, 16-23, 8-15 and 24-31 in two registers of 16 sums.
   alignas(64) static constexpr std::uint16_t crossed[32] = {
       0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36, 38, 40, 42, 44, 46,
       16, 18, 20, 22, 24, 26, 28, 30, 48, 50, 52, 54, 56, 58, 60, 62};

@@ -1,4 +1,4 @@
-// Says where a rendered image goes: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
+// The destination of a rendered image: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
 //
 //   mr::detail::pixel_target t{.data = row};                                        // u8
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
@@ -6,9 +6,9 @@
 //                              .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias), where x is the byte that the u8 image has there. It is rounded to f32, then to the
-// type, to nearest even. These are the same bits as normalize() of the u8 image.
-// `cold` says that the memory is not in the cache and will not be read soon. Stores then bypass the cache where
+// A number is fma(x, scale, bias), where x is the byte of the u8 image. It is rounded to f32, then to the type, to
+// nearest even. The bits are those of normalize() of the u8 image.
+// `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache if
 // alignment permits. Errors: none. Threads: pure.
 #pragma once
 
@@ -44,7 +44,7 @@ struct portable_numbers {
       to[i] = to_element<T>(__builtin_fmaf(static_cast<float>(from[i]), s.scale, s.bias));
   }
 
-  /// Splits RGBX pixels, as libjpeg gives them, into one line per channel.
+  /// Splits RGBX pixels, as libjpeg returns them, into one line per channel.
   static void split(const std::uint8_t* pixels, std::size_t count, std::uint8_t* const* lines) noexcept {
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t c = 0; c < 3; ++c) lines[c][i] = pixels[4 * i + c];

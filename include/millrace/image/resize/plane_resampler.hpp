@@ -1,19 +1,19 @@
-// Resizes planes of the same size: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
+// Resizes planes of the same size. Input: source rows of u8. Output: weighted rows for the last step (row_kernels.hpp).
 //
-//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // kept from image to image
+//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
 //   for (std::size_t output = 0; output < rows.outputs(); ++output) {     // in source order
 //     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // rows next_row() .. + 3 of each plane
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// Up to ten source rows per output: each source row is resized to the output's columns as it comes, into a ring.
-// More than ten: source rows are added up first, four at a time, for the few outputs that use them. The finished row is
-// then resized to the columns. This takes no ring of source rows, so memory does not grow with the scale. If weights
-// overshoot, each source row is resized to the columns and clamped before it is added up, as Pillow does it.
-// The choice depends on the rows' geometry alone, so every CPU gives the same bits.
+// Up to ten source rows per output: each source row is resized to the output's columns when it arrives, into a ring.
+// More than ten: source rows are first summed, four at a time, for the few outputs that use them. The finished row is
+// then resized to the columns. This needs no ring of source rows, so memory does not grow with the scale. If weights
+// overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
+// The choice depends only on the geometry of the rows, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
-// Errors: none. Threads: one at a time. Nothing is allocated once the largest image has been seen.
+// Errors: none. Threads: one at a time. Nothing is allocated unless an image is larger than all previous ones.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>
@@ -47,7 +47,7 @@ class basic_plane_resampler {
  public:
   explicit basic_plane_resampler(bool wide_vectors) : wide_vectors_(wide_vectors) {}
 
-  /// Begins an image. The tap tables have to stay in place until the last output has been taken.
+  /// Begins an image. The tap tables must stay valid until the last output has been read.
   void start(const resample_options& o) {
     rows_ = &o.rows;
     planes_ = o.planes;
@@ -61,12 +61,12 @@ class basic_plane_resampler {
     line_ = columns_.padded();
     next_output_ = 0;
     const std::size_t needed = way_ == way::ring ? o.rows.max_count() + rows_at_once - 1 : outputs_at_once();
-    kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // a power of two, or place_of() would divide
-    ring_.resize(std::max(ring_.size(), kept_ * planes_ * line_));
+    ring_rows_ = std::bit_ceil(std::max(needed, rows_at_once));   // a power of two, so that place_of() need not divide
+    ring_.resize(std::max(ring_.size(), ring_rows_ * planes_ * line_));
     if (way_ == way::ring) return;
     width_ = sums_first ? o.columns.source_end() - o.columns.source_begin() : line_;
     padded_width_ = (width_ + 15) / 16 * 16;
-    sums_.resize(std::max(sums_.size(), kept_ * planes_ * padded_width_));
+    sums_.resize(std::max(sums_.size(), ring_rows_ * planes_ * padded_width_));
     wide_.resize(std::max(wide_.size(), sums_first ? padded_width_ + 64 : rows_at_once * line_));
   }
 
@@ -75,7 +75,7 @@ class basic_plane_resampler {
   /// Returns the distance between the planes of a row, in elements.
   std::size_t plane_stride() const noexcept { return line_; }
 
-  /// Takes the next four rows of each plane. Rows beyond rows.source_end() may have any content, but must be readable.
+  /// Adds the next four rows of each plane. Rows beyond rows.source_end() may have any content, but must be readable.
   void push(const pushed_rows& pushed) noexcept {
     for (std::size_t p = 0; p < planes_; ++p) {
       const auto& r = pushed.rows[p];
@@ -119,12 +119,12 @@ class basic_plane_resampler {
   /// The weights of the four pushed rows for an output.
   struct row_use {
     std::int16_t weights[rows_at_once];
-    bool begins, ends;   // they are the output's first rows, and its last ones
+    bool begins, ends;   // whether they are the output's first rows, and its last ones
   };
 
-  std::size_t place_of(std::size_t row) const noexcept { return row & (kept_ - 1); }
+  std::size_t place_of(std::size_t row) const noexcept { return row & (ring_rows_ - 1); }
 
-  /// Returns the most outputs that can be in progress, or wait to be taken, when one is finished.
+  /// Returns the maximum number of outputs that are in progress, or complete but not yet read.
   std::size_t outputs_at_once() const noexcept {
     std::size_t most = 1;
     for (std::size_t o = 0, later = 0; o < rows_->outputs(); ++o) {
@@ -134,7 +134,7 @@ class basic_plane_resampler {
     return most;
   }
 
-  /// Gives the rows of an output. Those with weights below 0 come first, and a weight above 1 comes in two parts.
+  /// Returns the rows of an output. Those with negative weights are first, and a weight above 1 is split into two.
   void overshooting_taps(std::size_t output, row_taps& t) const noexcept {
     const std::size_t first = rows_->first(output) - begin_row_;
     const std::int16_t* const weights = rows_->weights(output);
@@ -179,7 +179,7 @@ class basic_plane_resampler {
     }
   }
 
-  /// Adds the four lines of one plane, which lie in wide_.
+  /// Adds the four lines of one plane, which are in wide_.
   void add_lines(std::size_t o, const row_use& use, std::size_t plane) noexcept {
     const std::size_t place = place_of(o) * planes_ + plane;
     const std::int16_t* const lines = wide_.data();
@@ -193,7 +193,7 @@ class basic_plane_resampler {
   const bool wide_vectors_;
   typename Kernels::columns columns_;
   const tap_table* rows_ = nullptr;
-  std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, kept_ = 4;
+  std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, ring_rows_ = 4;
   std::size_t begin_row_ = 0, next_row_ = 0, next_output_ = 0;
   int offset_ = 0;
   way way_ = way::ring;

@@ -1,20 +1,19 @@
-// Renders a decoder's planes or rows to one image of a batch: crop, antialiased bilinear resize, flip, colors.
+// Renders a decoder's planes or rows to one image of a batch: crop, antialiased resize, flip, conversion to RGB.
 //
-//   mr::detail::plane_resizer r;                                             // kept from image to image
+//   mr::detail::plane_resizer r;                                             // reused for all images
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
 //   r.render(planes);                     // planes of at least resize_source_box(plan, image), see resize_plan.hpp
 //   // or, instead of render(), rows of RGBX, from row r.rows().source_begin() on:
 //   r.set_source(left, width);
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }
 //
-// exact: libjpeg's own RGB, then the resize. The result is within one level of the same computed in real numbers, and
-// of Pillow.
-// fast: planes are resized, then the result is converted. For chroma, libjpeg's upsampling and the resize are composed.
-// The result is within one level of that in real numbers. Against exact, the mean difference is 0.3 levels. Pixels
-// whose colors are clamped (saturated edges) differ by up to some tens of levels.
+// exact: libjpeg's own RGB, then the resize. The result is within one level of real arithmetic, and of Pillow.
+// fast: planes are resized, then the result is converted. For chroma, libjpeg's upsampling and the resize are combined.
+// The result is within one level of real arithmetic. The mean difference to exact is 0.3 levels. Pixels whose colors
+// are clamped (saturated edges) differ by up to some tens of levels.
 // Rows from libjpeg are always treated as exact.
-// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX-512 or AVX2 code runs where the
-// CPU has it, else portable code; all give the same bits. No byte outside the image is written. No byte outside the
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX-512 or AVX2 code runs if the CPU
+// supports it, else portable code; all produce the same bits. No byte outside the image is written. No byte outside the
 // planes is read.
 #pragma once
 
@@ -28,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class plane_resizer {
  public:
-  /// `wide_vectors`: registers of 512 bits may be used. Pixels do not depend on it.
+  /// `wide_vectors`: allows registers of 512 bits. Pixels do not depend on it.
   explicit plane_resizer(bool wide_vectors = cpu_has_wide_vectors()) : fast_(wide_vectors), plain_(false) {}
 
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }

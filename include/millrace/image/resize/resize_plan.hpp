@@ -1,4 +1,4 @@
-// Describes the image that a resizer makes: the plans of both axes, in pixels of the source.
+// Describes the output of a resizer: the plans of both axes, in pixels of the source.
 //
 //   mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(375), .columns = mr::detail::plan_axis(500)};
 //   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
@@ -20,7 +20,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }
 
-// Describes one axis of an image's plan: which outputs are wanted of a resampling of which box of the source.
+// Describes one axis of an image plan: which outputs of a resize are rendered, and which box of the source it
+// resamples.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
@@ -30,31 +31,31 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
-// [clip_begin, clip_end). This range is the image as it was when the resize was asked for.
-// All numbers are integers, so every compiler plans the same.
+// [clip_begin, clip_end). This range is the extent of the image when the resize was requested.
+// All numbers are integers, so plans are identical with every compiler.
 // Errors: resize() throws setup_error. Threads: a value.
 
-/// One axis of a plan: a box of the source, and the outputs wanted of it.
+/// One axis of a plan: a box of the source, and its rendered outputs.
 struct plan_axis {
   /// The longest side of a JPEG, and the largest number of outputs.
   static constexpr std::int64_t max_length = 65'535;
 
   std::int64_t begin = 0, length = 0, denominator = 1;   ///< the box
-  std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may touch
-  std::int64_t target = 0;                               ///< outputs over the whole box
-  std::int64_t first = 0, count = 0;                     ///< the outputs that are wanted, in source order
-  bool flipped = false;                                  ///< the outputs are stored last to first
+  std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may read
+  std::int64_t target = 0;                               ///< outputs over the full box
+  std::int64_t first = 0, count = 0;                     ///< the rendered outputs, in source order
+  bool flipped = false;                                  ///< whether the outputs are stored last to first
   resize_filter filter = resize_filter::bilinear;
 
   plan_axis() = default;
-  /// Plans all pixels of a side of `source_length` pixels, as they are.
+  /// Plans all pixels of a side of `source_length` pixels, without a resize.
   explicit plan_axis(std::int64_t source_length)
       : length(source_length), clip_end(source_length), target(source_length), count(source_length) {}
 
   /// Reverses the order of the outputs.
   void flip() noexcept { flipped = !flipped; }
 
-  /// Keeps `size` of the current outputs, from `offset` on, in the order in which they are seen (after a flip).
+  /// Retains `size` of the current outputs, from `offset` on, in display order (after a flip).
   void crop(std::int64_t offset, std::int64_t size) noexcept {
     first += flipped ? count - offset - size : offset;
     count = size;
@@ -67,7 +68,7 @@ struct plan_axis {
   }
 
   /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
-  /// Throws setup_error if the image was cropped and resized so often that the plan would not be exact.
+  /// Throws setup_error if too many crops and resizes alternate for an exact plan.
   void resize(std::int64_t outputs) {
     if (first != 0 || count != target) {
       begin = begin * target + first * length;
@@ -111,14 +112,14 @@ struct resize_plan {
   bool transposed = false;
 };
 
-// Computes which pixels of the source a plan uses, before any table of weights is made.
+// Computes which pixels of the source a plan uses, before any table of weights is built.
 //
 //   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
 //   decode rows box.top .. box.bottom, columns box.left .. box.right
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
-// The box includes one pixel more on each side, which the upsampling of chroma uses. Units: pixels of the stored
-// image. Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
+// The box includes one more pixel on each side, which the upsampling of chroma uses. Units: pixels of the stored image.
+// Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
 
 /// Pixels [begin, end) of one axis.
 struct source_span {

@@ -1,16 +1,16 @@
 // Computes rows of RGB pixels from a JPEG's planes, equal to libjpeg's, for the requested columns only.
 //
-//   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // kept from image to image
+//   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // reused for all images
 //   rows.start(planes, 101, 380);                    // columns [101, 380) of the image
 //   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   std::uint8_t green = rows.row(1, 2)[0];          // of row 62, column rows.left() (101 or one less)
 //
-// The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must hold one
-// pixel around the requested columns and rows, except at the image's edge. There libjpeg repeats the last sample.
+// The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
+// pixel around the requested columns and rows, except at the image's edge, where libjpeg repeats the last sample.
 // Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
-// Errors: none. Threads: one at a time. Nothing is allocated once the largest width has been seen.
-// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8
-// of the size, libjpeg repeats samples.
+// Errors: none. Threads: one at a time. Nothing is allocated unless a width exceeds all previous ones.
+// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8 of the size, libjpeg
+// repeats samples.
 #pragma once
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
@@ -73,14 +73,14 @@ class basic_rgb_rows {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }
 
-  /// Makes four rows of an image that is subsampled on both axes.
+  /// Computes four rows of an image that is subsampled on both axes.
   void make_four_rows(std::size_t y) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
       const guarded_plane& plane = plane_[1 + c];
       const chroma_span s = span_of(plane);
       const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
-      const bool is_top = own == 0;   // the first row also stands for the row above it
+      const bool is_top = own == 0;   // the first row also replaces the row above it
       const std::uint8_t* const rows[rows_at_once] = {first + s.begin, (is_top ? first : second) + s.begin,
                                                       (is_top ? second : third) + s.begin,
                                                       (is_top ? third : fourth) + s.begin};
@@ -123,9 +123,9 @@ class basic_rgb_rows {
     return (left_ - static_cast<std::size_t>(planes_.left)) / (half_width_ ? 2 : 1);
   }
 
-  /// The chroma samples that a row's pixels use. They include those beside the first and the last pixel's own sample.
+  /// The chroma samples that a row's pixels use, including the neighbors of the first and the last pixel's own sample.
   struct chroma_span {
-    std::size_t begin, before, count;   // `before` samples lie before the first pixel's own
+    std::size_t begin, before, count;   // `before` samples precede the first pixel's own
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {

@@ -1,21 +1,22 @@
 // The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, and converted to RGB if needed.
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
-//                          .plane_stride = 224};                     // R, G, B side by side
+//                          .plane_stride = 224};                     // R, G, B next to each other
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// Rows come from the column kernels of the same build. Weights have 14 bits, and their sum stands for 1. Each product
-// is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that overshoot end
-// at the largest number of 16 bits, which is white anyway. So weights below 0 have to come first, and none is above 1.
-// blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at once. So
-// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. Decoding first
-// and resizing then would clamp before it. Samples that overshoot are clamped before they become colors.
+// Rows are those of the column kernels of the same implementation. Weights have 14 bits, and their sum represents 1.
+// Each product is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that
+// overshoot saturate at the largest 16-bit number, which is white anyway. Therefore negative weights must be first, and
+// no weight is above 1.
+// blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at the same time, so that
+// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize, whereas decoding first would clamp
+// before it. Samples that overshoot are clamped before the conversion to colors.
 // A gray image is RGB with a plane_stride of 0.
 // `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It has space for columns padded to a
 // multiple of columns_at_once.
-// add_rows is for the case where rows are summed before columns. It adds source rows of u8 in 32 bits. add_lines does
-// the same with rows that have been resized to columns.
+// add_rows is for rows that are summed before the columns are resized. It adds source rows of u8 in 32 bits. add_lines
+// does the same with rows that have been resized to columns.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -30,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline constexpr std::size_t max_row_taps = 10;
 
 struct row_taps {
-  static constexpr std::size_t capacity = max_row_taps + 1;   // a weight above 1 is two
+  static constexpr std::size_t capacity = max_row_taps + 1;   // a weight above 1 is split into two
 
   const std::int16_t* rows[capacity] = {};
   std::int16_t weights[capacity] = {};
@@ -50,8 +51,8 @@ struct row_output {
   bool planar = false;
   std::size_t plane_bytes = 0;   ///< distance of the lines of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
-  bool three_way_logic = false;  ///< the processor has it: fewer operations for the same streamed bytes
-  bool wide_vectors = false;     ///< registers of 512 bits may be used: cpu_has_wide_vectors()
+  bool three_way_logic = false;  ///< allows its use: fewer operations for the same streamed bytes
+  bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };
 
 /// Four source rows to add to the sums of one output row.
@@ -87,7 +88,7 @@ struct row_weights {
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
 
-  /// The range of a sum of blend_ycc: that of samples of 0..255. The one of luma has a half for rounding in it.
+  /// The range of a sum of blend_ycc: that of samples of 0..255. The range of luma includes a half for rounding.
   struct range {
     int least, largest;
   };

@@ -2,9 +2,9 @@
 //
 //   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
 //
-// Each usual number of taps has a loop of its own, with weights and row pointers in registers. All others share one:
-// each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines keeps. add_rows reads and
-// writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
+// Each usual number of taps has its own loop, with weights and row pointers in registers. All others share one, because
+// each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines preserves. add_rows reads
+// and writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -17,8 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Pixel p of channel c goes to byte (3 p + c) mod 16 of some block of 16 bytes. So each channel takes one shuffle,
-/// then blends with masks of period 3.
+/// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block of 16 bytes. Each channel therefore needs one
+/// shuffle, then blends with masks of period 3.
 struct avx2_interleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
   constexpr avx2_interleaving() : order(), mask() {
@@ -31,8 +31,8 @@ struct avx2_interleaving {
   }
 };
 
-/// Turns three vectors of 32 bytes, R, G and B of 32 pixels, into 96 interleaved bytes. With three-way logic a blend is
-/// one operation. Otherwise it is two on Intel's processors.
+/// Converts three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes. With three-way logic a blend
+/// is one operation. Otherwise it is two on Intel processors.
 template <bool ThreeWayLogic>
 class basic_avx2_interleaver {
  public:
@@ -48,9 +48,9 @@ class basic_avx2_interleaver {
     r = _mm256_shuffle_epi8(r, order_[0]);
     g = _mm256_shuffle_epi8(g, order_[1]);
     b = _mm256_shuffle_epi8(b, order_[2]);
-    const __m256i x = chosen(chosen(b, g, mask_[1]), r, mask_[0]);
-    const __m256i y = chosen(chosen(b, r, mask_[2]), g, mask_[0]);
-    const __m256i z = chosen(chosen(r, g, mask_[2]), b, mask_[0]);
+    const __m256i x = select(select(b, g, mask_[1]), r, mask_[0]);
+    const __m256i y = select(select(b, r, mask_[2]), g, mask_[0]);
+    const __m256i z = select(select(r, g, mask_[2]), b, mask_[0]);
     auto* out = reinterpret_cast<__m256i*>(to);
     const __m256i first = _mm256_permute2x128_si256(x, y, 0x20), third = _mm256_permute2x128_si256(y, z, 0x31);
     const __m256i second = _mm256_blend_epi32(z, x, 0xf0);
@@ -69,8 +69,8 @@ class basic_avx2_interleaver {
   static constexpr avx2_interleaving tables{};
 
   /// Returns `b` where the mask has ones, else `a`. Inline assembly, because GCC would compare the mask with 0 for each
-  /// blend that it makes itself.
-  static __m256i chosen(__m256i a, __m256i b, __m256i mask) noexcept {
+  /// of its own blends.
+  static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
     if constexpr (ThreeWayLogic) {
       asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
       return mask;
@@ -161,13 +161,13 @@ struct avx2_rows {
   }
 
  private:
-  /// Returns two weights, as a multiply-add of 16 bits takes them.
+  /// Returns two weights as an operand of a 16-bit multiply-add.
   static __m256i weight_pair(const std::int16_t* weights) noexcept {
     const unsigned first = static_cast<std::uint16_t>(weights[0]), second = static_cast<std::uint16_t>(weights[1]);
     return _mm256_set1_epi32(static_cast<int>(first | second << 16));
   }
 
-  /// Holds the weights and rows of one kind of plane. There are `Count` taps, or t.count if `Count` is 0.
+  /// The weights and rows of one kind of plane, in registers. `Count` taps, or t.count if `Count` is 0.
   template <std::size_t Count>
   struct taps_in_registers {
     const std::int16_t* rows[Count == 0 ? row_taps::capacity : Count];
@@ -184,10 +184,10 @@ struct avx2_rows {
     std::size_t size() const noexcept { return Count == 0 ? count : Count; }
 
     __m256i sum(std::size_t x) const noexcept {
-      __m256i made = _mm256_mulhrs_epi16(load(rows[0] + x), weights[0]);
+      __m256i total = _mm256_mulhrs_epi16(load(rows[0] + x), weights[0]);
       for (std::size_t k = 1; k < size(); ++k)
-        made = _mm256_adds_epi16(made, _mm256_mulhrs_epi16(load(rows[k] + x), weights[k]));
-      return made;
+        total = _mm256_adds_epi16(total, _mm256_mulhrs_epi16(load(rows[k] + x), weights[k]));
+      return total;
     }
   };
 
@@ -197,7 +197,7 @@ struct avx2_rows {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   }
 
-  /// Calls make(x, rgb) for every 32 columns, which computes the bytes of their three colors. Then writes these bytes.
+  /// Calls make(x, rgb) for every 32 columns to compute the bytes of their three colors, and writes these bytes.
   template <class Make>
   [[gnu::always_inline]] static inline void for_each_vector(const row_output& to, const Make& make) noexcept {
     if (to.planar) {
@@ -232,9 +232,9 @@ struct avx2_rows {
     const taps_in_registers<Count> taps(t, row_weights::rgb);
     const __m256i rounds = _mm256_set1_epi16(256);
     const std::size_t stride = t.plane_stride;
-    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
+    for_each_vector(to, [&](std::size_t x, __m256i (&bytes_of)[3]) {
       for (std::size_t c = 0; c < 3; ++c)
-        made[c] = _mm256_packus_epi16(_mm256_mulhrs_epi16(taps.sum(x + c * stride), rounds),
+        bytes_of[c] = _mm256_packus_epi16(_mm256_mulhrs_epi16(taps.sum(x + c * stride), rounds),
                                       _mm256_mulhrs_epi16(taps.sum(x + c * stride + 16), rounds));
     });
   }
@@ -252,7 +252,7 @@ struct avx2_rows {
     const __m256i green_of_blue = _mm256_set1_epi16(row_weights::green_of_blue);
     const __m256i green_of_red = _mm256_set1_epi16(row_weights::green_of_red);
     const std::size_t stride = chroma.plane_stride;
-    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
+    for_each_vector(to, [&](std::size_t x, __m256i (&bytes_of)[3]) {
       __m256i rgb[2][3];
       for (std::size_t part = 0; part < 2; ++part) {
         const std::size_t at = x + 16 * part;
@@ -269,7 +269,7 @@ struct avx2_rows {
         rgb[part][1] = _mm256_srai_epi16(_mm256_sub_epi16(y, less_green), 6);
         rgb[part][2] = _mm256_srai_epi16(_mm256_adds_epi16(y, blue), 6);
       }
-      for (std::size_t c = 0; c < 3; ++c) made[c] = _mm256_packus_epi16(rgb[0][c], rgb[1][c]);
+      for (std::size_t c = 0; c < 3; ++c) bytes_of[c] = _mm256_packus_epi16(rgb[0][c], rgb[1][c]);
     });
   }
 };

@@ -3,9 +3,9 @@
 //   const mr::detail::row_output to{.bytes = row, .columns = 224, .streams = true};
 //   if (!mr::detail::avx512_rows::blend_rgb(taps, to)) mr::detail::avx2_rows::blend_rgb(taps, to);
 //
-// Only streamed rows with the usual numbers of taps are made here: each loop costs users compile time.
-// Rows are in the order of avx2_columns: in each 32 columns, the quarters of a register hold columns 0-7, 16-23, 8-15
-// and 24-31. Shapes, units, errors, threads: row_kernels.hpp.
+// Only streamed rows with the usual numbers of taps are processed here, because each loop costs users compile time.
+// Rows are in the order of avx2_columns: in each 32 columns, the quarters of a register contain columns 0-7, 16-23,
+// 8-15 and 24-31. Shapes, units, errors, threads: row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Tells where each interleaved byte lies in two registers: red and green, eight bytes each in a quarter, and blue.
+/// The position of each interleaved byte in two registers: red and green, eight bytes each per quarter, and blue.
 struct avx512_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr avx512_interleaving() : from() {
@@ -28,7 +28,7 @@ struct avx512_interleaving {
   }
 };
 
-/// Turns 32 values of each color into 96 interleaved bytes.
+/// Converts 32 values of each color to 96 interleaved bytes.
 class avx512_interleaver {
  public:
   avx512_interleaver() noexcept
@@ -45,7 +45,7 @@ class avx512_interleaver {
   }
 
  private:
-  // Not the intrinsics: g++ 12 warns of their parts that are undefined.
+  // Not the intrinsics, because g++ 12 warns about their undefined parts.
   static __m256i low_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 0, 1, 2, 3); }
   static __m256i high_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 4, 5, 6, 7); }
 
@@ -55,7 +55,7 @@ class avx512_interleaver {
 };
 
 struct avx512_rows {
-  /// Returns false if there is no loop for so many taps.
+  /// Returns false if there is no loop for this number of taps.
   static bool blend_rgb(const row_taps& t, const row_output& to) noexcept {
     switch (t.count) {
       case 2: return rgb<2>(t, to);
@@ -80,7 +80,7 @@ struct avx512_rows {
     __m512i r, g, b;
   };
 
-  /// Holds the weights and rows of one kind of plane.
+  /// The weights and rows of one kind of plane, in registers.
   template <std::size_t Count>
   struct taps_in_registers {
     const std::int16_t* rows[Count];
@@ -95,21 +95,21 @@ struct avx512_rows {
     }
 
     [[gnu::always_inline]] inline __m512i sum(std::size_t x) const noexcept {
-      __m512i made = _mm512_mulhrs_epi16(_mm512_loadu_si512(rows[0] + x), weights[0]);
+      __m512i total = _mm512_mulhrs_epi16(_mm512_loadu_si512(rows[0] + x), weights[0]);
       for (std::size_t k = 1; k < Count; ++k)
-        made = _mm512_adds_epi16(made, _mm512_mulhrs_epi16(_mm512_loadu_si512(rows[k] + x), weights[k]));
-      return made;
+        total = _mm512_adds_epi16(total, _mm512_mulhrs_epi16(_mm512_loadu_si512(rows[k] + x), weights[k]));
+      return total;
     }
   };
 
-  /// Streams what make.at(x) gives for every 32 columns.
+  /// Streams the colors that make.at(x) returns for every 32 columns.
   template <class Make>
   [[gnu::always_inline]] static inline bool write(const row_output& to, const Make& make) noexcept {
     std::uint8_t* const bytes = to.bytes;
     const avx512_interleaver interleaver;
     for (std::size_t x = 0, columns = to.columns; x < columns; x += columns_at_once) {
-      const colors made = make.at(x);
-      interleaver.stream(made.r, made.g, made.b, bytes + 3 * x);
+      const colors rgb = make.at(x);
+      interleaver.stream(rgb.r, rgb.g, rgb.b, bytes + 3 * x);
     }
     return true;
   }

@@ -1,10 +1,10 @@
 // Tables for 32 outputs of a horizontal resize with up to 4 taps each, and their kernel in registers of 512 bits.
 //
-//   if (mr::detail::cpu_has_wide_vectors() && group.widen())       // column_kernels_avx2.hpp makes the group
+//   if (mr::detail::cpu_has_wide_vectors() && group.widen())       // column_kernels_avx2.hpp builds the group
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);
 //
 // A lane has 8 outputs, whose samples are bytes `pick` of the 16 bytes from base[lane] on. Outputs 0-7, 16-23, 8-15 and
-// 24-31 are lanes 0 to 3. With byte permutations all lanes take their samples from one window of 64 bytes.
+// 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window of 64 bytes.
 // Shapes, units, errors, threads: column_kernels.hpp.
 #pragma once
 
@@ -23,12 +23,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct alignas(64) short_column_group {
   static constexpr std::size_t lanes = 4, window_bytes = 64;
 
-  std::uint8_t pick[64];        ///< first sample of each output, and the one behind it, from base[lane]
+  std::uint8_t pick[64];        ///< first sample of each output, and the one after it, from base[lane]
   std::uint8_t wide_pick[64];   ///< the same from wide_base
   std::int8_t high[2][64], low[2][64];
   std::int32_t base[lanes], wide_base;
 
-  /// Derives the wide parts. Returns whether one window holds the samples of all outputs.
+  /// Computes the wide parts. Returns whether one window contains the samples of all outputs.
   bool widen() noexcept {
     wide_base = *std::min_element(base, base + lanes);
     int last = 0;
@@ -37,12 +37,12 @@ struct alignas(64) short_column_group {
       last = std::max(last, at);
       wide_pick[i] = static_cast<std::uint8_t>(at);
     }
-    return last + 2 < static_cast<int>(window_bytes);   // the second pair of taps lies two bytes behind
+    return last + 2 < static_cast<int>(window_bytes);   // the second pair of taps is two bytes later
   }
 };
 
 struct avx512_short_columns {
-  /// `pairs`: of taps.
+  /// `pairs`: number of pairs of taps.
   static void run(std::span<const short_column_group> groups, const column_rows& r, std::size_t pairs) noexcept {
     if (pairs == 1) r.offset == 0 ? run<1, false>(groups, r) : run<1, true>(groups, r);
     else r.offset == 0 ? run<2, false>(groups, r) : run<2, true>(groups, r);

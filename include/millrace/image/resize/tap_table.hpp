@@ -1,17 +1,16 @@
 // Computes the weights of an antialiased resize along one axis, in integers.
 //
 //   mr::detail::tap_table t;
-//   t.build(axis);                         // keeps its memory from image to image
+//   t.build(axis);                         // reuses its memory
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
-// With source length n and target m, source pixel i is x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)) away from the
-// center of output o. Its raw weight is max(0, 1 - x) for a bilinear resize. For a bicubic one it is that of
-// cubic_kernel.hpp. These are the filters of Pillow and torchvision ("antialias"), here with a box that may begin
-// anywhere.
+// With source length n and target m, the distance of source pixel i from the center of output o is
+// x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). Its raw weight is max(0, 1 - x) for a bilinear resize, and that of
+// cubic_kernel.hpp for a bicubic one. These are the filters of Pillow and torchvision ("antialias"), here with a box
+// that may begin anywhere.
 // The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. This
-// also keeps the errors of long filters from adding up. A bicubic weight may be below 0 or above 2^14, but never above
-// 1.25 * 2^14. All numbers are integers, so the table is the same with every
-// compiler and flag.
+// also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above 2^14, but never
+// above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
 #pragma once
 
 #include <millrace/image/resize/cubic_kernel.hpp>
@@ -27,12 +26,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The pixels that one output may use. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies
-/// at `at`.
+/// The pixels that one output may use. Source pixel i is at position (2 i + 1) * step. The first pixel is `start`, at
+/// position `at`.
 struct tap_window {
   std::int64_t start, end, at, center, reach, step;
 
-  /// Makes the window of the first output.
+  /// Computes the window of the first output.
   explicit tap_window(const plan_axis& axis) noexcept
       : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
@@ -49,7 +48,7 @@ struct tap_window {
 class tap_table {
  public:
   static constexpr int weight_bits = 14;
-  /// An output with fewer weights has zeros behind them. If none has more, weights(o) is weights(0) + 4 * o.
+  /// Shorter lists of weights are padded with zeros. If no output has more weights, weights(o) is weights(0) + 4 * o.
   static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
@@ -63,13 +62,13 @@ class tap_table {
     else add_outputs(axis, t, [this](const tap_window& now) { add_output(now); });
   }
 
-  /// Begins a table without outputs. `overshoots`: weights may be below 0 or above 2^14.
+  /// Begins a table without outputs. `overshoots`: weights may be negative or above 2^14.
   void clear(bool overshoots = false) noexcept {
     outputs_ = used_ = max_count_ = 0;
     overshoots_ = overshoots;
   }
 
-  /// Adds one more output of `count` weights, and returns where the caller writes them. They sum to 2^14.
+  /// Appends an output of `count` weights, and returns where the caller writes them. They must sum to 2^14.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
     if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
@@ -86,24 +85,24 @@ class tap_table {
 
   static constexpr std::size_t few_outputs = 8;
 
-  /// The memory of `few_outputs` more outputs with padded_count weights each. The caller writes all of it, with zeros
-  /// behind an output's last weight.
+  /// The memory of `few_outputs` more outputs with padded_count weights each. The caller writes all of it, including
+  /// zeros after an output's last weight.
   struct few_places {
     std::uint32_t *first, *count, *weights_at;
     std::int16_t* weights;
     std::size_t used;   ///< weights_at of the first output
   };
 
-  /// Adds `outputs` outputs of at most `most` weights, and returns the memory for few_outputs outputs.
+  /// Appends `outputs` outputs of at most `most` weights, and returns the memory for few_outputs outputs.
   few_places append_few(std::size_t outputs, std::size_t most) {
     constexpr std::size_t places = few_outputs * padded_count;
     while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
-    const few_places made{first_.data() + outputs_, count_.data() + outputs_, weights_at_.data() + outputs_,
+    const few_places memory{first_.data() + outputs_, count_.data() + outputs_, weights_at_.data() + outputs_,
                           weights_.data() + used_, used_};
     outputs_ += outputs;
     used_ += outputs * padded_count;
     max_count_ = std::max(max_count_, most);
-    return made;
+    return memory;
   }
 
   std::size_t outputs() const noexcept { return outputs_; }
@@ -141,13 +140,13 @@ class tap_table {
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }
-    // 31 bits of the running sum are precise enough. They leave space for a multiplication with one reciprocal, instead
-    // of a division per tap.
+    // 31 bits of the running sum are precise enough. They leave space for a multiplication by one reciprocal instead of
+    // a division per tap.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
-    const std::uint64_t whole = sum >> shift;
-    if (whole != divisor_) {
-      divisor_ = whole;
-      reciprocal_ = ((std::uint64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
+    const std::uint64_t divisor = sum >> shift;
+    if (divisor != divisor_) {
+      divisor_ = divisor;
+      reciprocal_ = ((std::uint64_t{1} << (weight_bits + 32)) + divisor / 2) / divisor;
     }
     std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
     std::uint64_t before = 0;
@@ -159,7 +158,7 @@ class tap_table {
     weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
-  /// Does the same with weights that may be below 0. So running sums may be, or fall.
+  /// Does the same with weights that may be negative. Running sums may therefore be negative, or decrease.
   void add_cubic_output(const tap_window& t, const cubic_kernel& kernel) {
     std::uint64_t* const running = running_.data();   // as two's complement
     std::size_t count = 0;
@@ -169,8 +168,8 @@ class tap_table {
       running[count++] = static_cast<std::uint64_t>(sum);
     }
     const int shift = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(sum))) - 31, 0);
-    const std::int64_t whole = sum >> shift;
-    const std::int64_t reciprocal = ((std::int64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
+    const std::int64_t divisor = sum >> shift;
+    const std::int64_t reciprocal = ((std::int64_t{1} << (weight_bits + 32)) + divisor / 2) / divisor;
     std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
     std::int64_t before = 0;
     for (std::size_t k = 0; k + 1 < count; ++k) {
@@ -188,7 +187,7 @@ class tap_table {
   std::size_t outputs_ = 0, used_ = 0;   // number of outputs, and of used elements of weights_
   std::size_t max_count_ = 0;
   bool overshoots_ = false;
-  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // kept: many outputs have the same sum
+  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // cached, because many outputs have the same sum
 };
 
 }}}  // namespace millrace::detail

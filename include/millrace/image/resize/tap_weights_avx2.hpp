@@ -1,10 +1,10 @@
-// Computes the weights of tap_table.hpp with AVX2: the same numbers, eight outputs at a time, if each has few weights.
+// Computes the weights of tap_table.hpp with AVX2: identical numbers, eight outputs at a time, if each has few weights.
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; long or large ones are left to tap_table
 //
-// tap_table divides integers for a reciprocal. Here it is a quotient of doubles, rounded down and then corrected by its
-// remainder, which doubles hold exactly. So it is the same however the compiler does the division. The reciprocal's
-// upper and lower 32 bits are multiplied separately. Errors, threads: tap_table.hpp.
+// tap_table computes a reciprocal by integer division. Here it is a quotient of doubles, rounded down and then
+// corrected by its remainder, which doubles represent exactly. It is therefore the same for every implementation of the
+// division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads: tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -31,7 +31,7 @@ class avx2_taps {
     table.clear();
     first_pixels first(t, axis);
     const __m256i none = _mm256_setzero_si256();
-    known_reciprocals known{none, none, none, none};
+    reciprocal_cache cache{none, none, none, none};
     const __m256i counting = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     __m256i center = _mm256_add_epi32(_mm256_mullo_epi32(counting, all(2 * axis.length)), all(t.center));
     const __m256i next_centers = all(2 * axis.length * at_once);
@@ -44,15 +44,15 @@ class avx2_taps {
       store(to.first, start);
       store(to.count, sums.count);
       store(to.weights_at, _mm256_add_epi32(_mm256_slli_epi32(counting, 2), all(static_cast<std::int64_t>(to.used))));
-      put(sums, known, to.weights);
+      put(sums, cache, to.weights);
     }
   }
 
  private:
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
-  /// Gives the first taps' pixels of eight outputs, then of the next eight. They are quotients with remainders. Both
-  /// advance by a constant each time, so nothing is divided.
+  /// Returns the first taps' pixels of eight outputs, then of the next eight. They are quotients with remainders. Both
+  /// advance by a constant each time, so no division is needed.
   class first_pixels {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept
@@ -104,43 +104,43 @@ class avx2_taps {
     const __m256i zero = _mm256_setzero_si256(), left = _mm256_sub_epi32(all(t.end), first);
     const __m256i odd = _mm256_or_si256(_mm256_slli_epi32(first, 1), _mm256_set1_epi32(1));
     __m256i from_center = _mm256_sub_epi32(_mm256_mullo_epi32(odd, all(t.step)), center);
-    running_sums made{.upto = {}, .count = zero};
+    running_sums result{.upto = {}, .count = zero};
     __m256i sum = zero;
     for (std::int64_t k = 0; k < taps; ++k) {
       const __m256i weight = _mm256_and_si256(
           _mm256_max_epi32(_mm256_sub_epi32(all(t.reach), _mm256_abs_epi32(from_center)), zero),
           _mm256_cmpgt_epi32(left, all(k)));
-      made.count = _mm256_sub_epi32(made.count, _mm256_cmpgt_epi32(weight, zero));
-      made.upto[k] = sum = _mm256_add_epi32(sum, weight);
+      result.count = _mm256_sub_epi32(result.count, _mm256_cmpgt_epi32(weight, zero));
+      result.upto[k] = sum = _mm256_add_epi32(sum, weight);
       from_center = _mm256_add_epi32(from_center, all(2 * t.step));
     }
-    return made;
+    return result;
   }
 
-  /// The reciprocals of the last sums. If an image is enlarged, all sums away from its edges are the same.
-  struct known_reciprocals {
+  /// The reciprocals of the last sums. If an image is enlarged, all sums except those at its edges are equal.
+  struct reciprocal_cache {
     __m256i of, even, odd, upper;
 
-    void find(__m256i whole) noexcept {
-      if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(whole, of)) == -1) return;
-      of = whole;
-      even = reciprocals(_mm256_and_si256(whole, _mm256_set1_epi64x(0xffff'ffff)));
-      odd = reciprocals(_mm256_srli_epi64(whole, 32));
+    void update(__m256i totals) noexcept {
+      if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(totals, of)) == -1) return;
+      of = totals;
+      even = reciprocals(_mm256_and_si256(totals, _mm256_set1_epi64x(0xffff'ffff)));
+      odd = reciprocals(_mm256_srli_epi64(totals, 32));
       upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
     }
   };
 
   /// Writes four weights for each output.
-  static void put(const running_sums& sums, known_reciprocals& known, std::int16_t* to) noexcept {
-    known.find(sums.upto[taps - 1]);
+  static void put(const running_sums& sums, reciprocal_cache& cache, std::int16_t* to) noexcept {
+    cache.update(sums.upto[taps - 1]);
     const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 31);
     __m256i weights[taps], before = _mm256_setzero_si256();
     for (std::int64_t k = 0; k < taps; ++k) {
       const __m256i sum = sums.upto[k];
-      const __m256i of_even = _mm256_add_epi64(_mm256_mul_epu32(sum, known.even), half);
-      const __m256i of_odd = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(sum, 32), known.odd), half);
+      const __m256i of_even = _mm256_add_epi64(_mm256_mul_epu32(sum, cache.even), half);
+      const __m256i of_odd = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(sum, 32), cache.odd), half);
       const __m256i lower = _mm256_blend_epi32(_mm256_srli_epi64(of_even, 32), of_odd, 0xaa);
-      const __m256i upto = _mm256_add_epi32(lower, _mm256_mullo_epi32(sum, known.upper));
+      const __m256i upto = _mm256_add_epi32(lower, _mm256_mullo_epi32(sum, cache.upper));
       weights[k] = _mm256_sub_epi32(upto, before);
       before = upto;
     }
@@ -159,10 +159,10 @@ class avx2_taps {
     return static_cast<std::size_t>(_mm_cvtsi128_si32(most));
   }
 
-  /// Returns (2^46 + whole / 2) / whole, as tap_table does.
-  static __m256i reciprocals(__m256i whole) noexcept {
-    const __m256d divisor = doubles(whole);
-    const __m256d dividend = doubles(_mm256_srli_epi64(whole, 1)) + _mm256_set1_pd(0x1p46);
+  /// Returns (2^46 + divisor / 2) / divisor, as tap_table does.
+  static __m256i reciprocals(__m256i sum) noexcept {
+    const __m256d divisor = doubles(sum);
+    const __m256d dividend = doubles(_mm256_srli_epi64(sum, 1)) + _mm256_set1_pd(0x1p46);
     const __m256d quotient = _mm256_floor_pd(dividend / divisor);
     const __m256d rest = dividend - (quotient * divisor);
     const __m256d one = _mm256_set1_pd(1);
@@ -172,7 +172,7 @@ class avx2_taps {
     return _mm256_xor_si256(_mm256_castpd_si256(right + _mm256_set1_pd(0x1p52)), exponent());
   }
 
-  /// Converts numbers below 2^52. These are the lowest bits of a double from 2^52 on.
+  /// Converts numbers below 2^52, which are the lowest bits of a double from 2^52 on.
   static __m256d doubles(__m256i numbers) noexcept {
     return _mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())) - _mm256_set1_pd(0x1p52);
   }
