@@ -2,10 +2,10 @@
 //
 //   sh bench/run.sh presets [--only overlap|parallel|accumulation|statistics] [--quick]
 //
-// "83 % of the time idle without overlap, four to five times faster with it"; whole batches made by each worker, as
-// PyTorch does, against one batch made by all; gradient accumulation at a constant global batch; what the figures of a
-// run cost. Loads are waits or computing of a given length (parts/preset_load.hpp), so that what is shown is how a loop
-// arranges them; `bench overlap` has real pictures, and a GPU where there is one.
+// The claims: "83 % of the time idle without overlap, four to five times faster with it"; complete batches by each
+// worker, as in PyTorch, against one batch by all workers; gradient accumulation at a constant global batch; the cost
+// of run statistics. Loads wait or compute for a given time (parts/preset_load.hpp), so that the results show only how
+// a loop schedules them; `bench overlap` uses real images, and a GPU if there is one.
 #include "harness.hpp"
 #include "parts/emulated_accelerator.hpp"
 #include "parts/preset_load.hpp"
@@ -41,7 +41,7 @@ struct loop_setting {
 constexpr std::size_t warm_up = 8;
 
 /// Loads a batch, copies it, launches the step and waits for its loss.
-bench::occupancy one_after_the_other(const loop_setting& s) {
+bench::occupancy synchronous(const loop_setting& s) {
   bench::emulated_accelerator chip;
   std::vector<std::uint8_t> batch(s.rows * row_bytes);
   for (std::size_t b = 0; b < s.batches; ++b) {
@@ -79,12 +79,12 @@ void measure_overlap(bench::harness& run) {
         loop_setting s{.load = {.computes = computes}, .step_s = step_s, .workers = workers};
         s.load.sample_s = ratio * step_s / static_cast<double>(s.rows);
         if (run.quick()) s.batches = 20;
-        const bench::occupancy before = one_after_the_other(s), after = overlapped(s);
+        const bench::occupancy before = synchronous(s), after = overlapped(s);
         idle.push_back(100 * before.idle_share());
         idle_overlapped.push_back(100 * after.idle_share());
         faster.push_back(before.period_s() / after.period_s());
       }
-      std::printf("  load / step %.1f (as it came out, %.1f): idle %s %%, overlapped %s %%, %s times as fast\n", ratio,
+      std::printf("  load / step %.1f (measured: %.1f): idle %s %%, overlapped %s %%, %s times as fast\n", ratio,
                   median(idle) / (100 - median(idle)), bench::spread(idle, "%.0f").c_str(),
                   bench::spread(idle_overlapped, "%.0f").c_str(), bench::spread(faster, "%.1f").c_str());
       char name[64];
@@ -93,7 +93,7 @@ void measure_overlap(bench::harness& run) {
       run.result("overlapped_idle" + std::string(name), median(idle_overlapped), "%");
       run.result("speed_up" + std::string(name), median(faster), "x");
       if (ratio == 4.9)
-        std::printf("  verdict: 83 %% idle is a loop that loads for 4.9 times its step; here %.0f %%. Four to five "
+        std::printf("  verdict: a loop is 83 %% idle if loading lasts 4.9 steps; here %.0f %%. Four to five "
                     "times faster: %s, %.1f times with %u workers\n", median(idle),
                     median(faster) >= 4 ? "yes" : "no", median(faster), workers);
     }
@@ -106,11 +106,12 @@ struct schedule {
   double first_batch_ms = 0, samples_per_s = 0, slots_mb = 0;
 };
 
-/// `whole`: each worker makes a batch of its own, two for each worker in store, as PyTorch's loader does by default.
-schedule run_schedule(bench::preset_load load, unsigned workers, bool whole, double seconds) {
+/// `batch_per_worker`: each worker builds its own batch, with two per worker in store, as in PyTorch's loader.
+schedule run_schedule(bench::preset_load load, unsigned workers, bool batch_per_worker, double seconds) {
   constexpr std::size_t rows = 64;
-  if (whole) load.samples = rows;
-  mr::session run{flow_of(load, whole ? 1 : rows, whole ? 2 * workers : 3, mr::host_device()), options_of(workers)};
+  if (batch_per_worker) load.samples = rows;
+  mr::session run{flow_of(load, batch_per_worker ? 1 : rows, batch_per_worker ? 2 * workers : 3, mr::host_device()),
+                  options_of(workers)};
   std::size_t batches = 0;
   double start = 0, spent = 0;
   for (auto& b : run) {
@@ -132,16 +133,17 @@ void measure_parallel(bench::harness& run) {
     std::vector<unsigned> workers{1, 2, 4, 8};
     if (computes) std::erase_if(workers, [](unsigned w) { return w > mr::usable_cores(); });
     const char* const kind = computes ? "computing" : "waiting";
-    std::printf("\nbatches of 64 samples, each 1 ms of %s: a batch for each worker | all workers on one\n", kind);
+    std::printf("\nbatches of 64 samples, each 1 ms of %s: one batch per worker | all workers on one batch\n", kind);
     double first_ratio = 0, memory_ratio = 0, speed_ratio = 0;
     for (const unsigned w : workers) {
       std::vector<double> first[2], speed[2], memory[2];
       for (int round = 0; round < (run.quick() ? 2 : 5); ++round)
-        for (const bool whole : {true, false}) {
-          const schedule s = run_schedule({.sample_s = 1e-3, .computes = computes}, w, whole, run.quick() ? 0.5 : 1.5);
-          first[whole].push_back(s.first_batch_ms);
-          speed[whole].push_back(s.samples_per_s);
-          memory[whole].push_back(s.slots_mb);
+        for (const bool batch_per_worker : {true, false}) {
+          const schedule s = run_schedule({.sample_s = 1e-3, .computes = computes}, w, batch_per_worker,
+                                          run.quick() ? 0.5 : 1.5);
+          first[batch_per_worker].push_back(s.first_batch_ms);
+          speed[batch_per_worker].push_back(s.samples_per_s);
+          memory[batch_per_worker].push_back(s.slots_mb);
         }
       std::printf("  %u workers: first batch %.0f | %.0f ms; %.0f | %.0f samples/s; slots %.2f | %.2f MB\n", w,
                   median(first[1]), median(first[0]), median(speed[1]), median(speed[0]), median(memory[1]),
@@ -154,7 +156,7 @@ void measure_parallel(bench::harness& run) {
       run.result("slots_smaller" + name, memory_ratio, "x");
       run.result("sample_over_batch_parallel_speed" + name, speed_ratio, "x");
     }
-    std::printf("  verdict: with %u workers the first batch comes %.1f times sooner and slots are %.1f times smaller, "
+    std::printf("  verdict: with %u workers the first batch arrives %.1f times sooner, slots are %.1f times smaller, "
                 "at %.2f times the speed\n", workers.back(), first_ratio, memory_ratio, speed_ratio);
   }
 }
@@ -176,7 +178,7 @@ accumulated run_accumulation(std::size_t micro_batches, std::size_t steps) {
   accumulated a;
   std::size_t micro = 0;
   for (auto& b : run) {
-    // The accelerator emulated here can be read, where a GPU could not.
+    // The host can read the memory of the emulated accelerator, unlike that of a GPU.
     const auto pixels = b.get<&bench::loaded::row>();
     for (std::size_t i = 0; i < b.size(); ++i) {
       std::int64_t number = 0;
@@ -219,24 +221,24 @@ void measure_accumulation(bench::harness& run) {
   }
   run.result("same_order", static_cast<double>(same_order), "of_" + std::to_string(runs),
              bench::at_least(static_cast<double>(runs)));
-  std::printf("  verdict: the order is %s; slots shrink as the micro-batches do\n",
+  std::printf("  verdict: the order is %s; slots shrink with the micro-batches\n",
               same_order == runs ? "the same" : "NOT the same");
 }
 
 // ---- statistics ----
 
 void measure_statistics(bench::harness& run) {
-  std::printf("\nwhat a run's figures cost: each note by itself, times how often small pictures make it\n");
-  std::vector<double> share, asked;
+  std::printf("\ncost of run statistics: the time of each record times its frequency with small images\n");
+  std::vector<double> share, query_share;
   for (int round = 0; round < (run.quick() ? 2 : 5); ++round) {
     const bench::statistics_cost c = bench::measure_statistics_cost(run.quick() ? 1 : 3);
     if (round == 0) std::printf("%s", c.text().c_str());
     share.push_back(100 * c.share());
-    asked.push_back(100 * c.query_share());
+    query_share.push_back(100 * c.query_share());
   }
-  std::printf("  always: %s %% of the processor time; figures() after every 20 batches: %s %% more\n",
-              bench::spread(share, "%.3f").c_str(), bench::spread(asked, "%.3f").c_str());
-  run.result("statistics", median(share) + median(asked), "%", bench::at_most(1));
+  std::printf("  always: %s %% of the CPU time; `figures()` after every 20 batches: %s %% more\n",
+              bench::spread(share, "%.3f").c_str(), bench::spread(query_share, "%.3f").c_str());
+  run.result("statistics", median(share) + median(query_share), "%", bench::at_most(1));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //   std::vector<std::byte> progressive = bench::progressive_file(baseline);
 //
-// Ends the program on an error: the files are the benchmark's own.
+// Ends the program on an error, because the benchmark wrote the files.
 #pragma once
 
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
@@ -34,9 +34,9 @@ inline std::vector<std::byte> progressive_file(std::span<const std::byte> file) 
   jpeg_destroy_compress(&to);
   jpeg_destroy_decompress(&from);
   const auto* const begin = reinterpret_cast<const std::byte*>(memory);
-  std::vector<std::byte> made(begin, begin + size_bytes);
+  std::vector<std::byte> result(begin, begin + size_bytes);
   std::free(memory);
-  return made;
+  return result;
 }
 
 }  // namespace bench

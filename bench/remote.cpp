@@ -1,12 +1,12 @@
-// remote: bytes and photographs from a server on this machine, for a second of CPU, beside curl, local files and peers
+// remote: bytes and photographs from a local server per CPU second, compared with curl, local files and other readers
 //
-// nginx serves from the page cache over the loopback interface. All are judged on the CPU time of their own process, in
-// turn: the server's is not counted.
-//   bytes: `curl` reads a file by one request and throws it away. mr::remote() reads it ahead in parts of 8 MiB by
-//     several connections; the bytes are copied into a buffer of the reader's.
-//   paced: photographs, with 20 ms before each answer, for a trainer whose steps take twice as long as loading does
-//     from local files: how much longer it waits, and what an image costs, compared with the same run on local files.
-//     Pairs of local, remote, remote, local, or the other way round: a machine whose load changes favors no side.
+// nginx serves from the page cache over the loopback interface. Only the CPU time of the reader's process counts, not
+// that of the server. The readers alternate.
+//   bytes: `curl` reads a file by one request and discards it. mr::remote() prefetches it in parts of 8 MiB on several
+//     connections; the bytes are copied into the reader's buffer.
+//   paced: photographs, with 20 ms before each answer, for a trainer whose steps last twice as long as loading from
+//     local files. Results are the longer wait and the CPU time per image, compared with the same run on local files.
+//     Pairs run local, remote, remote, local, or the reverse, so that a changing load favors no side.
 //   peers: s3torchconnector and webdataset's pipe from curl, which pip installs: bytes of the same shards, undecoded.
 #include "harness.hpp"
 #include "parts/lines_of_program.hpp"
@@ -32,9 +32,9 @@ namespace {
 
 constexpr std::int64_t delay_ns = 20'000'000;
 constexpr std::size_t batch = 256;
-constexpr std::size_t passes = 8;   // of the set that peers read: one alone is mostly starting
+constexpr std::size_t passes = 8;   // over the set for peers: a single pass would mostly measure their start
 
-/// Reads whole objects. Returns their bytes.
+/// Reads complete objects. Returns their size in bytes.
 std::uint64_t read_all(mr::storage place, const std::vector<std::string>& urls) {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   std::uint64_t bytes = 0;
@@ -54,7 +54,7 @@ std::uint64_t read_all(mr::storage place, const std::vector<std::string>& urls) 
 double read_seconds(const std::string& url, const bench::web_server& server, std::uint64_t bytes) {
   const bench::clocks before = bench::now();
   if (read_all(mr::remote({.ca_file = server.certificate}), {url}) != bytes)
-    throw mr::setup_error("the object has another size", "Look at the server");
+    throw mr::setup_error("the object does not have the size of its file", "Check the server");
   return (bench::now() - before).cpu_s;
 }
 
@@ -65,12 +65,12 @@ void compare_with_curl(bench::harness& run, const std::string& name, const std::
   for (int round = 0; round < (run.quick() ? 3 : 25); ++round) {
     const auto other = bench::cpu_seconds_of({"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o",
                                               "/dev/null", url});
-    if (!other) throw mr::setup_error("curl cannot read " + url, "Look at it by hand");
+    if (!other) throw mr::setup_error("curl cannot read " + url, "Run curl manually");
     curl.push_back(gigabytes / *other);
     ours.push_back(gigabytes / read_seconds(url, server, bytes));
     ratio.push_back(ours.back() / curl.back());
   }
-  std::printf("%s: GB a second of CPU: curl %s, remote %s; ratio %s\n", name.c_str(), bench::spread(curl).c_str(),
+  std::printf("%s: GB per CPU second: curl %s, remote %s; ratio %s\n", name.c_str(), bench::spread(curl).c_str(),
               bench::spread(ours).c_str(), bench::spread(ratio).c_str());
   run.result("remote_" + name + "_curl", bench::median(curl), "GB/CPU-s");
   run.result("remote_" + name, bench::median(ours), "GB/CPU-s");
@@ -87,7 +87,7 @@ void measure_bytes(bench::harness& run, const bench::web_server& server, const s
     for (std::uint64_t at = 0; at < bytes; at += some.size() * sizeof some[0])
       out.write(reinterpret_cast<const char*>(some.data()), std::ssize(some) * 8);
   }
-  ::sync();   // the kernel's writing takes time from both sides
+  ::sync();   // or writeback would slow both sides
   compare_with_curl(run, "http", server.plain + file, server, bytes);
   compare_with_curl(run, "tls", server.tls + file, server, bytes);
   std::filesystem::remove(bench::data_folder() + "/" + file);
@@ -118,9 +118,9 @@ photo_run run_photos(Source source, double step_s, int batches) {
   const bench::clocks before = bench::now();
   double waited_s = 0;
   for (int i = 0; i < batches; ++i) {
-    const double asked_s = bench::now().wall_s;
+    const double request_s = bench::now().wall_s;
     static_cast<void>(run.next());
-    waited_s += bench::now().wall_s - asked_s;
+    waited_s += bench::now().wall_s - request_s;
     step();
   }
   const bench::clocks spent = bench::now() - before;
@@ -129,7 +129,7 @@ photo_run run_photos(Source source, double step_s, int batches) {
           .wait = waited_s / spent.wall_s};
 }
 
-/// The shards' names behind a folder or a server.
+/// Returns the shards' names below a folder or a server.
 std::vector<std::string> names_below(const std::string& root, const bench::photo_set& set) {
   std::vector<std::string> names;
   for (const std::string& name : set.names) names.push_back(root + name.substr(bench::data_folder().size() + 1));
@@ -162,8 +162,8 @@ void measure_paced(bench::harness& run, const char* name, const bench::photo_set
     more.push_back(100 * (remote.cpu_ms / local.cpu_ms - 1));
   }
   const bench::interval within = bench::interval_of_median(more);
-  std::printf("paced, %s: a batch of %zu loads in %.0f ms, a step takes twice that; data wait %s %%, from local files "
-              "%s %%; %s us of CPU an image, %s %% more than from local files, at 95 %% between %.1f and %.1f\n",
+  std::printf("paced, %s: a batch of %zu loads in %.0f ms, a step lasts twice that; data wait %s %%, from local files "
+              "%s %%; %s us of CPU per image, %s %% more than from local files, at 95 %% between %.1f and %.1f\n",
               name, batch, 1e3 * load_s, bench::spread(waits).c_str(), bench::spread(local_waits).c_str(),
               bench::spread(cost, "%.0f").c_str(), bench::spread(more).c_str(), within.low, within.high);
   run.result(std::string("remote_paced_more_wait_") + name, bench::median(more_wait), "%", bench::at_most(2));
@@ -190,7 +190,7 @@ struct size_of_record {
   std::uint64_t bytes;
 };
 
-/// The records of a set, each looked at and none decoded.
+/// Reads the records of a set without decoding them. Returns bytes per CPU second.
 double read_records(const std::vector<std::string>& urls) {
   const bench::clocks before = bench::now();
   mr::session run{mr::shards(urls, {.index = mr::index::off, .storage = mr::remote()}) |
@@ -217,7 +217,7 @@ void measure_peers(bench::harness& run, const bench::photo_set& set, const bench
       rates.push_back(1e-9 * ours());
       ratio.push_back(rates.back() / theirs.back());
     }
-    std::printf("peers: GB a second of CPU: %s %s, ours %s; ratio %s\n", peer.c_str(), bench::spread(theirs).c_str(),
+    std::printf("peers: GB per CPU second: %s %s, ours %s; ratio %s\n", peer.c_str(), bench::spread(theirs).c_str(),
                 bench::spread(rates).c_str(), bench::spread(ratio).c_str());
     run.result("remote_" + peer, bench::median(theirs), "GB/CPU-s");
     run.result("remote_beside_" + peer, bench::median(ratio), "x", bench::at_least(3));
@@ -242,7 +242,7 @@ int main(int argc, char** argv) {
     const std::string work = std::filesystem::absolute(bench::data_folder() + "/remote").string();
     std::filesystem::create_directories(work);
     const bench::web_server server(std::filesystem::absolute(bench::data_folder()).string(), work);
-    if (!server.answers("remote/nginx.conf")) return run.nothing_measured("nginx, openssl or curl is not there");
+    if (!server.answers("remote/nginx.conf")) return run.nothing_measured("nginx, openssl or curl is not installed");
     if (run.wants("bytes")) measure_bytes(run, server, "remote/shard.bin");
     if (!run.wants("paced") && !run.wants("peers")) return run.finish();
     const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);

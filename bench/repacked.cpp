@@ -1,9 +1,9 @@
-// repacked: sizes, and JPEG bytes to planes for random crops, of a set as it is and as repack makes it
+// repacked: sizes, and JPEG bytes to planes for random crops, of an untouched set and of its repacked variants
 //
 // The set's files are repacked in memory: plainly, with restarts by size, with shared codes, and with both. The
-// built-in decoder decodes a random resized crop of each picture, with two pixels of margin, as a list; all variants
-// take turns.
-// Planes are compared with those of the files as they are before anything is measured.
+// built-in decoder decodes a random resized crop of each image, with two pixels of margin, as a list; all variants
+// alternate.
+// Their planes are first compared with those of the untouched files.
 #include "../examples/transcode/jpeg_transcoder.hpp"
 #include "harness.hpp"
 #include "parts/turns.hpp"
@@ -41,7 +41,7 @@ file_list read_files(const bench::photo_set& set, std::size_t most) {
   return files;
 }
 
-/// The same crops for the same pictures, whatever their coding is.
+/// Returns crops that depend on the images, not on their coding.
 request_list crops_of(const file_list& files) {
   request_list requests;
   for (const auto& file : files) {
@@ -62,9 +62,9 @@ double total_bytes(const file_list& files) {
   return sum;
 }
 
-/// Of all planes as they are decoded.
+/// Returns a checksum of all decoded planes.
 std::uint64_t checksum_of(const mr::detail::jpeg_planes_result& result) {
-  if (!result) throw mr::data_error("a picture is refused by the built-in decoder", "Look at the set");
+  if (!result) throw mr::data_error("the built-in decoder refused an image", "Check the set");
   std::uint64_t sum = 0;
   for (int c = 0; c < result.planes.components; ++c) {
     const auto& plane = result.planes.component[c];
@@ -82,7 +82,7 @@ bool same_planes(const request_list& some, const request_list& others) {
   return true;
 }
 
-/// A set as repack makes it.
+/// A set that repack wrote.
 struct repacked_set {
   const char* name;
   file_list files{};
@@ -126,7 +126,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
                           [&](std::size_t, const auto& result) { refused += !result; });
     }});
   bench::take_turns(variants, originals.size(), run.quick() ? 5 : 15);
-  std::printf("%s: %zu pictures; us of a crop's planes, least and median of rounds\n", recipe.name, originals.size());
+  std::printf("%s: %zu images; us per crop for planes, least and median of rounds\n", recipe.name, originals.size());
   const std::string name = recipe.name;
   bool same = true;
   for (std::size_t i = 0; i < sets.size(); ++i) {

@@ -1,10 +1,10 @@
-// What it costs to make a row of a batch of a decoded picture: crop, resize to 224, flip, colors; CPU us per picture.
+// resize: cost of rendering a decoded image to a row of a batch: crop, resize to 224, flip, colors; CPU us per image
 //
 //   sh bench/run.sh resize [--quick] [--only M]
 //
-// Planes and RGBX pixels are decoded beforehand and lie in the second-level cache when they are read, as after a
-// decoder. Variants take turns picture by picture; a figure is the least of the rounds' means, for a shared machine
-// only ever adds. "cold" rows lie in a ring of 64 MiB, the others in one place.
+// Planes and RGBX pixels are decoded in advance and are in the second-level cache when they are read, as after a
+// decoder. Variants alternate, image by image. A result is the least of the rounds' means, because other programs on
+// the machine only add time. "cold" rows are in a ring of 64 MiB, the others always in the same memory.
 #include "harness.hpp"
 #include "parts/resize_loops.hpp"
 #include "photo_sets.hpp"
@@ -53,16 +53,17 @@ struct source {
   std::size_t width, height;
 };
 
-void add_picture(std::vector<source>& sources, std::span<const std::byte> file) {
+void add_image(std::vector<source>& sources, std::span<const std::byte> file) {
   auto stored = std::make_unique<slow::stored_planes>(file);
-  const auto& whole = stored->full();
-  const bool known = whole.components == 3 && whole.horizontal_sampling == whole.vertical_sampling;
-  if (!known) return;
-  const auto width = static_cast<std::size_t>(whole.image_width), height = static_cast<std::size_t>(whole.image_height);
+  const auto& planes = stored->full();
+  const bool is_supported = planes.components == 3 && planes.horizontal_sampling == planes.vertical_sampling;
+  if (!is_supported) return;
+  const auto width = static_cast<std::size_t>(planes.image_width),
+             height = static_cast<std::size_t>(planes.image_height);
   sources.push_back({std::move(stored), slow::decode(file, JCS_EXT_RGBX), width, height});
 }
 
-std::vector<source> pictures_of(const bench::photo_set_recipe& recipe, std::size_t most) {
+std::vector<source> images_of(const bench::photo_set_recipe& recipe, std::size_t most) {
   const auto set = bench::make_photo_set(recipe);
   std::vector<source> sources;
   mr::block_pool pool;
@@ -71,18 +72,18 @@ std::vector<source> pictures_of(const bench::photo_set_recipe& recipe, std::size
     while (sources.size() < most) {
       const auto record = shard.next();
       if (!record) break;
-      add_picture(sources, (*record)["jpg"]);
+      add_image(sources, (*record)["jpg"]);
     }
   }
   return sources;
 }
 
-/// The photographs themselves, which are shrunk by up to ten.
-std::vector<source> large_pictures(std::size_t most) {
+/// The photographs themselves, which are reduced by factors of up to ten.
+std::vector<source> large_images(std::size_t most) {
   std::vector<source> sources;
   for (const auto& p : bench::detail::find_photos(bench::data_folder() + "/photos"))
     if (sources.size() < most && p.width * p.height < 6'000'000)
-      add_picture(sources, bench::detail::read_bytes(p.path));
+      add_image(sources, bench::detail::read_bytes(p.path));
   return sources;
 }
 
@@ -127,18 +128,18 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
       }
       for (std::size_t v = 0; v < measured; ++v) {
         const std::size_t which = (v + i) % measured;
-        const variant& chosen = variants[which % variant_count];
-        const std::size_t place = is_cold(chosen.way) ? ++turn % ring_rows : 0;
+        const variant& current = variants[which % variant_count];
+        const std::size_t place = is_cold(current.way) ? ++turn % ring_rows : 0;
         call.out = static_cast<std::byte*>(ring.get()) + place * row_bytes;
         const double before = thread_seconds();
-        builds[which / variant_count]->run(chosen.way, call);
+        builds[which / variant_count]->run(current.way, call);
         sum[which] += thread_seconds() - before - clock;
       }
     }
     for (std::size_t v = 0; v < measured; ++v)
       best[v] = std::min(best[v], 1e6 * sum[v] / static_cast<double>(sources.size()));
   }
-  std::printf("\n%s: %zu pictures, median crop %.0f pixels; us per picture, least of %d rounds\n", name, sources.size(),
+  std::printf("\n%s: %zu images, median crop %.0f pixels; us per image, least of %d rounds\n", name, sources.size(),
               bench::median(pixels), rounds);
   for (std::size_t b = 0; b < builds.size(); ++b)
     for (std::size_t v = 0; v < variant_count; ++v)
@@ -153,8 +154,8 @@ int main(int argc, char** argv) {
     bench::harness run(argc, argv, "resize");
     const std::size_t most = run.quick() ? 128 : 512;
     for (const auto& recipe : bench::photo_sets)
-      if (run.wants(recipe.name)) measure(run, recipe.name, pictures_of(recipe, most), run.quick() ? 5 : 9);
-    if (run.wants("large")) measure(run, "large", large_pictures(run.quick() ? 12 : 24), run.quick() ? 3 : 5);
+      if (run.wants(recipe.name)) measure(run, recipe.name, images_of(recipe, most), run.quick() ? 5 : 9);
+    if (run.wants("large")) measure(run, "large", large_images(run.quick() ? 12 : 24), run.quick() ? 3 : 5);
     return run.finish();
   });
 }

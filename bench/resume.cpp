@@ -1,8 +1,8 @@
-// resume: from nothing to the first batch of 1.28 million samples in 1,281 shards: resumed, or chosen by keys
+// resume: time to the first batch of 1.28 million samples in 1,281 shards: resumed, or a subset by keys
 //
-// Tiny payloads, everything in the page cache. The clock starts before the shards are listed: list, indexes, plan,
-// session. The first ticket is there when the constructor of the session returns (it has read and mapped position 0
-// and allocated its batches); the first batch when next() does. Wall time, because that is what a restart waits for.
+// Payloads are tiny, and all files are in the page cache. The clock starts before the shards are listed: list, indexes,
+// plan, session. The first ticket is ready when the constructor of the session returns (it has read and mapped position
+// 0 and allocated its batches); the first batch when next() returns. Times are wall time, the delay of a restart.
 #include "harness.hpp"
 #include "tar_sets.hpp"
 
@@ -44,12 +44,12 @@ start_times start(const bench::tar_set& set, std::size_t window, const std::stri
   const bench::clocks spent = bench::now() - before;
   t.batch_ms = 1e3 * spent.wall_s;
   t.cpu_ms = 1e3 * spent.cpu_s;
-  if (first.size() != 192) throw mr::setup_error("the first batch is no batch", "Look at the data set");
+  if (first.size() != 192) throw mr::setup_error("the first batch does not have 192 rows", "Check the data set");
   return t;
 }
 
 void measure(bench::harness& run, const bench::tar_set& set, std::size_t window) {
-  // A position in the middle of the epoch is made from one at its beginning.
+  // A position in the middle of the epoch, derived from one at its beginning.
   std::string from;
   {
     mr::session begin{flow_over(set, window), {.epochs = 2, .notice = mr::quiet}};
@@ -65,7 +65,7 @@ void measure(bench::harness& run, const bench::tar_set& set, std::size_t window)
     batch.push_back(t.batch_ms);
     cpu.push_back(t.cpu_ms);
   }
-  std::printf("\nwindow %zu (wall ms since the start): shards listed and indexes known %s, first ticket %s,\n"
+  std::printf("\nwindow %zu (wall ms since the start): shards listed and indexes loaded %s, first ticket %s,\n"
               "  first batch %s; CPU until then %s\n",
               window, bench::spread(source, "%.1f").c_str(), bench::spread(ticket, "%.1f").c_str(),
               bench::spread(batch, "%.1f").c_str(), bench::spread(cpu, "%.1f").c_str());
@@ -74,17 +74,17 @@ void measure(bench::harness& run, const bench::tar_set& set, std::size_t window)
   run.result(name + "_first_batch", bench::median(batch), "ms", bench::at_most(100));
 }
 
-// ---- a choice ----
+// ---- a subset ----
 
-/// A list of the keys of every hundredth sample, in no order.
+/// Writes the keys of every hundredth sample in random order. Returns the file.
 std::string write_keys(const bench::tar_set& set) {
-  std::vector<std::uint64_t> chosen;
-  for (std::uint64_t i = 0; i < set.samples; i += 100) chosen.push_back(100'000'000 + i);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; i < set.samples; i += 100) keys.push_back(100'000'000 + i);
   mr::rng random({.seed = 3});
-  for (std::size_t i = chosen.size(); i > 1; --i) std::swap(chosen[i - 1], chosen[random.below(i)]);
+  for (std::size_t i = keys.size(); i > 1; --i) std::swap(keys[i - 1], keys[random.below(i)]);
   const std::string path = bench::data_folder() + "/every-hundredth.txt";
   std::ofstream out(path);
-  for (const std::uint64_t key : chosen) out << key << '\n';
+  for (const std::uint64_t key : keys) out << key << '\n';
   return path;
 }
 
@@ -94,38 +94,38 @@ struct epoch_reads {
 };
 
 epoch_reads read_epoch(const bench::tar_set& set, const std::string& keys) {
-  epoch_reads seen;
+  epoch_reads reads;
   const bench::clocks before = bench::now();
   mr::session run{flow_over(set, 8192, keys), {.epochs = 1, .notice = mr::quiet}};
   for (auto batch = run.next(); batch; batch = run.next()) {
-    if (seen.samples == 0) seen.batch_ms = 1e3 * (bench::now() - before).wall_s;
-    seen.samples += static_cast<double>(batch.size());
+    if (reads.samples == 0) reads.batch_ms = 1e3 * (bench::now() - before).wall_s;
+    reads.samples += static_cast<double>(batch.size());
   }
   for (const auto& stage : run.figures().stages)
-    if (stage.kind == mr::stage_kind::read) seen.megabytes = 1e-6 * static_cast<double>(stage.bytes);
-  return seen;
+    if (stage.kind == mr::stage_kind::read) reads.megabytes = 1e-6 * static_cast<double>(stage.bytes);
+  return reads;
 }
 
 void measure_choice(bench::harness& run, const bench::tar_set& set) {
   const std::string keys = write_keys(set);
-  std::vector<double> all_ms, list_ms, chosen_ms, more_ms;
-  epoch_reads all, chosen;
+  std::vector<double> all_ms, list_ms, subset_ms, more_ms;
+  epoch_reads all, subset;
   for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
     all = read_epoch(set, {});
     const bench::clocks before = bench::now();
     static_cast<void>(mr::keys_from(keys));
     list_ms.push_back(1e3 * (bench::now() - before).wall_s);
-    chosen = read_epoch(set, keys);
+    subset = read_epoch(set, keys);
     all_ms.push_back(all.batch_ms);
-    chosen_ms.push_back(chosen.batch_ms);
-    more_ms.push_back(chosen.batch_ms - all.batch_ms - list_ms.back());
+    subset_ms.push_back(subset.batch_ms);
+    more_ms.push_back(subset.batch_ms - all.batch_ms - list_ms.back());
   }
-  const double of_samples = chosen.samples / all.samples, of_bytes = chosen.megabytes / all.megabytes;
+  const double of_samples = subset.samples / all.samples, of_bytes = subset.megabytes / all.megabytes;
   std::printf("\none of a hundred samples, by keys (wall ms to the first batch): all %s, reading the list %s,\n"
-              "  chosen %s; an epoch of all reads %.1f MB for %.0f samples, of the chosen %.2f MB for %.0f:\n"
+              "  subset %s; an epoch of all reads %.1f MB for %.0f samples, of the subset %.2f MB for %.0f:\n"
               "  %.2f %% for %.2f %%\n",
               bench::spread(all_ms, "%.1f").c_str(), bench::spread(list_ms, "%.1f").c_str(),
-              bench::spread(chosen_ms, "%.1f").c_str(), all.megabytes, all.samples, chosen.megabytes, chosen.samples,
+              bench::spread(subset_ms, "%.1f").c_str(), all.megabytes, all.samples, subset.megabytes, subset.samples,
               100 * of_bytes, 100 * of_samples);
   run.result("choice_first_batch_later", bench::median(more_ms), "ms", bench::at_most(1'000));
   run.result("choice_bytes_of_samples", of_bytes / of_samples, "", bench::at_most(1.5));

@@ -1,15 +1,15 @@
-// set_ups: eleven trainings on photographs, each limited otherwise, as ablations name it and as the live run does
+// set_ups: eleven trainings with different bottlenecks; verdicts of ablations compared with those of live runs
 //
 //   sh bench/run.sh set_ups                                # real decoding, throttled storage, steps of given length
 //   sh bench/run.sh set_ups --only 4                       # one of them
 //
-// What is compared are the verdict by the run's own figures (report/verdict/verdict.hpp) and that of the parts measured
-// alone (parts/bound_verdict.hpp); rounds take turns. One set-up runs beside other programs that use every core twice,
-// one under a quota of half a core (where this may be set): its own figures have to name that; ablations cannot.
+// The verdict by the run's own statistics (report/verdict/verdict.hpp) is compared with that of the parts measured
+// alone (parts/bound_verdict.hpp); rounds alternate. One set-up runs concurrently with programs that use every core
+// twice, one under a quota of half a core (if this may be set). The run's statistics must name that; ablations cannot.
 #include "harness.hpp"
 #include "parts/bound_variants.hpp"
 #include "parts/bound_verdict.hpp"
-#include "parts/busy_neighbours.hpp"
+#include "parts/busy_neighbors.hpp"
 #include "parts/cpu_quota.hpp"
 #include "parts/emulated_accelerator.hpp"
 #include "photo_sets.hpp"
@@ -25,14 +25,14 @@ struct set_up {
   std::string name{};
   bench::bound_settings settings{};
   mr::bound_by planted = mr::bound_by::cpu;
-  std::string where{};                  ///< of processor work
+  std::string where{};                  ///< of CPU work
   const char* compressed_by = nullptr;
   double copy_bytes_per_s = 12e9;
   bool has_neighbors = false;
   double quota_cores = 0;   // none
 };
 
-/// Megabytes and milliseconds a second, for a table that reads well.
+/// Storage in megabytes per second and milliseconds per read, for a readable table.
 struct storage_of {
   double megabytes_per_s = 0, ms_a_read = 0;
   operator bench::throttle() const {
@@ -68,17 +68,17 @@ std::vector<set_up> all_set_ups(double seconds) {
            0.5}};
 }
 
-/// Made once; nothing where the program is missing.
+/// Returns the names of the compressed shards, which are generated once; nothing if the program is missing.
 std::vector<std::string> compressed(const std::vector<std::string>& names, const std::string& program) {
-  std::vector<std::string> made;
+  std::vector<std::string> files;
   for (std::size_t i = 0; i < names.size() && i < 4; ++i) {
-    made.push_back(names[i] + "." + program);
-    if (std::filesystem::exists(made.back())) continue;
-    const std::string part = made.back() + ".part";
+    files.push_back(names[i] + "." + program);
+    if (std::filesystem::exists(files.back())) continue;
+    const std::string part = files.back() + ".part";
     if (std::system((program + " -c '" + names[i] + "' > '" + part + "' 2>/dev/null").c_str()) != 0) return {};
-    std::filesystem::rename(part, made.back());
+    std::filesystem::rename(part, files.back());
   }
-  return made;
+  return files;
 }
 
 struct verdicts {
@@ -90,7 +90,7 @@ verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned 
   bench::emulated_accelerator chip({.pinned_bytes_per_second = u.copy_bytes_per_s,
                                     .pageable_bytes_per_second = u.copy_bytes_per_s / 2});
   bench::bound_runs runs(u.settings, names, chip);
-  std::optional<bench::busy_neighbours> neighbors;
+  std::optional<bench::busy_neighbors> neighbors;
   if (u.has_neighbors) neighbors.emplace(2 * mr::usable_cores());
   std::optional<bench::cpu_quota> quota;
   if (u.quota_cores > 0) quota.emplace(u.quota_cores);
@@ -105,7 +105,7 @@ verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned 
   }
   const auto rate = [&](const char* name) { return bench::median(rates[name]); };
   const auto batch = static_cast<double>(u.settings.batch);
-  // A trainer's blocking copy from pageable memory goes at half the speed.
+  // A trainer's blocking copy from pageable memory has half the speed.
   const double copy_s = batch * (1 / rate("h2d+step") - 1 / rate("step-only")) / 2;
   v.ablated = bench::judge_ablations({.step = rate("step-only"),
                                       .transfer = batch / std::max(copy_s, 1e-9),
@@ -126,7 +126,7 @@ int measure(int argc, char** argv) {
     if (!run.wants(std::to_string(i + 1))) continue;
     const std::vector<std::string> names = u.compressed_by ? compressed(photos, u.compressed_by) : photos;
     if (names.empty()) {
-      std::printf("%zu. %s: skipped, there is no %s\n", i + 1, u.name.c_str(), u.compressed_by);
+      std::printf("%zu. %s: skipped, %s is not installed\n", i + 1, u.name.c_str(), u.compressed_by);
       continue;
     }
     if (u.quota_cores > 0 && !bench::cpu_quota(u.quota_cores).active()) {
@@ -135,7 +135,7 @@ int measure(int argc, char** argv) {
     }
     const verdicts v = judge(u, names, run.quick() ? 1 : 3);
     const bool same = bench::agree(v.ablated, v.live);
-    // Other programs of the machine may take what processor-bound workers want, and are named then.
+    // If other programs use the cores of CPU-bound workers, the verdict names them.
     const bool is_starved = u.planted == mr::bound_by::cpu && v.live.what == mr::bound_by::cpu_starved;
     const bool as_planted = (v.live.what == u.planted || is_starved) && (u.where.empty() || v.live.where == u.where);
     ++tried;
@@ -145,7 +145,7 @@ int measure(int argc, char** argv) {
                    (same ? "yes" : "no") + " |");
     std::printf("%zu. %s\n     ablations: %s\n     live run:  %s%s%s\n", i + 1, u.name.c_str(),
                 v.ablated.sentence().c_str(), v.live.sentence().c_str(), same ? "" : "   <- they differ",
-                as_planted ? "" : "   <- not what was planted");
+                as_planted ? "" : "   <- not the planted bottleneck");
   }
   std::printf("\n| set-up | ablations | live run | agree |\n|---|---|---|---|\n");
   for (const std::string& row : rows) std::printf("%s\n", row.c_str());

@@ -1,9 +1,8 @@
-// small: records of 2 KB from plain tar to the batch, by an index and without one, against reads and copies alone
+// small: records of 2 KB from plain tar to the batch, with and without an index, compared with reads and copies alone
 //
-// 131,072 samples of a 2,048-byte "bin" and a "cls" in 16 shards, in the page cache. Counted is the CPU time of the
-// whole process in the steady state: a warm-up is run before, in which buffers are taken and checksums are learned, so
-// that every counted sample has its checksums checked. The floors read the same bytes and copy them to a batch, and do
-// nothing else.
+// 131,072 samples of a 2,048-byte "bin" and a "cls" in 16 shards, in the page cache. The CPU time of the process counts
+// in the steady state: a warm-up first allocates buffers and records checksums, so that the checksums of every counted
+// sample are verified. The floors only read the same bytes and copy them to a batch.
 #include "harness.hpp"
 #include "tar_sets.hpp"
 #include "threads.hpp"
@@ -34,7 +33,7 @@ struct example {
 };
 example prepare(const mr::record& r) { return {r["bin"], r["cls"].as<std::int32_t>()}; }
 
-/// The same by way of an array that owns its elements.
+/// The same through an array that owns its elements.
 struct array_example {
   mr::tensor<std::uint8_t, 1> data;
   std::int32_t label;
@@ -43,14 +42,14 @@ array_example prepare_array(const mr::record& r) {
   return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
 }
 
-/// What was delivered, in any order: a byte of each page, and the labels.
+/// A checksum of the delivered samples that does not depend on their order: a byte of each page, and the labels.
 struct checksum {
   std::uint64_t bytes = 0, labels = 0;
   friend bool operator==(const checksum&, const checksum&) = default;
 };
 
 struct outcome {
-  double ns = 0;   // of CPU for a sample
+  double ns = 0;   // CPU time per sample
   std::map<std::string, double> thread_ns{};
   checksum sum{};
 };
@@ -71,7 +70,7 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
                    .on_damage = std::move(on_damage)}};
   const std::uint64_t batches = t.set.samples / batch_rows;
   for (std::uint64_t i = 0; i < batches; ++i) static_cast<void>(run.next());
-  outcome made;
+  outcome result;
   const auto threads = bench::threads_now();
   const bench::clocks before = bench::now();
   for (std::uint64_t i = 0; i < t.epochs * batches; ++i) {
@@ -79,20 +78,20 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
     const auto bytes = b.template get<&Example::data>().host();
     const auto labels = b.template get<&Example::label>().host();
     for (std::size_t row = 0; row < b.size(); ++row) {
-      made.sum.bytes += bytes.data()[row * payload_bytes];
-      made.sum.labels += static_cast<std::uint64_t>(labels.data()[row]);
+      result.sum.bytes += bytes.data()[row * payload_bytes];
+      result.sum.labels += static_cast<std::uint64_t>(labels.data()[row]);
     }
   }
   const auto samples = static_cast<double>(t.epochs * t.set.samples);
-  made.ns = 1e9 * (bench::now() - before).cpu_s / samples;
+  result.ns = 1e9 * (bench::now() - before).cpu_s / samples;
   const bench::session_times by_thread = bench::session_times_since(threads);
-  made.thread_ns = {{"I/O threads", by_thread.reading_ns / samples},
+  result.thread_ns = {{"I/O threads", by_thread.reading_ns / samples},
                     {"trainer", by_thread.trainer_ns / samples},
                     {"worker", by_thread.workers_ns / samples}};
-  return made;
+  return result;
 }
 
-/// Of a shard: where its payloads lie.
+/// Returns the index of each shard, with the offsets of its payloads.
 std::vector<mr::detail::shard_index> indexes_of(const bench::tar_set& set) {
   std::vector<mr::detail::shard_index> all;
   mr::block_pool pool;
@@ -109,7 +108,7 @@ std::vector<std::unique_ptr<mr::file_source>> files_of(const bench::tar_set& set
   return files;
 }
 
-/// An epoch of the plan.
+/// Returns an epoch of the plan.
 std::vector<mr::detail::located_sample> order_of(const std::vector<mr::detail::shard_index>& indexes) {
   const mr::detail::exact_order plan({.seed = seed,
                                       .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
@@ -119,7 +118,7 @@ std::vector<mr::detail::located_sample> order_of(const std::vector<mr::detail::s
   return order;
 }
 
-/// In the plan's order, a read and a copy for each sample.
+/// One read and one copy per sample, in the plan's order.
 double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   const auto files = files_of(t.set);
   const auto order = order_of(indexes);
@@ -139,7 +138,7 @@ double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
-/// In the order of the shards, 256 KiB at a time.
+/// 256 KiB per read, in the order of the shards.
 double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes), buffer(std::size_t{256} << 10);
   std::size_t row = 0;
@@ -148,7 +147,7 @@ double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>
     for (std::size_t shard = 0; shard < indexes.size(); ++shard) {
       const mr::detail::shard_index& index = indexes[shard];
       mr::file_source file(t.set.shards[shard]);
-      std::uint64_t begin = 0, end = 0;   // of what is in the buffer
+      std::uint64_t begin = 0, end = 0;   // of the bytes in the buffer
       for (std::uint32_t i = 0; i < index.samples(); ++i) {
         const auto bin = index.member(index.sample(i).first_member);
         if (bin.offset_bytes + bin.size_bytes > end) {
@@ -164,46 +163,46 @@ double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>
 
 constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive, in 256 KiB
 
-/// 256 KiB of a shard, which stay in memory until their last sample's turn has come.
+/// 256 KiB of a shard, which stay in memory until their last sample is used.
 struct shard_block {
   std::unique_ptr<std::byte[]> buffer{};
   std::uint64_t begin = 0;
   std::uint32_t left = 0;
 };
 
-/// The blocks of all shards, each read when its first sample's turn comes, all its payloads with their checksums.
+/// The blocks of all shards. Each is read when its first sample is used, and then all its payloads are verified.
 class window_of_blocks {
  public:
   window_of_blocks(const task& t, const std::vector<mr::detail::shard_index>& indexes)
-      : indexes_(indexes), files_(files_of(t.set)), held_(indexes.size()) {
-    for (std::size_t i = 0; i < held_.size(); ++i) held_[i].resize(indexes[i].samples() / block_samples + 1);
+      : indexes_(indexes), files_(files_of(t.set)), blocks_(indexes.size()) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].resize(indexes[i].samples() / block_samples + 1);
   }
 
-  /// Returns the payload of a sample, whose block is there.
+  /// Returns the payload of a sample whose block is in memory.
   const std::byte* payload_of(const mr::detail::located_sample& s) {
     const shard_block& from = block_of(s);
     return from.buffer.get() + (bin_of(s.shard, s.index).offset_bytes - from.begin);
   }
-  /// Returns the block of a sample, which is read if it is not there.
+  /// Returns the block of a sample, and reads it if it is not in memory.
   shard_block& ready(const mr::detail::located_sample& s) {
     shard_block& from = block_of(s);
     if (from.left == 0) read(s, from);
     return from;
   }
-  /// Takes back the memory of a block that no sample needs any more.
-  void give_back(std::unique_ptr<std::byte[]> memory) { spare_.push_back(std::move(memory)); }
-  /// Whoever calls this has looked at the checksums.
-  void look() const {
+  /// Recycles the memory of a block that no sample needs any more.
+  void recycle(std::unique_ptr<std::byte[]> memory) { spare_.push_back(std::move(memory)); }
+  /// Uses the checksums, so that they are computed.
+  void use_checksums() const {
     if (checksums_ == 1) std::printf("never\n");
   }
 
  private:
-  shard_block& block_of(const mr::detail::located_sample& s) { return held_[s.shard][s.index / block_samples]; }
+  shard_block& block_of(const mr::detail::located_sample& s) { return blocks_[s.shard][s.index / block_samples]; }
   void read(const mr::detail::located_sample& s, shard_block& from) {
     const mr::detail::shard_index& index = indexes_[s.shard];
     const auto first = static_cast<std::uint32_t>(s.index / block_samples * block_samples);
     const std::uint32_t end = std::min(first + block_samples, index.samples());
-    if (spare_.empty()) give_back(std::make_unique<std::byte[]>(std::size_t{256} << 10));
+    if (spare_.empty()) recycle(std::make_unique<std::byte[]>(std::size_t{256} << 10));
     from = {.buffer = std::move(spare_.back()), .begin = bin_of(s.shard, first).offset_bytes, .left = end - first};
     spare_.pop_back();
     const auto last = index.member(index.sample(end - 1).end_member - 1);
@@ -220,13 +219,13 @@ class window_of_blocks {
 
   const std::vector<mr::detail::shard_index>& indexes_;
   const std::vector<std::unique_ptr<mr::file_source>> files_;
-  std::vector<std::vector<shard_block>> held_;
+  std::vector<std::vector<shard_block>> blocks_;
   std::vector<std::unique_ptr<std::byte[]>> spare_;
   std::uint32_t checksums_ = 0;
 };
 
-/// In the plan's order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
-/// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
+/// The minimal work of a reader that retains a window of samples: in the plan's order, from blocks of 256 KiB that stay
+/// in memory until their last sample is used, with the checksum of each payload.
 double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   window_of_blocks blocks(t, indexes);
   const auto order = order_of(indexes);
@@ -238,19 +237,19 @@ double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>
       shard_block& from = blocks.ready(s);
       std::memcpy(rows.data() + row * payload_bytes, blocks.payload_of(s), payload_bytes);
       row = (row + 1) % (4 * batch_rows);
-      if (--from.left == 0) blocks.give_back(std::move(from.buffer));
+      if (--from.left == 0) blocks.recycle(std::move(from.buffer));
     }
-  blocks.look();
+  blocks.use_checksums();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
-/// The same by two threads: one reads the blocks, another copies the payloads to rows, up to four batches later. So
-/// each payload goes from core to core, as it does in a session.
+/// The same on two threads: one reads the blocks, another copies the payloads to rows, up to four batches later.
+/// Therefore each payload moves from core to core, as in a session.
 double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   window_of_blocks blocks(t, indexes);
   const auto order = order_of(indexes);
   const std::size_t batches = order.size() / batch_rows;
-  std::vector<std::vector<std::unique_ptr<std::byte[]>>> freed(4);   // by the batches copied last
+  std::vector<std::vector<std::unique_ptr<std::byte[]>>> freed(4);   // by the last copied batches
   std::vector<std::vector<const std::byte*>> payloads(4, std::vector<const std::byte*>(batch_rows));
   std::counting_semaphore<4> free_batches(4), full_batches(0);
   const bench::clocks before = bench::now();
@@ -265,7 +264,7 @@ double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_i
   });
   for (std::uint64_t b = 0; b < t.epochs * batches; ++b) {
     free_batches.acquire();
-    for (auto& memory : freed[b % 4]) blocks.give_back(std::move(memory));
+    for (auto& memory : freed[b % 4]) blocks.recycle(std::move(memory));
     freed[b % 4].clear();
     for (std::size_t i = 0; i < batch_rows; ++i) {
       const auto& s = order[b % batches * batch_rows + i];
@@ -276,7 +275,7 @@ double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_i
     full_batches.release();
   }
   copies.join();
-  blocks.look();
+  blocks.use_checksums();
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
 }
 
@@ -288,7 +287,7 @@ double floor_of_checksums() {
   const bench::clocks before = bench::now();
   for (std::size_t i = 0; i < times; ++i) sum ^= mr::crc32c(payload, sum) ^ mr::crc32c(label, sum);
   const double ns = 1e9 * (bench::now() - before).cpu_s / static_cast<double>(times);
-  if (sum == 1) std::printf("never\n");   // it is looked at
+  if (sum == 1) std::printf("never\n");   // keeps the computation
   return ns;
 }
 
@@ -342,16 +341,16 @@ int main(int argc, char** argv) {
       for (const auto& [name, ns] : s.thread_ns) std::printf("; %s %.0f", name.c_str(), bench::median(ns));
       std::printf("\n");
     };
-    show("by an index, shuffled:", indexed);
+    show("with an index, shuffled:", indexed);
     show("the same, arrays:", arrays);
     show("without one, shuffled:", plain);
-    show("floor, a read a sample:", {by_samples, {}});
-    show("floor, 256 KiB a read:", {by_blocks, {}});
+    show("floor, one read per sample:", {by_samples, {}});
+    show("floor, 256 KiB per read:", {by_blocks, {}});
     show("floor, window and checksums:", {by_window, {}});
-    show("the same, by two threads:", {by_two_threads, {}});
+    show("the same, on two threads:", {by_two_threads, {}});
     show("checksums, in the cache:", {checksums, {}});
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
-      throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
+      throw mr::setup_error("the samples differ with and without an index", "Compare their rows");
     const auto per_second = [](const series& s) { return 1e9 / bench::median(s.ns); };
     if (!indexed.ns.empty())
       run.result("small_indexed", per_second(indexed), "samples/cpu-s", bench::at_least(1'000'000));

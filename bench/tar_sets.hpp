@@ -1,5 +1,5 @@
-// Shards of synthetic samples for benchmarks, made once and kept under data_folder(); each run begins with them in the
-// page cache.
+// Shards of synthetic samples for benchmarks, generated once under data_folder(); each run begins with them in the page
+// cache.
 //
 //   const auto set = bench::make_tar_set({.name = "small", .shards = 16, .samples = 8192, .payload_bytes = 2048});
 //   for (const auto& shard : set.shards) ...                    // .bytes: of all of them
@@ -21,7 +21,7 @@ namespace bench {
 struct tar_set_recipe {
   std::string name;
   std::size_t shards, samples;   ///< samples: of each shard
-  std::size_t payload_bytes;     ///< of the field "bin": random, and another in each sample
+  std::size_t payload_bytes;     ///< of the field "bin": random bytes, different in each sample
   bool label = true;             ///< also "cls": the sample's number modulo 1,000
 };
 

@@ -1,10 +1,11 @@
-// text: lines of plain and compressed files, and a whole text pipeline against its tokenizer alone
+// text: lines of plain and compressed files, and a complete text pipeline compared with its tokenizer alone
 //
-// Text is made of the words of Debian's licences: lines of 1 KB, the same in each run, in the page cache. Reading is
-// counted in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the whole process
-// after a warm-up. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same
-// lines from memory. Memory is what the process holds, allocated and resident, in bytes for each batch: the median of
-// 40 differences between full buffers, after a warm-up of two passes, in which pools and buffers come to their sizes.
+// The text consists of words of Debian's licenses: lines of 1 KB, the same in each run, in the page cache. Reading is
+// measured in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the process after a
+// warm-up. gz is compared with zlib's gzread() on the same file, the pipeline with tokenizing the same lines from
+// memory.
+// Memory is the growth of allocated and resident bytes per batch: the median of 40 differences between states with full
+// buffers, after a warm-up of two passes, in which pools and buffers reach their sizes.
 #include "harness.hpp"
 
 #include <millrace/adapt/sentencepiece.hpp>
@@ -38,7 +39,7 @@ std::vector<std::string> words_of_licences() {
     std::ifstream file(std::string("/usr/share/common-licenses/") + name);
     words.insert(words.end(), std::istream_iterator<std::string>(file), {});
   }
-  if (words.empty()) throw mr::setup_error("there is no text in /usr/share/common-licenses", "Run this on Debian");
+  if (words.empty()) throw mr::setup_error("/usr/share/common-licenses contains no text", "Run this on Debian");
   return words;
 }
 
@@ -64,7 +65,7 @@ corpus make_corpus() {
     const auto status = sentencepiece::SentencePieceTrainer::Train(
         {{"input", c.plain[0]}, {"input_sentence_size", "2000"}, {"model_prefix", folder + "/tokenizer"},
          {"model_type", "bpe"}, {"vocab_size", "2000"}, {"hard_vocab_limit", "false"}, {"minloglevel", "2"}});
-    if (!status.ok()) throw mr::data_error("no tokenizer could be trained: " + status.ToString(), "");
+    if (!status.ok()) throw mr::data_error("SentencePiece cannot train a tokenizer: " + status.ToString(), "");
   }
   return c;
 }
@@ -114,7 +115,7 @@ amount tokenize_alone(const mr::sentencepiece& tokenizer, const std::vector<std:
   return done;
 }
 
-/// What the process holds.
+/// Memory of the process.
 struct memory {
   double resident_bytes = 0, allocated_bytes = 0;
 };
@@ -131,15 +132,15 @@ std::vector<double> scaled(std::vector<double> values, double by) {
   return values;
 }
 
-/// The median of what is added from one value to the next. Pools grow in rare steps, when more of their blocks are in
-/// use at once than ever before; a leak grows in every one.
+/// Returns the median difference between consecutive values. Pools grow in rare steps, when more of their blocks are in
+/// use at once than ever before; a leak grows in every step.
 double usual_step(const std::vector<double>& values) {
   std::vector<double> steps;
   for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
   return bench::median(steps);
 }
 
-/// One token for each four bytes: memory does not depend on which they are.
+/// One token per four bytes, because memory does not depend on their values.
 std::vector<std::uint32_t> tokens_of_bytes(std::string_view text) {
   std::vector<std::uint32_t> tokens(text.size() / 4);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<unsigned char>(text[4 * i]);
@@ -151,7 +152,7 @@ auto flow_of(const corpus& c, auto tokenizer, std::uint32_t separator) {
          mr::pack({.length = 2049, .separator = separator}) | mr::batch<&mr::packed::ids>({.size = 16});
 }
 
-/// Until the process does nothing any more: every buffer is full.
+/// Waits until the process is idle, because every buffer is full.
 void settle() {
   for (double spent = 1; spent > 1e-3;) {
     const double before = bench::now().cpu_s;
@@ -160,7 +161,7 @@ void settle() {
   }
 }
 
-/// From full buffers to full buffers: what was taken was made meanwhile.
+/// Consumes batches from full buffers, and waits until they are full again, so that as many batches were produced.
 template <class Session>
 amount take_batches(Session& run, std::uint64_t count) {
   amount done;

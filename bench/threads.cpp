@@ -1,8 +1,8 @@
-// threads: the whole pipeline with 1, 2, 4 ... workers up to the machine's cores, and with far more on a small machine
+// threads: the pipeline with 1, 2, 4 ... workers up to the machine's cores, and with more than that on a small machine
 //
-// The same photographs, order and pixels for every number of workers; the numbers take turns within a round. Efficiency
-// is what a core makes with n workers, in parts of what it makes with one: by wall time, and by the CPU time of a
-// picture, which neighbors on the machine disturb less. The counted epochs follow a warm-up that uses every buffer.
+// Photographs, order and pixels are the same for every number of workers; the numbers alternate within a round.
+// Efficiency is the rate of a core with n workers as a share of its rate with one: by wall time, and by CPU time per
+// image, which depends less on other programs. The counted epochs follow a warm-up that uses every buffer.
 #include "harness.hpp"
 #include "photo_example.hpp"
 #include "photo_sets.hpp"
@@ -26,7 +26,7 @@ using example = bench::photo_example;
 constexpr std::size_t batch_rows = 256;
 
 struct outcome {
-  double cpu_us = 0, rate = 0;   // of a picture; pictures per second of wall time
+  double cpu_us = 0, rate = 0;   // per image; images per second of wall time
   std::uint64_t first_bytes = 0;
 };
 
@@ -44,26 +44,26 @@ outcome run_with(const task& t, unsigned workers) {
                    .read_ahead_bytes = std::size_t{24} << 20,   // full from the warm-up on
                    .notice = mr::quiet}};
   const std::uint64_t epoch_batches = t.set.samples / batch_rows;
-  outcome made;
-  // One byte of each page is looked at: what a step would read of the host's memory to copy it, without its time.
+  outcome result;
+  // Reads one byte of each page, as a copy to a device would touch the host's memory, but without its cost.
   const auto pass = [&](std::uint64_t epochs) {
     for (std::uint64_t i = 0; i < epochs * epoch_batches; ++i) {
       const auto b = run.next();
       const auto pixels = b.get<&example::pixels>().host();
-      for (std::size_t at = 0; at < pixels.size(); at += 4'096) made.first_bytes += pixels[at];
+      for (std::size_t at = 0; at < pixels.size(); at += 4'096) result.first_bytes += pixels[at];
     }
   };
   pass(t.warm_epochs);
   const bench::clocks before = bench::now();
   pass(t.epochs);
   const bench::clocks spent = bench::now() - before;
-  const auto pictures = static_cast<double>(t.epochs * epoch_batches * batch_rows);
-  made.cpu_us = 1e6 * spent.cpu_s / pictures;
-  made.rate = pictures / spent.wall_s;
-  return made;
+  const auto images = static_cast<double>(t.epochs * epoch_batches * batch_rows);
+  result.cpu_us = 1e6 * spent.cpu_s / images;
+  result.rate = images / spent.wall_s;
+  return result;
 }
 
-/// 1, 2, 4 ... and the cores themselves; where they are few, also 16 and 64.
+/// 1, 2, 4 ... and the number of cores; on small machines also 16 and 64.
 std::set<unsigned> worker_counts(unsigned cores) {
   std::set<unsigned> counts{1, cores};
   for (unsigned n = 2; n < cores; n *= 2) counts.insert(n);
@@ -81,7 +81,7 @@ void measure(bench::harness& run, const char* name, const task& t, int rounds) {
     for (const unsigned n : counts) {
       now[n] = run_with(t, n);
       if (sum != 0 && sum != now[n].first_bytes)
-        throw mr::setup_error("another number of workers has rendered other pixels", "Look at the order");
+        throw mr::setup_error("the pixels depend on the number of workers", "Compare the order of the samples");
       sum = now[n].first_bytes;
     }
     for (const auto& [n, o] : now) {
@@ -91,13 +91,14 @@ void measure(bench::harness& run, const char* name, const task& t, int rounds) {
       rate_of_cores[n].push_back(100 * o.rate / now[cores].rate);
     }
   }
-  std::printf("\n%s, batch %zu, %u cores: %d rounds of %llu pictures\n", name, batch_rows, cores, rounds,
+  std::printf("\n%s, batch %zu, %u cores: %d rounds of %llu images\n", name, batch_rows, cores, rounds,
               static_cast<unsigned long long>(t.epochs * t.set.samples));
-  std::printf("  workers  pictures/s                 CPU us a picture      efficiency: wall, CPU\n");
+  std::printf("  workers  images/s                   CPU us per image      efficiency: wall, CPU\n");
   for (const unsigned n : counts) {
-    const double kept = std::min(n, cores);
+    const double used_cores = std::min(n, cores);
     std::printf("  %7u  %-25s  %-20s  %.0f %%, %.0f %%\n", n, bench::spread(rate[n], "%.0f").c_str(),
-                bench::spread(cpu[n], "%.0f").c_str(), 100 * bench::median(rate[n]) / (kept * bench::median(rate[1])),
+                bench::spread(cpu[n], "%.0f").c_str(),
+                100 * bench::median(rate[n]) / (used_cores * bench::median(rate[1])),
                 100 * bench::median(cpu[1]) / bench::median(cpu[n]));
   }
   for (const unsigned n : counts) {
@@ -105,7 +106,7 @@ void measure(bench::harness& run, const char* name, const task& t, int rounds) {
     run.result("threads_rate_" + which, bench::median(rate[n]), "images/s");
     run.result("threads_cpu_" + which, bench::median(cpu[n]), "us/image");
     if (n <= cores) continue;
-    // Of the same round with as many workers as cores.
+    // Relative to the same round with as many workers as cores.
     run.result("threads_rate_of_cores_" + which, bench::median(rate_of_cores[n]), "%", bench::at_least(95));
     run.result("threads_cpu_of_cores_" + which, bench::median(cpu_of_cores[n]), "%", bench::at_most(105));
   }

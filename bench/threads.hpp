@@ -1,4 +1,4 @@
-// What the kernel says about each thread of this process: CPU time, and time spent ready but not run.
+// The kernel's times of each thread of this process: CPU time, and time ready but not running.
 //
 //   auto before = bench::threads_now();
 //   ...
@@ -42,7 +42,7 @@ inline std::map<int, thread_times> threads_now() {
   return all;
 }
 
-/// CPU ns of a session: of its I/O threads, of the trainer, which is the first thread, and of all others.
+/// CPU ns of a session: of its I/O threads, of the trainer (the first thread), and of all others.
 struct session_times {
   double reading_ns = 0, workers_ns = 0, trainer_ns = 0;
 };

@@ -1,11 +1,11 @@
-// verdict: bottlenecks planted in real runs whose stages sleep, and what the live figures call them
+// verdict: bottlenecks planted in real runs whose stages sleep, compared with the verdicts of the live runs
 //
 //   sh bench/run.sh verdict                                # 6 bottlenecks x 4 ratios x 10 seeds, and balanced ones
 //   sh bench/run.sh verdict --seeds 40 --at-once 4         # the long run
 //
-// The planted stage is `ratio` times slower than the next one; where the ratio is 1 the two are balanced. Of runs from
-// 1.25 up the change that the planted stage calls for is made as well, to compare the gain that was predicted with the
-// one that came. Stages sleep (sleeping_flow.hpp), so several runs at once are as good as one: each in its own process.
+// The planted stage is `ratio` times slower than the next one; with a ratio of 1 the two are balanced. From 1.25 up,
+// the change that the planted stage requires is run as well, to compare the predicted gain with the measured one.
+// Stages sleep (sleeping_flow.hpp), so several runs at once do not disturb each other: each is a separate process.
 #include "harness.hpp"
 #include "parts/sleeping_flow.hpp"
 
@@ -61,7 +61,7 @@ bench::sleeping_settings plant(planted where, double ratio, std::uint64_t seed) 
   return s;
 }
 
-/// As a column of the matrix.
+/// Returns the column of the matrix.
 std::string called(const mr::verdict& v) {
   switch (v.what) {
     case mr::bound_by::io: return "I/O";
@@ -76,7 +76,7 @@ std::string called(const mr::verdict& v) {
 }
 std::string expected(planted p) { return p <= planted::bandwidth ? "I/O" : name_of(p); }
 
-/// The knob that the planted stage calls for; false where none is predicted without reserve.
+/// Turns the knob that the planted stage requires. Returns false if no gain without reservation is predicted for it.
 bool turn_knob(planted where, bench::sleeping_settings& s, mr::what_if_change& change) {
   switch (where) {
     case planted::latency:
@@ -97,7 +97,7 @@ bool turn_knob(planted where, bench::sleeping_settings& s, mr::what_if_change& c
   return false;
 }
 
-/// The gain that the run's report names for that change; nothing where it is said to be a bound.
+/// Returns the gain that the run's report predicts for that change; nothing if the prediction is only a bound.
 std::optional<double> predicted_gain(const mr::flow_figures& f, const mr::verdict& v,
                                      const mr::what_if_change& c) {
   for (const mr::knob_gain& k : v.saturation < 0.95 ? mr::simulated_gains(f) : mr::gains_of(f)) {
@@ -110,12 +110,12 @@ std::optional<double> predicted_gain(const mr::flow_figures& f, const mr::verdic
   return std::nullopt;
 }
 
-/// Plain, for it crosses processes.
+/// Trivially copyable, because it crosses processes.
 struct trial {
   planted where = planted::work;
   double ratio = 1;
   std::uint64_t seed = 1;
-  double gain_error = -1;   // none was predicted
+  double gain_error = -1;   // below 0: no prediction
   char called[16] = "nothing", sentence[160] = "it ended early";
 
   bool is(const std::string& name) const { return name == called; }
@@ -125,7 +125,7 @@ struct trial {
 void attempt(trial& t) {
   bench::sleeping_settings s = plant(t.where, t.ratio, t.seed);
   mr::flow_figures f = bench::run_asleep(s);
-  // Who sleeps needs no core, so how long others had them says nothing about what was planted.
+  // Sleeping stages need no core, so the run delay by other programs is not evidence about the planted stage.
   f.usable_cores = 64;
   f.run_delay_ns = f.throttled_ns = 0;
   for (mr::stage_figures& stage : f.stages) stage.run_delay_ns = 0;
@@ -138,16 +138,16 @@ void attempt(trial& t) {
     t.gain_error = std::abs((1 + *gain) * f.samples_per_s() / bench::run_asleep(s).samples_per_s() - 1);
 }
 
-/// Each process takes every `at_once`-th trial.
-std::span<trial> attempt_all(const std::vector<trial>& wanted, unsigned at_once) {
-  void* const shared = ::mmap(nullptr, wanted.size() * sizeof(trial), PROT_READ | PROT_WRITE,
+/// Runs the trials in `at_once` processes; each one runs every `at_once`-th trial.
+std::span<trial> attempt_all(const std::vector<trial>& trials, unsigned at_once) {
+  void* const shared = ::mmap(nullptr, trials.size() * sizeof(trial), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) throw mr::io_error("no memory to share", "Ask for fewer seeds");
-  const std::span<trial> all(static_cast<trial*>(shared), wanted.size());
-  std::uninitialized_copy(wanted.begin(), wanted.end(), all.begin());
+  if (shared == MAP_FAILED) throw mr::io_error("mmap() cannot share the trials", "Use fewer seeds");
+  const std::span<trial> all(static_cast<trial*>(shared), trials.size());
+  std::uninitialized_copy(trials.begin(), trials.end(), all.begin());
   for (unsigned process = 0; process < at_once; ++process) {
     const pid_t child = ::fork();
-    if (child == -1) throw mr::io_error("no process can be made", "Use a smaller --at-once");
+    if (child == -1) throw mr::io_error("fork() failed", "Use a smaller --at-once");
     if (child != 0) continue;
     for (std::size_t i = process; i < all.size(); i += at_once) attempt(all[i]);
     ::_exit(0);
@@ -183,14 +183,14 @@ int measure(int argc, char** argv) {
   bench::harness run(json.empty() ? 1 : 3, common, "verdict");
 
   constexpr double ratios[] = {1, 1.1, 1.25, 1.5, 2};
-  std::vector<trial> wanted;
+  std::vector<trial> trials;
   for (const double ratio : ratios)
     for (const planted p : all_planted)
-      for (unsigned seed = 1; seed <= seeds; ++seed) wanted.push_back({.where = p, .ratio = ratio, .seed = seed});
-  const std::span<trial> all = attempt_all(wanted, at_once);
+      for (unsigned seed = 1; seed <= seeds; ++seed) trials.push_back({.where = p, .ratio = ratio, .seed = seed});
+  const std::span<trial> all = attempt_all(trials, at_once);
 
   for (const double ratio : ratios) print_matrix(all, ratio);
-  std::printf("\nmisses from x 1.25 up, and balanced ones that were not called so\n");
+  std::printf("\nmisses from x 1.25 up, and balanced runs with another verdict\n");
   std::map<double, std::size_t> right, balanced;
   std::vector<double> errors;
   for (const trial& t : all) {

@@ -1,10 +1,10 @@
-// views: several crops of one picture, as self-supervised recipes take them, rendered alone and as rows of a batch
+// views: several crops of one image, as in self-supervised recipes, rendered alone and as rows of a batch
 //
-// Each recipe's crops are drawn from photographs of set M (500 x 375). "alone" renders each crop for itself, from its
-// header on. "in pairs" renders the crops of one picture at once, but gives each crop a copy of the file, so that
-// none shares anything. "shared" renders them at once from one file, "as a batch does" those of eight pictures at once.
-// Rows lie in memory that has left the caches. All variants take turns on groups of eight pictures. Counted is the CPU
-// time of this thread; ratios are those of the least times: each group's least of all rounds, added up.
+// Each recipe's crops are drawn from photographs of set M (500 x 375). "alone" renders each crop separately, starting
+// with the header. "in pairs" renders the crops of one image at once, but from separate copies of the file, so that
+// they share nothing. "shared" renders them at once from one file, "as a batch does" those of eight images at once.
+// Rows are in memory that has left the caches. All variants alternate on groups of eight images. Results are CPU times
+// of this thread; ratios use least times: the sum of each group's least time of all rounds.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
@@ -58,11 +58,11 @@ class cold_rows {
 
 class measurement {
  public:
-  measurement(const recipe& r, std::size_t pictures) : recipe_(r) {
+  measurement(const recipe& r, std::size_t image_count) : recipe_(r) {
     const auto set = bench::make_photo_set(bench::photo_sets[0]);
     for (const auto& name : set.names) {
       mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool_);
-      for (auto record = reader.next(); record && files_.size() < pictures; record = reader.next()) {
+      for (auto record = reader.next(); record && files_.size() < image_count; record = reader.next()) {
         files_.push_back((*record)["jpg"]);
         auto& copies = copies_.emplace_back();
         for (std::size_t k = 0; k < crops(); ++k) copies.push_back(pool_.copy(files_.back()));
@@ -71,7 +71,7 @@ class measurement {
   }
 
   std::size_t crops() const noexcept { return recipe_.large_crops + recipe_.small_crops; }
-  std::size_t pictures() const noexcept { return files_.size() / group_size * group_size; }
+  std::size_t image_count() const noexcept { return files_.size() / group_size * group_size; }
 
   void alone(std::size_t picture) {
     for (std::size_t k = 0; k < crops(); ++k) {
@@ -126,8 +126,8 @@ void measure(bench::harness& run, const recipe& r) {
   struct variant {
     const char* name;
     std::function<void(std::size_t first, std::size_t end)> run;
-    std::vector<double> least{};   // of each group of pictures, in seconds
-    std::vector<double> us{};      // for a picture, of each round
+    std::vector<double> least{};   // of each group of images, in seconds
+    std::vector<double> us{};      // per image, of each round
   };
   const auto one_by_one = [&m](void (measurement::*way)(std::size_t)) {
     return [&m, way](std::size_t first, std::size_t end) {
@@ -141,7 +141,7 @@ void measure(bench::harness& run, const recipe& r) {
                          }},
                         {"as a batch does", [&m](std::size_t first, std::size_t end) { m.shared(first, end); }}};
   constexpr std::size_t count = std::size(variants);
-  const std::size_t groups = m.pictures() / group_size;
+  const std::size_t groups = m.image_count() / group_size;
   for (auto& v : variants) v.least.assign(groups, 1e9);
   const int rounds = run.quick() ? 8 : 20;
   for (int round = 0; round < rounds; ++round) {
@@ -152,15 +152,15 @@ void measure(bench::harness& run, const recipe& r) {
         const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
         v.run(g * group_size, (g + 1) * group_size);
         const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-        v.us.back() += spent * 1e6 / static_cast<double>(m.pictures());
+        v.us.back() += spent * 1e6 / static_cast<double>(m.image_count());
         v.least[g] = std::min(v.least[g], spent);
       }
   }
   std::array<double, count> us{};
   const std::string name = r.name;
-  std::printf("%s, %zu crops; us for a picture, median of rounds\n", r.name, m.crops());
+  std::printf("%s, %zu crops; us per image, median of rounds\n", r.name, m.crops());
   for (std::size_t i = 0; i < count; ++i) {
-    for (const double spent : variants[i].least) us[i] += spent * 1e6 / static_cast<double>(m.pictures());
+    for (const double spent : variants[i].least) us[i] += spent * 1e6 / static_cast<double>(m.image_count());
     std::printf("  %-18s %7.1f   %s\n", variants[i].name, us[i], bench::spread(variants[i].us, "%.1f").c_str());
   }
   for (std::size_t i = 0; i < count; ++i) run.result(name + ": " + variants[i].name, us[i], "us");

@@ -1,11 +1,11 @@
-// what_if: what a recorded run says that other settings would bring, against real runs with those settings
+// what_if: predictions from a recorded run for other settings, compared with real runs with those settings
 //
 //   sh bench/run.sh what_if --seed 3                       # 20 settings, drawn from that seed
 //
 // A setting is a base run and a change of it: other workers, I/O threads, prefetched batches, batch, storage speed or
-// step time. Of the base its figures alone are asked (report/simulate/what_if.hpp), and the changed run is made as
-// well; both take turns for some rounds, and medians are compared. Twelve settings are stages that sleep
-// (sleeping_flow.hpp), eight decode pictures (bound_variants.hpp) from a throttled storage for steps of given length.
+// step time. The prediction uses only the base's statistics (report/simulate/what_if.hpp). The changed run is run as
+// well; both alternate for several rounds, and medians are compared. In twelve settings all stages sleep
+// (sleeping_flow.hpp); eight decode images (bound_variants.hpp) from throttled storage for steps of given length.
 #include "harness.hpp"
 #include "parts/bound_data.hpp"
 #include "parts/bound_variants.hpp"
@@ -24,12 +24,12 @@ namespace {
 enum class change { workers, io_threads, prefetch, batch, storage, step };
 constexpr change all_changes[] = {change::workers, change::io_threads, change::prefetch,
                                   change::batch,   change::storage,    change::step};
-/// The stage that should limit the base, so that the change makes a difference.
+/// The stage that should limit the base, so that the change has an effect.
 enum stage : std::size_t { reading, working, copying, stepping };
 
 struct setting {
   std::string what{};
-  mr::what_if_change asked{};
+  mr::what_if_change query{};
   std::function<mr::flow_figures(std::uint64_t round)> base{}, changed{};
 };
 
@@ -39,7 +39,7 @@ std::string text_of(const char* what, double from, double to) {
   return text;
 }
 
-/// Never the same number, and at least 1.
+/// Returns a different number, at least 1.
 template <class Number>
 Number other(Number now, mr::rng& random) {
   const auto up = static_cast<Number>(now + 1 + random.below(4));
@@ -47,37 +47,37 @@ Number other(Number now, mr::rng& random) {
 }
 double factor(mr::rng& random) { return random.chance(0.5) ? random.uniform(0.3, 0.7) : random.uniform(1.5, 3); }
 
-/// `s` and `asked` become what the change makes of them; storage and step are told by factors.
+/// Applies the change to `s` and `query`; `query` contains storage and step as factors. Returns its description.
 template <class Settings>
-std::string turn(Settings& s, change what, mr::rng& random, mr::what_if_change& asked) {
+std::string apply(Settings& s, change what, mr::rng& random, mr::what_if_change& query) {
   const Settings was = s;
   switch (what) {
     case change::workers:
       s.workers = other(s.workers, random);
-      asked.workers = s.workers;
+      query.workers = s.workers;
       return text_of("workers", static_cast<double>(was.workers), static_cast<double>(s.workers));
     case change::io_threads:
       s.io_threads = other(s.io_threads, random);
-      asked.io_threads = s.io_threads;
+      query.io_threads = s.io_threads;
       return text_of("I/O threads", static_cast<double>(was.io_threads), static_cast<double>(s.io_threads));
     case change::prefetch:
       s.prefetch = other(s.prefetch, random);
-      asked.prefetch = s.prefetch;
+      query.prefetch = s.prefetch;
       return text_of("prefetched batches", static_cast<double>(was.prefetch), static_cast<double>(s.prefetch));
     case change::batch:
       s.batch = random.chance(0.5) ? s.batch * 2 : s.batch / 2;
-      asked.batch = s.batch;
+      query.batch = s.batch;
       return text_of("batch", static_cast<double>(was.batch), static_cast<double>(s.batch));
     case change::storage:
-      asked.storage_speed = factor(random);
-      return text_of("storage speed", 1, asked.storage_speed);
+      query.storage_speed = factor(random);
+      return text_of("storage speed", 1, query.storage_speed);
     case change::step: break;
   }
-  asked.step_time = factor(random);
-  return text_of("step time", 1, asked.step_time);
+  query.step_time = factor(random);
+  return text_of("step time", 1, query.step_time);
 }
 
-/// Stages that sleep: the one that the change is about limits, one of the others by 1.1 to 2.5 times less.
+/// Stages that sleep. The changed stage is the bottleneck; the others are 1.1 to 2.5 times faster.
 setting asleep(change what, mr::rng& random, double seconds) {
   bench::sleeping_settings s;
   s.io_threads = 1 + random.below(5);
@@ -102,19 +102,19 @@ setting asleep(change what, mr::rng& random, double seconds) {
   if (unpacks) s.unpack_ns = 0.3 * read_ns * static_cast<double>(s.io_threads);
   s.work_ns = ns[working] * static_cast<double>(s.workers);
   if (s.device_slots > 0) s.copy_ns = ns[copying] * rows;
-  // Half of a step is there for any batch.
+  // Half of a step does not depend on the batch size.
   const double fixed_ns = 0.5 * ns[stepping] * rows;
   s.step_ns = ns[stepping] * rows;
 
   bench::sleeping_settings then = s;
-  setting made;
-  made.what = "asleep:  " + turn(then, what, random, made.asked);
-  if (made.asked.prefetch && s.device_slots == 0) ++*made.asked.prefetch;   // the step's own is a slot as well
-  then.read_ns /= made.asked.storage_speed;
-  then.step_ns *= made.asked.step_time;
-  if (made.asked.batch) {
+  setting result;
+  result.what = "asleep:  " + apply(then, what, random, result.query);
+  if (result.query.prefetch && s.device_slots == 0) ++*result.query.prefetch;   // the step's batch occupies a slot
+  then.read_ns /= result.query.storage_speed;
+  then.step_ns *= result.query.step_time;
+  if (result.query.batch) {
     const double larger = static_cast<double>(then.batch) / rows;
-    made.asked.fixed_step_ns = fixed_ns;
+    result.query.fixed_step_ns = fixed_ns;
     then.step_ns = fixed_ns + (s.step_ns - fixed_ns) * larger;
     then.copy_ns *= larger;
   }
@@ -124,13 +124,13 @@ setting asleep(change what, mr::rng& random, double seconds) {
     return bench::run_asleep(now);
   };
   const std::uint64_t seed = random.bits();
-  made.base = [=](std::uint64_t round) { return run(s, seed + round); };
-  made.changed = [=](std::uint64_t round) { return run(then, seed + round); };   // a sample costs what it did
-  return made;
+  result.base = [=](std::uint64_t round) { return run(s, seed + round); };
+  result.changed = [=](std::uint64_t round) { return run(then, seed + round); };   // a sample costs the same
+  return result;
 }
 
-/// Pictures that are decoded, from a storage that is slow in one of two ways, or not.
-setting pictures(change what, mr::rng& random, const bench::bound_settings& common) {
+/// Decodes images from a storage with low bandwidth, high latency, or neither.
+setting decoding(change what, mr::rng& random, const bench::bound_settings& common) {
   bench::bound_settings s = common;
   s.workers = 1 + static_cast<unsigned>(random.below(2));
   s.io_threads = 1 + static_cast<unsigned>(random.below(4));
@@ -144,19 +144,19 @@ setting pictures(change what, mr::rng& random, const bench::bound_settings& comm
   s.step_s = static_cast<double>(s.batch) * (steps_slowly ? random.uniform(2e-3, 4e-3) : random.uniform(2e-4, 1e-3));
 
   bench::bound_settings then = s;
-  setting made;
-  made.what = "pictures: " + turn(then, what, random, made.asked);
-  then.storage.bytes_per_second *= made.asked.storage_speed;
+  setting result;
+  result.what = "pictures: " + apply(then, what, random, result.query);
+  then.storage.bytes_per_second *= result.query.storage_speed;
   then.storage.latency_ns =
-      static_cast<std::uint64_t>(static_cast<double>(s.storage.latency_ns) / made.asked.storage_speed);
-  then.step_s *= made.asked.step_time * static_cast<double>(then.batch) / static_cast<double>(s.batch);
+      static_cast<std::uint64_t>(static_cast<double>(s.storage.latency_ns) / result.query.storage_speed);
+  then.step_s *= result.query.step_time * static_cast<double>(then.batch) / static_cast<double>(s.batch);
   const auto run = [](const bench::bound_settings& now) {
     bench::emulated_accelerator chip;
     return bench::bound_runs(now, bench::find_data(now.data), chip).run_with(now.workers, now.prefetch).figures;
   };
-  made.base = [=](std::uint64_t) { return run(s); };
-  made.changed = [=](std::uint64_t) { return run(then); };
-  return made;
+  result.base = [=](std::uint64_t) { return run(s); };
+  result.changed = [=](std::uint64_t) { return run(then); };
+  return result;
 }
 
 /// Samples per second.
@@ -164,7 +164,7 @@ struct compared {
   std::vector<double> before{}, predicted{}, measured{};
 
   double error() const { return std::abs(bench::median(predicted) / bench::median(measured) - 1); }
-  /// Of who says that nothing changes.
+  /// The error of predicting no change.
   double without() const { return std::abs(bench::median(before) / bench::median(measured) - 1); }
 };
 
@@ -173,7 +173,7 @@ compared compare(const setting& s, unsigned rounds) {
   for (unsigned round = 0; round < rounds; ++round) {
     const mr::flow_figures base = s.base(round);
     c.before.push_back(base.samples_per_s());
-    c.predicted.push_back(mr::what_if(base, s.asked).samples_per_s);
+    c.predicted.push_back(mr::what_if(base, s.query).samples_per_s);
     c.measured.push_back(s.changed(round).samples_per_s());
   }
   return c;
@@ -191,14 +191,14 @@ int measure(int argc, char** argv) {
   char* common[] = {words[0].data(), words[1].data(), words[2].data()};
   bench::harness run(json.empty() ? 1 : 3, common, "what_if");
 
-  bench::bound_settings of_pictures;
-  of_pictures.seconds = quick ? 1 : 2.5;
+  bench::bound_settings decoding_settings;
+  decoding_settings.seconds = quick ? 1 : 2.5;
   std::vector<setting> all;
   mr::rng random({.seed = seed});
   for (int i = 0; i < 20; ++i) {
     const change what = all_changes[i % 6];
     const bool sleeps = i < 12;
-    setting s = sleeps ? asleep(what, random, quick ? 1 : 2) : pictures(what, random, of_pictures);
+    setting s = sleeps ? asleep(what, random, quick ? 1 : 2) : decoding(what, random, decoding_settings);
     if (only.empty() || (only == "asleep") == sleeps) all.push_back(std::move(s));
   }
   std::vector<double> errors, without;
@@ -210,7 +210,7 @@ int measure(int argc, char** argv) {
     std::printf("  %-42s %6.0f  %6.0f  %-24s error %4.1f %%\n", s.what.c_str(), bench::median(c.before),
                 bench::median(c.predicted), bench::spread(c.measured, "%.0f").c_str(), errors.back());
   }
-  std::printf("\nerrors of %zu predictions: median %.1f %%, 9 of 10 below %.1f %%; of saying that nothing changes: "
+  std::printf("\nerrors of %zu predictions: median %.1f %%, 9 of 10 below %.1f %%; of predicting no change: "
               "%.1f and %.1f %%\n",
               errors.size(), bench::median(errors), bench::quantile(errors, 0.9), bench::median(without),
               bench::quantile(without, 0.9));

@@ -1,8 +1,8 @@
-// Other programs that use the cores: processes that do nothing but compute, for as long as the object lives.
+// Other programs that use the cores: processes that only compute, during the lifetime of the object.
 //
-//   const bench::busy_neighbours beside(2 * mr::usable_cores());
+//   const bench::busy_neighbors neighbors(2 * mr::usable_cores());
 //
-// They end with this process, whatever ends it. Errors: std::system_error where no process can be made. Threads: any.
+// They end with this process, even if it is killed. Errors: std::system_error if fork() fails. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 
 namespace bench {
 
-class busy_neighbours {
+class busy_neighbors {
  public:
-  explicit busy_neighbours(std::size_t count) {
+  explicit busy_neighbors(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const pid_t child = ::fork();
       if (child == -1) throw std::system_error(errno, std::generic_category(), "fork");
@@ -31,9 +31,9 @@ class busy_neighbours {
       children_.push_back(child);
     }
   }
-  busy_neighbours(const busy_neighbours&) = delete;
-  busy_neighbours& operator=(const busy_neighbours&) = delete;
-  ~busy_neighbours() {
+  busy_neighbors(const busy_neighbors&) = delete;
+  busy_neighbors& operator=(const busy_neighbors&) = delete;
+  ~busy_neighbors() {
     for (const pid_t child : children_) {
       ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
