@@ -162,7 +162,7 @@ class harness {
     facts_.emplace_back(std::move(what), std::move(words));
   }
 
-  /// Replaces finish() if the machine lacks the hardware or software to measure: there are no results.
+  /// Replaces finish() if the machine lacks the hardware or software to measure: prints the reason, without results.
   int nothing_measured(const std::string& why) {
     std::printf("nothing measured: %s\n", why.c_str());
     return json_path_.empty() || write_json() ? 0 : 1;

@@ -1,6 +1,6 @@
 // peers: images per CPU second compared with other loaders, which pip installs; this program is Millrace's own row
 //
-//   bench_peers --make M                             # the photographs of that set, unless they are there
+//   bench_peers --make M                             # the photographs of that set, unless they exist
 //   bench_peers FOLDER --elements f16 --source indexed --batch 256 --workers 2 --seconds 6
 //
 // bench/peers/peers.py alternates it with the programs in that folder. It follows the order of bench/peers/counted.py:

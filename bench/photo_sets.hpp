@@ -129,14 +129,14 @@ inline std::string first_text_line(const std::string& path) {
 
 }  // namespace detail
 
-/// Generates the set unless it exists. Throws setup_error if there are no photographs.
+/// Generates the set unless it exists. Throws setup_error if it finds no photographs.
 inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   namespace fs = std::filesystem;
   const std::string folder = data_folder() + "/photo-set-" + recipe.name;
   auto photos = detail::find_photos(data_folder() + "/photos");
   std::erase_if(photos, [&](const auto& p) { return detail::widest_window(p, recipe) < recipe.width; });
   if (photos.empty())
-    throw mr::setup_error("there are no photographs under " + data_folder() + "/photos",
+    throw mr::setup_error("no photographs found in " + data_folder() + "/photos",
                           "Run: sh bench/photos.sh (with the same MILLRACE_BENCH_DATA)");
   std::string fingerprint = std::to_string(detail::recipe_version) + " " + std::to_string(recipe.width) + " " +
                             std::to_string(recipe.file_bytes);

@@ -4,7 +4,7 @@
 #   sh bench/photos.sh                                # into build/bench/data/photos
 #   MILLRACE_BENCH_DATA=DIR sh bench/photos.sh        # into DIR/photos
 #
-# A package that is there already is not fetched again. Its last line is the folder.
+# An existing package is not fetched again. The last line of the output is the folder.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"
@@ -14,8 +14,8 @@ photos=${MILLRACE_BENCH_DATA:-$root/build/bench/data}/photos
 mkdir -p "$photos"
 
 command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 ||
-  fail "this is no Debian system: the photographs come from its packages ($packages)" \
-    "Any folder of JPEG files will do in their place: put or link them under $photos"
+  fail "this is not a Debian system, whose packages contain the photographs ($packages)" \
+    "Put or link any JPEG files into $photos instead"
 
 scratch=$photos/.incoming
 trap 'rm -rf "$scratch"' EXIT
@@ -25,11 +25,11 @@ for package in $packages; do
   say "fetching $package"
   rm -rf "$scratch"
   mkdir -p "$scratch/tree"
-  # Root's downloads would otherwise be handed to a user who may not write here.
+  # Otherwise apt-get running as root would download as a user who may not write here.
   fetch() { (cd "$scratch" && apt-get -q -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 download "$package"); }
   if ! fetch; then
     [ "$updated" = no ] || fail "apt-get could not fetch $package; its own message is above"
-    say "reading the package lists anew"
+    say "reading the package lists again"
     apt_get update || fail "apt-get update failed; is the package mirror within reach?"
     updated=yes
     fetch || fail "apt-get could not fetch $package; its own message is above"

@@ -1,4 +1,4 @@
-// pictures: PNGs by Millrace and libpng, ImageNet's recipe, and both by Pillow and torchvision; then colors and views
+// pictures: PNGs compared with libpng, ImageNet's recipe, and both by Pillow and torchvision; then colors and views
 //
 //   sh bench/run.sh pictures [--quick] [--only rgb]        # rgb, rgb_upper_half, rgba, gray, labels, labels_4, deep,
 //                                                          # photographs, imagenet

@@ -1,16 +1,16 @@
 #!/bin/sh
 # Builds and runs one benchmark, or lists them all:
 #
-#   sh bench/run.sh                                   # every benchmark, with what it shows
+#   sh bench/run.sh                                   # every benchmark and its purpose
 #   sh bench/run.sh NAME [--quick] [--json FILE] ...  # the benchmark's own arguments after its name
 #
-# Installs missing Debian packages and builds a release under build/bench. Benchmarks keep their data in the folder
-# that MILLRACE_BENCH_DATA names: build/bench/data unless it is set already.
+# Installs missing Debian packages and builds a release in build/bench. Benchmarks store their data in the folder
+# $MILLRACE_BENCH_DATA, which is build/bench/data by default.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"
 
-# Each bench/NAME.cpp opens with `// NAME: what it shows`.
+# Each bench/NAME.cpp begins with `// NAME: purpose`.
 list() {
   for source in "$root"/bench/*.cpp; do
     [ -f "$source" ] || { echo "  (none yet)"; break; }
@@ -26,12 +26,12 @@ case "$name" in
     exit 0 ;;
 esac
 if [ ! -f "$root/bench/$name.cpp" ]; then
-  echo "millrace: there is no benchmark '$name'; there are:" >&2
+  echo "millrace: unknown benchmark '$name'; the benchmarks are:" >&2
   list >&2
   exit 2
 fi
 shift
-# What belongs to pictures is measured by three programs.
+# The benchmark `pictures` consists of three programs.
 also=
 case "$*" in '' | --quick) [ "$name" != pictures ] || also='colors views' ;; esac
 
@@ -43,15 +43,15 @@ for each in $name $also; do
   say "building bench_$each (build/bench)"
   build build/bench "bench/bench_$each"
 done
-[ "$name" != peers ] || build build/bench examples/repack   # makes the set that loads faster
+[ "$name" != peers ] || build build/bench examples/repack   # packs the set that loads faster
 
 export MILLRACE_BENCH_DATA="${MILLRACE_BENCH_DATA:-$root/build/bench/data}"
 mkdir -p "$MILLRACE_BENCH_DATA"
-# Where Python has Pillow and torchvision: bench/peers/pictures.py.
+# For bench/peers/pictures.py, if this Python has Pillow and torchvision.
 peers=$root/build/peers/bin/python3
 [ ! -x "$peers" ] || export MILLRACE_BENCH_PYTHON="${MILLRACE_BENCH_PYTHON:-$peers}"
 if grep -q '^#include "photo_sets.hpp"' "$root/bench/$name.cpp"; then
-  # Photographs of the user's own will do where Debian's packages are out of reach.
+  # The user's own photographs suffice if Debian's packages are not available.
   sh "$root/bench/photos.sh" ||
     [ -n "$(find -L "$MILLRACE_BENCH_DATA/photos" \( -name '*.jpg' -o -name '*.jpeg' \) 2>/dev/null | head -n 1)" ] ||
     exit 1
@@ -60,7 +60,7 @@ for each in $also; do
   say "running bench_$each $*"
   "$root/build/bench/bench/bench_$each" "$@"
 done
-# A benchmark with programs of others beside it has one that runs them all in turn.
+# A benchmark with programs of other loaders has a script that alternates them.
 if [ -f "$root/bench/$name/$name.py" ]; then
   say "running bench/$name/$name.py $*"
   exec python3 "$root/bench/$name/$name.py" "$@"

@@ -125,7 +125,7 @@ class emulated_backend final : public millrace::host_backend {
 
   const emulated_options options_;
   std::mutex mutex_;
-  std::int64_t steps_end_ns_ = 0, copies_end_ns_ = 0;   // of what is queued
+  std::int64_t steps_end_ns_ = 0, copies_end_ns_ = 0;   // of the queued work
   std::vector<span> steps_;
   std::vector<std::byte> staging_;   // of the trainer's thread
 };

@@ -1,7 +1,7 @@
 // Variants of work on images that alternate on groups of eight, by CPU time of this thread.
 //
 //   bench::variant variants[] = {{"own", [&](std::size_t i, std::size_t end) { ... }}, ...};
-//   bench::take_turns(variants, pictures, 10);      // variants[0].least_us; variants[0].us, of each round
+//   bench::take_turns(variants, images, 10);        // variants[0].least_us; variants[0].us, of each round
 //
 // Neighbors slow down the variant that runs at that moment, so least_us is the sum of each group's least time of all
 // rounds.

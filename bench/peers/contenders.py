@@ -1,17 +1,17 @@
-# The loaders that are compared: what pip installs for each, what it reads, and what its row has to say.
+# The compared loaders: packages, input formats, and notes for their rows.
 import dataclasses
 
 
 @dataclasses.dataclass
 class Contender:
     name: str
-    program: str                 # beside this file; of Millrace: the options of bench_peers
+    program: str                 # in this folder; for Millrace: the options of bench_peers
     reads: str = "tar"
     environment: str = ""        # folder of the virtual environment; none: Millrace
     installs: tuple = ()         # arguments of pip install, one call after the other
     needs: str = ""              # Debian packages without which it does not install or run
-    pack: str = ""               # the program that packs the photographs for it; of Millrace: options of `repack`
-    says: str = ""               # what a reader of the figures has to know
+    pack: str = ""               # the program that packs the photographs for it; for Millrace: options of `repack`
+    note: str = ""               # a remark for the reader of the results
 
 
 REPACK = "--restarts-per-row auto --codes"
@@ -24,18 +24,18 @@ CONTENDERS = [
     Contender("Millrace, repacked", "shards", pack=REPACK),
     Contender("Millrace, repacked, by an index", "indexed", pack=REPACK),
     Contender("tf.data", "tf_data.py", "TFRecord", "tf-data", (["tensorflow-cpu"],), pack="tf_pack.py",
-              says="resize without antialias"),
+              note="resize without antialias"),
     Contender("mlx-data", "mlx_data.py", "tar", "mlx-data", (["mlx-data", "numpy"],),
-              says="f16 by a table in numpy: it has no operator for it"),
+              note="f16 by a table in numpy: it has no operator for it"),
     Contender("FFCV", "ffcv_loader.py", ".beton", "ffcv",
               (["torch", "torchvision", "pillow", "numpy", "setuptools", "wheel"],
                ["--no-build-isolation", "ffcv", "opencv-python-headless"]),
               needs="libopencv-dev libturbojpeg0-dev pkg-config g++", pack="ffcv_pack.py",
-              says="the same JPEG bytes in its container"),
+              note="the same JPEG bytes in its container"),
     Contender("DALI on CPU", "dali.py", "tar", "dali", (["nvidia-dali-cuda130", "numpy"],),
-              says="resize without antialias"),
+              note="resize without antialias"),
     Contender("torchvision", "torchvision_v2.py", "tar", "torch", (TORCH,)),
-    Contender("Pillow", "pillow.py", "tar", "torch", (TORCH,), says="the usual recipe"),
+    Contender("Pillow", "pillow.py", "tar", "torch", (TORCH,), note="the usual recipe"),
     Contender("SPDL", "spdl_io.py", "tar", "spdl", (["spdl", "spdl-io", "numpy"],), needs="ffmpeg",
-              says="FFmpeg decodes and scales"),
+              note="FFmpeg decodes and scales"),
 ]

@@ -1,13 +1,12 @@
-# What every program here does alike: takes batches, checks them, and counts images, CPU time and wall time.
+# Common code of the loaders' programs: consumes batches, checks them, and counts images, CPU time and wall time.
 #
-#   settings = counted.settings()                      # of the command line, as bench/peers.py gives it
+#   settings = counted.settings()                      # from the command line of bench/peers/peers.py
 #   counted.run(settings, batches(settings), {"x": x.__version__})
 #
-# `batches` yields (pixels, labels) without an end: 256 x 224 x 224 x 3 or 256 x 3 x 224 x 224, u8 or normalized f16,
-# and 256 numbers; anything that numpy reads without a copy. The first batches are checked, the next ones only run, so
-# that no queue is fuller at the start of the clock than at its end. CPU time is that of the process and of the
-# processes that it started. One byte of each page is looked at, as far as a copy to a device would touch the host's
-# caches.
+# `batches` yields endless pairs (pixels, labels): 256 x 224 x 224 x 3 or 256 x 3 x 224 x 224, u8 or normalized f16, and
+# 256 numbers; anything that numpy reads without a copy. The first batches are checked, the next ones only run, so that
+# no queue is fuller at the start of the measurement than at its end. CPU time includes the processes that it started.
+# One byte of each page is read, because a copy to a device would touch the host's caches as well.
 import argparse
 import json
 import os
@@ -40,7 +39,7 @@ def tars(s):
 
 
 def normalizing_table():
-    """Of each channel: what a pixel becomes. A look-up of two bytes is faster in numpy than arithmetic in f32."""
+    """The f16 value of each pixel value and channel. In numpy a table is faster than arithmetic in f32."""
     pixels = np.arange(256, dtype=np.float32)[None, :] / 255
     return ((pixels - MEAN[:, None]) / STD[:, None]).astype(np.float16)
 
@@ -60,7 +59,7 @@ def stat_of(pid):
 
 
 def tree():
-    """This process and all below it: CPU seconds, and resident bytes (shared pages once: Pss)."""
+    """This process and all its descendants, and their CPU seconds."""
     parents, seconds = {}, {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -90,13 +89,13 @@ def resident_bytes(pids):
 
 
 def checked(s, pixels, labels):
-    """The mean of the pixels, 0 to 255, and the labels; ends the program if the batch is another than was asked for."""
+    """The mean of the pixels, 0 to 255, and the labels; ends the program if the batch has the wrong type or shape."""
     pixels, labels = np.asarray(pixels), np.asarray(labels).reshape(-1)
     kinds = {"u8": np.uint8, "f16": np.float16}
     shapes = [(s.batch, SIZE, SIZE, 3), (s.batch, 3, SIZE, SIZE)]
     if pixels.shape not in shapes or pixels.dtype != kinds[s.elements] or labels.shape != (s.batch,):
-        sys.exit(f"the batch is {pixels.dtype} {pixels.shape} with {labels.shape} labels")
-    # Every ninth pixel will do.
+        sys.exit(f"the batch has the wrong type or shape: got {pixels.dtype} {pixels.shape} with {labels.shape} labels")
+    # Every ninth pixel suffices.
     last = pixels.shape[-1] == 3
     some = pixels[:, ::3, ::3] if last else pixels[:, :, ::3, ::3]
     means = some.mean(axis=(0, 1, 2) if last else (0, 2, 3), dtype=np.float64)
@@ -134,4 +133,4 @@ def run(s, batches, versions):
     print(json.dumps({"images": images, "cpu_s": cpu_end - cpu, "wall_s": wall_s, "mean": sum(means) / len(means),
                       "labels": len(labels), "resident_bytes": resident_bytes(mine), "first_batch_s": first_s,
                       "versions": versions}), flush=True)
-    os._exit(0)   # some of these libraries take long to end, or never do
+    os._exit(0)   # some of these libraries end slowly or never

@@ -1,4 +1,4 @@
-# DALI's CPU operators: its own reader of WebDataset, decoding of the crop alone, resize without antialias.
+# DALI's CPU operators: its reader of WebDataset, decoding of the crop alone, resize without antialias.
 import numpy as np
 import nvidia.dali
 from nvidia.dali import fn, pipeline_def, types

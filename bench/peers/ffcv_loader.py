@@ -18,7 +18,7 @@ def batches():
     if s.elements == "f16":
         image.append(NormalizeImage(255 * counted.MEAN, 255 * counted.STD, np.float16))
     samples = sum(1 for _ in Loader(str(s.folder / "set.beton"), batch_size=1, num_workers=1).indices)
-    # Every epoch starts its threads anew: one that is long enough for the run has each sample many times.
+    # Every epoch starts new threads, so one epoch lasts for the run and contains each sample many times.
     indices = np.tile(np.arange(samples), 400)
     np.random.default_rng(1).shuffle(indices)
     loader = Loader(str(s.folder / "set.beton"), batch_size=s.batch, num_workers=s.workers, os_cache=True,
@@ -27,7 +27,7 @@ def batches():
     for pixels, labels in loader:
         pixels = np.asarray(pixels)
         if s.elements == "f16":
-            pixels = pixels.view(np.float16)   # it moves them as whole numbers of the same bits
+            pixels = pixels.view(np.float16)   # it moves them as integers of the same bits
         yield pixels, np.asarray(labels)
 
 

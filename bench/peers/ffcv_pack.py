@@ -1,4 +1,4 @@
-# Packs the samples of tar shards as one .beton file with the very bytes of their JPEGs: FROM TO.
+# Packs the samples of tar shards as one .beton file with the unchanged bytes of their JPEGs: FROM TO.
 import io
 import pathlib
 import sys
@@ -12,7 +12,7 @@ from ffcv.writer import DatasetWriter
 
 
 def keep_jpeg(self, destination, image, malloc):
-    """The field encodes pixels again; this stores the file as it is, in the same format."""
+    """The field would encode the pixels again; this stores the file unchanged, in the same format."""
     width, height = PIL.Image.open(io.BytesIO(image)).size
     destination["mode"] = IMAGE_MODES["jpg"]
     destination["height"], destination["width"] = height, width
@@ -20,7 +20,7 @@ def keep_jpeg(self, destination, image, malloc):
     storage[:] = np.frombuffer(image, np.uint8)
 
 
-RGBImageField.encode = keep_jpeg   # a class of its own would be a field that the loader does not know
+RGBImageField.encode = keep_jpeg   # the loader would not recognize a new class of field
 
 
 class samples:

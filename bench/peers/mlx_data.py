@@ -1,5 +1,5 @@
-# mlx-data: reads tars, crops, resizes and flips in C++ threads; a batch is made whole by one of them. It has no arrays
-# of f16, so these travel as bytes.
+# mlx-data: reads tars, crops, resizes and flips in C++ threads; one of them builds a complete batch. It has no arrays
+# of f16, so these are passed as bytes.
 import importlib.metadata
 import tarfile
 
@@ -10,14 +10,14 @@ import counted
 
 
 def samples(s):
-    """Names are listed once, labels with them: mlx-data groups no members."""
-    found = []
+    """Names and labels are listed once, because mlx-data does not group members."""
+    entries = []
     for path in counted.tars(s):
         with tarfile.open(path) as tar:
             labels = {m.name[:-4]: int(tar.extractfile(m).read()) for m in tar if m.name.endswith(".cls")}
-            found += [{"tar": path.encode(), "file": m.name.encode(), "label": labels[m.name[:-4]]}
-                      for m in tar.getmembers() if m.name.endswith(".jpg")]
-    return found
+            entries += [{"tar": path.encode(), "file": m.name.encode(), "label": labels[m.name[:-4]]}
+                        for m in tar.getmembers() if m.name.endswith(".jpg")]
+    return entries
 
 
 def batches(s):

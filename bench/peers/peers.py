@@ -1,14 +1,14 @@
-# Images per CPU second of Millrace and of other loaders, on the same photographs, in turn: sh bench/run.sh peers
+# Images per CPU second of Millrace and of other loaders, which alternate on the same photographs: sh bench/run.sh peers
 #
 #   sh bench/run.sh peers --quick                         # one round, set M, u8
-#   sh bench/run.sh peers --only tf.data --set M          # that one beside Millrace
+#   sh bench/run.sh peers --only tf.data --set M          # that one and Millrace
 #   sh bench/run.sh peers --json result.json --seconds 4
 #
-# Each loader gets a virtual environment under build/peers, made by pip once, and the photographs packed as it reads
-# them best. All deliver the same: batches of 256, a random crop resized to 224 x 224, flipped by chance, u8 or
-# normalized f16, by two workers. A loader that cannot be had, that fails, or whose pixels are others is left out by
-# name, with the reason. counted.py is what is counted, contenders.py is who is compared; each loader's program is what
-# its users would write for speed. Prints the tables of bench/README.md and the row of README.md.
+# pip installs each loader once into a virtual environment under build/peers. The photographs are packed in the format
+# that suits the loader best. All deliver the same: batches of 256, a random crop resized to 224 x 224, flipped at
+# random, u8 or normalized f16, by two workers. A loader that cannot be installed, fails, or delivers other pixels is
+# skipped with the reason. counted.py measures, contenders.py lists the loaders; each loader's program is written for
+# speed as its users would. Prints the tables of bench/README.md and the row of README.md.
 import argparse
 import datetime
 import json
@@ -28,16 +28,16 @@ DATA = pathlib.Path(os.environ.get("MILLRACE_BENCH_DATA", ROOT / "build" / "benc
 PROGRAM = ROOT / "build" / "bench" / "bench" / "bench_peers"
 REPACK = ROOT / "build" / "bench" / "examples" / "repack"
 SETS = ["S", "M", "L"]
-MEAN_MAY_DIFFER = 4   # of 255: crops are drawn otherwise, resized by other filters
+MEAN_MAY_DIFFER = 4   # of 255: other random crops, other resize filters
 
 
 class Skipped(Exception):
-    """Why a loader is left out."""
+    """The reason why a loader is skipped."""
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="sh bench/run.sh peers")
-    parser.add_argument("--only", action="append", help="a loader's name, beside Millrace; may be repeated")
+    parser.add_argument("--only", action="append", help="a loader to compare with Millrace; may be repeated")
     parser.add_argument("--set", action="append", choices=SETS, help="photographs; may be repeated; default: all")
     parser.add_argument("--elements", action="append", choices=["u8", "f16"])
     parser.add_argument("--rounds", type=int)
@@ -51,10 +51,10 @@ def arguments():
     a.rounds = a.rounds or (1 if a.quick else 3)
     a.set = a.set or (["M"] if a.quick else SETS)
     a.elements = a.elements or (["u8"] if a.quick else ["u8", "f16"])
-    known = [c.name for c in CONTENDERS if c.environment]
+    names = [c.name for c in CONTENDERS if c.environment]
     for name in a.only or []:
-        if name not in known:
-            parser.error(f"there is no loader '{name}'; there are: {', '.join(known)}")
+        if name not in names:
+            parser.error(f"unknown loader '{name}', expected one of: {', '.join(names)}")
     return a
 
 
@@ -64,26 +64,26 @@ def say(text):
 
 def last_line(text):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"
 
 
-def call(what, command, seconds, **options):
+def call(task, command, seconds, **options):
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, **options)
     except subprocess.TimeoutExpired:
-        raise Skipped(f"{what} took longer than {seconds} s") from None
+        raise Skipped(f"{task} did not end within {seconds} s") from None
     if done.returncode != 0:
-        raise Skipped(f"{what} failed: {last_line(done.stderr or done.stdout)}")
+        raise Skipped(f"{task} failed: {last_line(done.stderr or done.stdout)}")
     return done.stdout
 
 
 def python_of(contender):
-    """Of its virtual environment, which is made unless it is there."""
+    """The Python of its virtual environment, which is created unless it exists."""
     folder = ENVIRONMENTS / contender.environment
     python, stamp = folder / "bin" / "python", folder / "installed"
-    wanted = json.dumps(contender.installs)
-    if not stamp.exists() or stamp.read_text() != wanted:
+    expected = json.dumps(contender.installs)
+    if not stamp.exists() or stamp.read_text() != expected:
         say(f"installing {contender.name} into {folder.relative_to(ROOT)}")
         hint = f" (it needs Debian's {contender.needs})" if contender.needs else ""
         try:
@@ -92,7 +92,7 @@ def python_of(contender):
                 call("pip", [python, "-m", "pip", "install", "--quiet", *packages], 1800)
         except Skipped as why:
             raise Skipped(f"{why}{hint}") from None
-        stamp.write_text(wanted)
+        stamp.write_text(expected)
     return python
 
 
@@ -102,8 +102,8 @@ def packed(contender, name):
     if not contender.pack:
         return shards
     folder = DATA / "peers" / f"{contender.environment or 'repacked'}-{name}"
-    stamp, wanted = folder / "stamp", (shards / "stamp").read_text()
-    if not stamp.exists() or stamp.read_text() != wanted:
+    stamp, expected = folder / "stamp", (shards / "stamp").read_text()
+    if not stamp.exists() or stamp.read_text() != expected:
         say(f"packing set {name} for {contender.name}")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -112,7 +112,7 @@ def packed(contender, name):
         else:
             command = [REPACK, shards, folder / "%03d.tar", *contender.pack.split()]
         call("packing", command, 600)
-        stamp.write_text(wanted)
+        stamp.write_text(expected)
     return folder
 
 
@@ -127,19 +127,19 @@ def measure(contender, name, elements, a):
     try:
         return json.loads(last_line(printed))
     except ValueError:
-        raise Skipped(f"the run said '{last_line(printed)}'") from None
+        raise Skipped(f"the run printed '{last_line(printed)}', expected JSON") from None
 
 
 def expect_same_work(run, reference):
-    """Shapes were looked at by the program itself."""
+    """Compares pixels and labels; the program has checked the shapes."""
     if abs(run["mean"] - reference["mean"]) > MEAN_MAY_DIFFER:
-        raise Skipped(f"its mean pixel is {run['mean']:.1f}, Millrace's {reference['mean']:.1f}")
+        raise Skipped(f"its mean pixel is {run['mean']:.1f}, expected {reference['mean']:.1f}")
     if run["labels"] < 0.9 * reference["labels"]:
-        raise Skipped(f"it has {run['labels']} of {reference['labels']} labels")
+        raise Skipped(f"it delivered {run['labels']} of {reference['labels']} labels")
 
 
 class Table:
-    """Runs by contender, set and elements, and who was left out."""
+    """Runs by contender, set and elements, and the skipped contenders."""
 
     def __init__(self):
         self.runs, self.skipped = {}, {}
@@ -161,10 +161,10 @@ class Table:
 
 def run_all(a):
     table = Table()
-    chosen = [c for c in CONTENDERS if not a.only or not c.environment or c.name in a.only]
+    contenders = [c for c in CONTENDERS if not a.only or not c.environment or c.name in a.only]
     for name in a.set:
-        call("making the set", [PROGRAM, "--make", name], 600)
-    for contender in chosen:   # before any clock runs
+        call(f"generating set {name}", [PROGRAM, "--make", name], 600)
+    for contender in contenders:   # before any measurement
         try:
             if contender.environment:
                 python_of(contender)
@@ -176,23 +176,23 @@ def run_all(a):
         for turn in range(a.rounds):
             for name in a.set:
                 for elements in a.elements:
-                    shift = turn * 2 % len(chosen)   # nobody always comes after the same one
-                    for contender in chosen[shift:] + chosen[:shift]:
-                        take_turn(table, contender, name, elements, a)
+                    shift = turn * 2 % len(contenders)   # so that predecessors vary
+                    for contender in contenders[shift:] + contenders[:shift]:
+                        run_once(table, contender, name, elements, a)
     except KeyboardInterrupt:
-        say("stopped; this is what there is")
+        say("interrupted; these are the results until now")
     check(table, a)
     return table
 
 
-def take_turn(table, contender, name, elements, a):
+def run_once(table, contender, name, elements, a):
     if contender.name in table.skipped:
         return
     try:
         run = measure(contender, name, elements, a)
     except Skipped as why:
         table.skipped[contender.name] = str(why)
-        say(f"{contender.name} is left out: {why}")
+        say(f"skipped {contender.name}: {why}")
         return
     table.runs.setdefault((contender.name, name, elements), []).append(run)
     print(f"  {name} {elements} {contender.name}: {run['images'] / run['cpu_s']:.0f} images per CPU second, "
@@ -242,12 +242,12 @@ def print_tables(table, a, facts):
         print(f"| {c.name} | {' | '.join(ratios)} | {' | '.join(walls)} | {first:.2g} | {resident:.0f} |")
     print()
     for c in rows:
-        versions = ", ".join(f"{what} {version}" for what, version in table.every(c)[0]["versions"].items())
-        notes = "; ".join(note for note in (versions, c.says) if note)
+        versions = ", ".join(f"{library} {version}" for library, version in table.every(c)[0]["versions"].items())
+        notes = "; ".join(note for note in (versions, c.note) if note)
         if notes:
             print(f"{c.name}: {notes}")
     for who, why in table.skipped.items():
-        print(f"left out: {who}: {why}")
+        print(f"skipped {who}: {why}")
     print_readme_row(table, a, facts)
 
 
@@ -256,7 +256,7 @@ def print_readme_row(table, a, facts):
     peers = sorted(((statistics.median(rates), c.name) for c in CONTENDERS
                     if c.environment and (rates := table.per_cpu_second(c, name, a.elements[0]))), reverse=True)
     ours = table.per_cpu_second(CONTENDERS[0], name, a.elements[0])
-    print(f"\nOf {facts['date']}, {facts['cpu']}, {facts['cores']} cores, load {facts['load']} to "
+    print(f"\n{facts['date']}, {facts['cpu']}, {facts['cores']} cores, load {facts['load']} to "
           f"{facts['load at the end']}, {a.rounds} rounds of {a.seconds:g} s, set {name}, {a.elements[0]}:")
     if ours and peers:
         print(f"| the same by {', '.join(peer for _, peer in peers)}, in one run with Millrace's "
@@ -294,8 +294,8 @@ def write_json(path, table, a, facts):
 def main():
     a = arguments()
     facts = machine_facts()
-    for what, value in facts.items():
-        print(f"{what}: {value}")
+    for name, value in facts.items():
+        print(f"{name}: {value}")
     table = run_all(a)
     facts["load at the end"] = load()
     print_tables(table, a, facts)

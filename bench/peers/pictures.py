@@ -1,11 +1,10 @@
-# What Pillow and torchvision take for the pictures of bench_pictures, which starts this; CPU us a picture, one thread.
+# Times of Pillow and torchvision for the images of bench_pictures, which starts this; CPU us per image, one thread.
 #
 #   python3 -m venv build/peers && build/peers/bin/pip install pillow torch torchvision      # once; run.sh finds it
 #   build/peers/bin/python3 bench/peers/pictures.py FOLDER [ROUNDS]      # FOLDER: rgb/*.png, labels/*.png, jpg/*.jpg
 #
-# Prints a line NAME<tab>MICROSECONDS for each figure, and skipped<tab>WHY for what is not installed. A figure is the
-# sum of each picture's least time of all rounds over the number of pictures; those of recipes, whose draws differ, are
-# the least mean of a round.
+# Prints a line NAME<tab>MICROSECONDS for each result, and skipped<tab>WHY for each missing library. A result is the
+# mean of each image's least time of all rounds; for recipes, whose draws differ, it is the least mean of a round.
 import glob
 import io
 import sys
@@ -18,7 +17,7 @@ def files(folder, kind):
 
 
 def least(work, items, rounds):
-    """us for an item: the sum of the least times of each."""
+    """us per item: the mean of each item's least time."""
     best = [1e9] * len(items)
     for _ in range(rounds):
         for i, item in enumerate(items):

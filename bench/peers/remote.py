@@ -3,9 +3,9 @@
 #   python3 bench/peers/remote.py webdataset http://127.0.0.1:8080/ photo-set-M/0.tar ...
 #   python3 bench/peers/remote.py s3torchconnector http://127.0.0.1:8080 photo-set-M/0.tar ...
 #
-# webdataset opens `pipe:curl -s URL` for each shard and gives its records; s3torchconnector reads each object whole, of
-# a bucket that is the first folder of its name. Nothing is decoded. CPU time is that of the process and of those that
-# it started. Prints `BYTES SECONDS`, or `skipped` and why, one line.
+# webdataset opens `pipe:curl -s URL` for each shard and returns its records; s3torchconnector reads complete objects
+# from the bucket that is the first folder of their names. Nothing is decoded. CPU time includes the processes that it
+# started. Prints `BYTES SECONDS`, or `skipped` and the reason, in one line.
 import os
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def s3torchconnector_bytes(server, names):
 
 def measure(peer, server, names):
     count = {"webdataset": webdataset_bytes, "s3torchconnector": s3torchconnector_bytes}[peer]
-    count(server, names[:1])   # libraries are loaded, and threads started, before the clock runs
+    count(server, names[:1])   # loads libraries and starts threads before the measurement
     before = cpu_s()
     print(count(server, names), cpu_s() - before)
 

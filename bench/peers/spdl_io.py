@@ -1,4 +1,4 @@
-# SPDL: tars read by its own iterator, FFmpeg decodes, crops, scales and flips in threads of a pipeline.
+# SPDL: its iterator reads tars; FFmpeg decodes, crops, scales and flips in threads of a pipeline.
 import importlib.metadata
 import math
 import random
@@ -13,7 +13,7 @@ s = counted.settings()
 
 def samples():
     """Two members a sample, in either order; a reservoir shuffles them."""
-    kept = []
+    reservoir = []
     while True:
         for path in random.sample(counted.tars(s), len(counted.tars(s))):
             with open(path, "rb") as shard:
@@ -24,11 +24,11 @@ def samples():
                 halves.setdefault(key, {})[kind] = data
                 if len(halves[key]) < 2:
                     continue
-                kept.append(halves.pop(key))
-                if len(kept) > 512:
-                    at = random.randrange(len(kept))
-                    kept[at], kept[-1] = kept[-1], kept[at]
-                    yield kept.pop()
+                reservoir.append(halves.pop(key))
+                if len(reservoir) > 512:
+                    at = random.randrange(len(reservoir))
+                    reservoir[at], reservoir[-1] = reservoir[-1], reservoir[at]
+                    yield reservoir.pop()
 
 
 def box(width, height):

@@ -8,14 +8,14 @@ import tensorflow as tf
 
 import counted
 
-WANTED = {"jpg": tf.io.FixedLenFeature([], tf.string), "cls": tf.io.FixedLenFeature([], tf.int64)}
+FEATURES = {"jpg": tf.io.FixedLenFeature([], tf.string), "cls": tf.io.FixedLenFeature([], tf.int64)}
 
 
 def prepare(s):
     mean, std = tf.constant(255 * counted.MEAN), tf.constant(255 * counted.STD)
 
     def prepared(serialized):
-        sample = tf.io.parse_single_example(serialized, WANTED)
+        sample = tf.io.parse_single_example(serialized, FEATURES)
         begin, size, _ = tf.image.sample_distorted_bounding_box(
             tf.io.extract_jpeg_shape(sample["jpg"]), tf.zeros([1, 0, 4], tf.float32), area_range=counted.SCALE,
             aspect_ratio_range=counted.RATIO, max_attempts=10, use_image_if_no_bounding_boxes=True)
