@@ -1,6 +1,6 @@
 #include <millrace/adapt/remote/store/credential_sources.hpp>
 
-#include "fake_surroundings.hpp"
+#include "fake_environment.hpp"
 
 #include <doctest/doctest.h>
 

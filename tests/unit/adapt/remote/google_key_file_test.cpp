@@ -2,7 +2,7 @@
 #include <millrace/adapt/remote/store/gs_access.hpp>
 #include <millrace/base/json_writer.hpp>
 
-#include "fake_surroundings.hpp"
+#include "fake_environment.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #include <millrace/adapt/remote/store/object_listing.hpp>
 #include <millrace/adapt/remote/store/s3_access.hpp>
 
-#include "fake_surroundings.hpp"
+#include "fake_environment.hpp"
 
 #include <doctest/doctest.h>
 

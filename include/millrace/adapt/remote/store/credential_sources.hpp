@@ -11,7 +11,7 @@
 
 #include <millrace/adapt/remote/store/profile_file.hpp>
 #include <millrace/adapt/remote/store/security_token_service.hpp>
-#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/key_environment.hpp>
 
 #include <optional>
 #include <string>

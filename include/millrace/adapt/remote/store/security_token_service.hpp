@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/signature_v4.hpp>
-#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/key_environment.hpp>
 
 #include <string>
 #include <string_view>

@@ -3,7 +3,7 @@
 
 #include <millrace/adapt/remote/store/object_listing.hpp>
 
-#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/key_environment.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
 #include <millrace/adapt/remote/store/xml_reader.hpp>
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
-#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/key_environment.hpp>
 #include <millrace/base/error.hpp>
 
 #include <cstdint>
