@@ -184,7 +184,8 @@ inline void render(std::span<const picture_job> jobs, scratch& s) {
 inline constexpr picture_format format{.name = "webp", .render = render, .has_alpha = true};
 
 /// Reads the header. Throws data_error if the file is not a WebP file with one image.
-inline picture read_over(bytes data, const jpeg_options& options, const std::optional<rgb_color>& background) {
+inline picture read_with_background(bytes data, const jpeg_options& options,
+                                    const std::optional<rgb_color>& background) {
   if (!is_webp(data))
     fail(sniff_format(data).empty() ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) +
                                           " bytes do not"
@@ -203,7 +204,9 @@ inline picture read_over(bytes data, const jpeg_options& options, const std::opt
   return {std::move(data), file};
 }
 
-inline picture read(bytes data, const jpeg_options& options) { return read_over(std::move(data), options, {}); }
+inline picture read(bytes data, const jpeg_options& options) {
+  return read_with_background(std::move(data), options, {});
+}
 
 }}  // namespace detail::webp_files
 
@@ -213,7 +216,7 @@ inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_we
 /// Returns a plan of the complete image in `data`. Reads only the header.
 /// Throws data_error if the bytes are not a WebP file with one image, or if it exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
-  return detail::webp_files::read_over(std::move(data), {.apply_orientation = options.apply_orientation,
+  return detail::webp_files::read_with_background(std::move(data), {.apply_orientation = options.apply_orientation,
                                                          .limits = options.limits}, options.background);
 }
 

@@ -105,7 +105,7 @@ class cuda_backend final : public device_backend {
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
   std::vector<node_memory> near_;
-  std::string not_near_;   // the reason
+  std::string not_near_reason_;   // the reason
   std::vector<void*> pageable_;
   std::atomic<bool> pageable_used_{false};
 };

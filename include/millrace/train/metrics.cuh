@@ -119,16 +119,16 @@ class cuda_device_sums final : public device_sums {
   bool used() const noexcept override { return used_; }
 
   bool hand_over() override {
-    if (!used_ || under_way_ == o_.slots) return false;
+    if (!used_ || pending_ == o_.slots) return false;
     const current_device here(o_.device);
     if (is_capturing(step_)) return false;
-    move_out(ring_[(first_ + under_way_) % o_.slots], true);
-    ++under_way_;
+    move_out(ring_[(first_ + pending_) % o_.slots], true);
+    ++pending_;
     return true;
   }
 
   const metric_totals* oldest() override {
-    if (under_way_ == 0) return nullptr;
+    if (pending_ == 0) return nullptr;
     const current_device here(o_.device);
     if (is_capturing(step_)) return nullptr;
     // The query's "not ready" would replace an error that the trainer is about to check; the next call can query.
@@ -146,14 +146,14 @@ class cuda_device_sums final : public device_sums {
   }
 
   const metric_totals* wait_for_oldest() override {
-    if (under_way_ == 0) return nullptr;
+    if (pending_ == 0) return nullptr;
     wait_for(ring_[first_]);
     return ring_[first_].on_host;
   }
 
   void release_oldest() noexcept override {
     first_ = (first_ + 1) % o_.slots;
-    --under_way_;
+    --pending_;
   }
 
   std::vector<metric_totals> read_now() override {
@@ -274,7 +274,7 @@ class cuda_device_sums final : public device_sums {
   cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
   stream_view step_{};   // stream of the last add, as named_stream() returns it
-  std::size_t metrics_ = 0, first_ = 0, under_way_ = 0;
+  std::size_t metrics_ = 0, first_ = 0, pending_ = 0;
   bool used_ = false, put_off_ = false;
 };
 

@@ -100,7 +100,7 @@ class metrics {
     instant since{}, until{};
   };
   /// A row whose sums on the device are pending.
-  struct row_under_way {
+  struct pending_row {
     std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
@@ -123,7 +123,7 @@ class metrics {
   void write_all(log& out);
 
   /// Returns whether the row has any values.
-  bool make_row(row_under_way& r, const metric_totals* arrived);
+  bool make_row(pending_row& r, const metric_totals* arrived);
   void release_first() noexcept;
   void throw_bad_labels();
 
@@ -135,7 +135,7 @@ class metrics {
   metrics_options options_;
   instant since_;
   std::deque<detail::named_metric> metrics_;   // a deque: the handles point into it
-  std::deque<row_under_way> under_way_;        // oldest first, as in the device
+  std::deque<pending_row> pending_;        // oldest first, as in the device
   std::optional<data_error> bad_labels_;
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;

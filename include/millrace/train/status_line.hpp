@@ -63,7 +63,7 @@ class status_line final : public sink {
   bool has(std::string_view name) const;
 
   /// Removes cells until the rest fits into `space` columns.
-  void leave_out(std::size_t space);
+  void remove_cells(std::size_t space);
 
   /// Returns the width minus one: a character in the last column makes some terminals start a new line.
   std::size_t columns() const noexcept;

@@ -190,7 +190,7 @@ OF_METRICS = (
         sums("cudaEventRecord(s.landed, side_)", "cudaEventRecord(s.landed, step_)")),
     bug("metrics: the side stream is a blocking one", METRICS, sums("cudaStreamNonBlocking", "cudaStreamDefault")),
     bug("metrics: a slot is used again before its row was read", METRICS,
-        sums("if (!used_ || under_way_ == o_.slots) return false;", "if (!used_) return false;")),
+        sums("if (!used_ || pending_ == o_.slots) return false;", "if (!used_) return false;")),
     bug("metrics: a row is read before its copy has landed", METRICS,
         sums("      return nullptr;\n    }\n    check_cuda(reached",
              "      return ring_[first_].on_host;\n    }\n    check_cuda(reached")),

@@ -20,7 +20,7 @@ int main(int count, char** arguments) {
   if (count < 3) return 1;
   const std::string what = arguments[1];
   try {
-    const auto around = mr::detail::process_surroundings(mr::detail::curl_fetch({}));
+    const auto around = mr::detail::process_environment(mr::detail::curl_fetch({}));
     mr::detail::object_stores stores({.gs = {.endpoint = around.variable("GS_ENDPOINT")}}, around);
     if (what == "list") {
       for (const std::string& one : stores.list(arguments[2]))
@@ -47,7 +47,7 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "there is no %s\n", arguments[2]);
         return 2;
       }
-      const auto next = stores.heal(arguments[2], sent, answer);
+      const auto next = stores.handle_refusal(arguments[2], sent, answer);
       const bool goes_on = next.what != mr::detail::remedy::kind::none || said.is_transient();
       if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.tried);
       around.sleep(next.pause_seconds);

@@ -234,7 +234,7 @@ TEST_CASE("crops of one WebP are decoded once, with the bits of each alone") {
     }
     bool shared = false;
     for (const auto& c : counts.counts())
-      shared = shared || (mr::detail::event_called(c.what) == mr::detail::event_name::shared && c.times == 4);
+      shared = shared || (mr::detail::event_of_text(c.what) == mr::detail::event_name::shared && c.times == 4);
     CHECK(shared);
   }
 }

@@ -35,8 +35,8 @@ result decode(const file_bytes& file, mr::picture_decoder decoder = mr::picture_
     r.error = e.what();
   }
   for (const auto& c : counts.counts()) {
-    if (mr::detail::event_called(c.what) == mr::detail::event_name::warnings) r.warnings += c.times;
-    if (mr::detail::event_called(c.what) == mr::detail::event_name::damaged) r.damaged += c.times;
+    if (mr::detail::event_of_text(c.what) == mr::detail::event_name::warnings) r.warnings += c.times;
+    if (mr::detail::event_of_text(c.what) == mr::detail::event_name::damaged) r.damaged += c.times;
   }
   return r;
 }

@@ -57,7 +57,7 @@ MILLRACE_INLINE std::string cuda_backend::name() const {
   if (pageable_used_) return name_ + " with pageable host slots";
   const std::lock_guard lock(mutex_);
   const std::string node = node_ ? "NUMA node " + std::to_string(*node_) : "";
-  if (!not_near_.empty()) return name_ + " with host slots not bound to " + node + " (" + not_near_ + ")";
+  if (!not_near_reason_.empty()) return name_ + " with host slots not bound to " + node + " (" + not_near_reason_ + ")";
   return near_.empty() ? name_ : name_ + " with host slots on " + node;
 }
 
@@ -201,11 +201,11 @@ MILLRACE_INLINE cuda_backend::event::~event() {
 /// sufficient.
 MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (!node_ || !not_near_.empty()) return nullptr;
+  if (!node_ || !not_near_reason_.empty()) return nullptr;
   near_.reserve(near_.size() + 1);
   node_memory memory(bytes, *node_);
   if (memory.error() != 0) {
-    not_near_ = "mbind: " + std::generic_category().message(memory.error());
+    not_near_reason_ = "mbind: " + std::generic_category().message(memory.error());
     return nullptr;
   }
   const current_device here(ordinal_);
@@ -213,7 +213,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
   const cudaError_t result = cudaHostRegister(memory.get(), bytes, cudaHostRegisterPortable);   // touches the pages
   if (result != cudaSuccess) {
     ignore_cuda(result);
-    not_near_ = std::string("cudaHostRegister: ") + cudaGetErrorName(result);
+    not_near_reason_ = std::string("cudaHostRegister: ") + cudaGetErrorName(result);
     return nullptr;
   }
   near_.push_back(std::move(memory));

@@ -13,7 +13,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class T>
-void mix_slowly(T* first, T* second, std::size_t count, const mix_weights& w) noexcept {
+void mix_scalar(T* first, T* second, std::size_t count, const mix_weights& w) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const T a = first[i], b = second[i];
     first[i] = mixed_element(a, b, w);
@@ -104,7 +104,7 @@ void mix_run(T* first, T* second, std::size_t count, const mix_weights& w) noexc
 #ifdef __x86_64__
   if (avx2_mixer::usable()) done = avx2_mixer::mix(first, second, count, w);
 #endif
-  mix_slowly(first + done, second + done, count - done, w);
+  mix_scalar(first + done, second + done, count - done, w);
 }
 
 MILLRACE_INLINE void mix_elements(std::uint8_t* first, std::uint8_t* second, std::size_t count,

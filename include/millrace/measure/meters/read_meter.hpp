@@ -92,7 +92,7 @@ class read_meter {
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // one bit per lane: set if the lane is in use
-  std::array<named_start, 64> under_way_;
+  std::array<named_start, 64> current_;
   std::array<span_ring, 8> spans_;
 };
 

@@ -40,7 +40,7 @@ class trainer_times {
   std::string waits(std::uint64_t now_ns) const;
 
   /// The fill levels at a call of next().
-  struct stores {
+  struct fill_levels {
     std::size_t ready_slots = 0, read_ahead_bytes = 0;
   };
 
@@ -53,7 +53,7 @@ class trainer_times {
   /// Records a call of next(). `arrived_ns`: when the copy of the last delivered batch arrived; 0 if unknown.
   void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept;
   /// Records the return of next(): a batch, a pause between epochs, or the end.
-  void record_return(std::uint64_t now_ns, kind what, const stores& full) noexcept;
+  void record_return(std::uint64_t now_ns, kind what, const fill_levels& levels) noexcept;
 
   std::uint64_t started_ns() const noexcept { return started_ns_; }
   std::uint64_t wait_ns() const noexcept { return wait_ns_.load(std::memory_order_relaxed); }

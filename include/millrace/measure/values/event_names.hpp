@@ -2,7 +2,7 @@
 // rendered JPEGs, io/ counts entry points.
 //
 //   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch; "JPEGs by the own ..."
-//   mr::detail::event_called(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
+//   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
 //
 // Errors: none. Threads: constants.
 #pragma once
@@ -48,7 +48,7 @@ inline constexpr std::array event_texts{
 constexpr const char* text_of(event_name name) noexcept { return event_texts[static_cast<std::size_t>(name)]; }
 
 /// Returns the event that has this text; `none` if there is none.
-constexpr event_name event_called(std::string_view text) noexcept {
+constexpr event_name event_of_text(std::string_view text) noexcept {
   for (std::size_t i = 0; i < event_texts.size(); ++i)
     if (text == event_texts[i]) return static_cast<event_name>(i);
   return event_name::none;

@@ -92,12 +92,12 @@ class flow_simulation {
   std::vector<std::vector<std::uint32_t>> tracks_;
   std::array<double, read_levels::most + 1> reads_ns_{};
 
-  double now_ = 0, progress_ = 0, outstanding_ns_ = 0, held_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
+  double now_ = 0, progress_ = 0, outstanding_ns_ = 0, buffered_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
   std::uint64_t order_ = 0;
   std::priority_queue<event> events_;
   std::priority_queue<read> reading_;
   std::vector<std::size_t> idle_workers_, idle_readers_;
-  std::vector<std::size_t> to_come_;
+  std::vector<std::size_t> missing_samples_;
   std::deque<bool> arrived_;
   std::uint64_t next_read_ = 0, available_ = 0, head_ = 0;
   std::uint64_t ready_ = 0, copied_ = 0, freed_ = 0, handed_out_ = 0, delivered_ = 0;

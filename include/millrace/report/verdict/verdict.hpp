@@ -34,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// The words for a stage in a sentence: "your step is", "the workers are".
-struct stage_in_words {
+struct stage_phrase {
   std::string name{};
   const char* is = " is";
 
-  explicit stage_in_words(std::string_view stage);
+  explicit stage_phrase(std::string_view stage);
 };
 
 }  // namespace detail
@@ -94,7 +94,7 @@ void judge_reading(const flow_figures& f, const stage_figures& read, const stage
 /// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
 /// thread gets about the same share of a core. Therefore the number of other threads is the remaining cores / that
 /// share.
-bool own_threads_crowd(const flow_figures& f);
+bool own_threads_overload(const flow_figures& f);
 
 /// Returns why workers had less than 95 % of the processor while they worked; none if they had it, or if that was not
 /// measured.

@@ -229,7 +229,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
     });
   step_range_.end();
   times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
-  const trainer_times::stores full{output_->ready(), parts_.read->read_ahead_bytes()};
+  const trainer_times::fill_levels full{output_->ready(), parts_.read->read_ahead_bytes()};
   batch_ring::taken got;
   try {
     got = wait_for(next_batch_, stop_at_epoch);

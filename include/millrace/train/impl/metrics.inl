@@ -41,11 +41,11 @@ MILLRACE_INLINE bool metrics::maybe_log(log_point at, log& out) {
 MILLRACE_INLINE void metrics::finish(log& out) {
   if (on_device()) {
     write_all(out);
-    if (under_way_.empty()) {   // else the log is closed
+    if (pending_.empty()) {   // else the log is closed
       if (!start_hand_over())
         throw setup_error("metrics::finish() while the step's stream is being captured",
                           "Call it after cudaStreamEndCapture");
-      under_way_.back().unless_empty = true;
+      pending_.back().unless_empty = true;
       write_all(out);
     }
     throw_bad_labels();
@@ -108,17 +108,17 @@ MILLRACE_INLINE bool metrics::write_at_once(log& out) {
 
 MILLRACE_INLINE bool metrics::start_hand_over() {
   const instant now = options_.now();
-  row_under_way next{.host = host_totals(), .of = {.at = last_, .since = since_, .until = now}};
+  pending_row next{.host = host_totals(), .of = {.at = last_, .since = since_, .until = now}};
   if (!options_.device->hand_over()) return false;
-  under_way_.push_back(std::move(next));
+  pending_.push_back(std::move(next));
   restart_host(now);
   return true;
 }
 
 MILLRACE_INLINE bool metrics::write_arrived(log& out) {
   bool any = false;
-  while (!under_way_.empty()) {
-    row_under_way& first = under_way_.front();
+  while (!pending_.empty()) {
+    pending_row& first = pending_.front();
     if (!first.finished) {
       const metric_totals* const arrived = options_.device->oldest();
       if (!arrived) break;
@@ -132,8 +132,8 @@ MILLRACE_INLINE bool metrics::write_arrived(log& out) {
 }
 
 MILLRACE_INLINE void metrics::write_all(log& out) {
-  for (; !under_way_.empty(); release_first()) {
-    row_under_way& first = under_way_.front();
+  for (; !pending_.empty(); release_first()) {
+    pending_row& first = pending_.front();
     bool any = true;
     if (!first.finished) any = make_row(first, options_.device->wait_for_oldest());
     if ((first.unless_empty && !any) || out.offer(*first.finished)) continue;
@@ -142,7 +142,7 @@ MILLRACE_INLINE void metrics::write_all(log& out) {
   }
 }
 
-MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const metric_totals* arrived) {
+MILLRACE_INLINE bool metrics::make_row(pending_row& r, const metric_totals* arrived) {
   merge_device(r.host, arrived);
   bool any = false;
   for (std::size_t i = 0; i < r.host.size(); ++i) {
@@ -159,7 +159,7 @@ MILLRACE_INLINE bool metrics::make_row(row_under_way& r, const metric_totals* ar
 
 MILLRACE_INLINE void metrics::release_first() noexcept {
   options_.device->release_oldest();
-  under_way_.pop_front();
+  pending_.pop_front();
 }
 
 MILLRACE_INLINE void metrics::throw_bad_labels() {

@@ -77,7 +77,7 @@ MILLRACE_INLINE void status_line::draw() {
     cells_.push_back({std::move(label), number(q), rate ? 3 : q.name == "data_wait" ? 2 : 0});
   }
   if (nonfinite_ > 0) cells_.push_back({"nonfinite", std::to_string(nonfinite_), 1});
-  if (terminal_) leave_out(columns());
+  if (terminal_) remove_cells(columns());
 
   line_ = terminal_ ? "\r" : "";
   for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -97,7 +97,7 @@ MILLRACE_INLINE bool status_line::has(std::string_view name) const {
   return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
 }
 
-MILLRACE_INLINE void status_line::leave_out(std::size_t space) {
+MILLRACE_INLINE void status_line::remove_cells(std::size_t space) {
   const auto width = [&] {
     std::size_t sum = 0;
     for (const cell& c : cells_) sum += (sum > 0 ? 2 : 0) + c.label.size() + 1 + c.value.size();

@@ -45,10 +45,10 @@ TEST_CASE("Google's storage accepts a bearer token of the user") {
   CHECK(authorization(access) == "Bearer token-1");
   world.now += 60;
   CHECK(authorization(access) == "Bearer token-2");
-  CHECK(access.heal(name, access.address("GET", name, ""), {.status = 401}).what ==
+  CHECK(access.handle_refusal(name, access.address("GET", name, ""), {.status = 401}).what ==
         mr::detail::remedy::kind::at_once);
   CHECK(authorization(access) == "Bearer token-3");
-  CHECK(access.heal(name, access.address("GET", name, ""), {.status = 403, .code = "AccessDenied"}).what ==
+  CHECK(access.handle_refusal(name, access.address("GET", name, ""), {.status = 403, .code = "AccessDenied"}).what ==
         mr::detail::remedy::kind::none);
   CHECK(has(failure(world, {.bearer_token = [] { return std::string("hush\r\nX: y"); }}), "an invalid bearer token"));
   CHECK(has(failure(world, {.bearer_token = [] { return std::string(); }}), "an invalid bearer token"));
@@ -122,7 +122,7 @@ TEST_CASE("Google tokens that expire during a run, and half-written key files, a
   access.accepted(first);
   token = "";
   using kind = mr::detail::remedy::kind;
-  CHECK(access.heal(name, first, {.status = 401}).what == kind::later);
+  CHECK(access.handle_refusal(name, first, {.status = 401}).what == kind::later);
   world.now += 70;   // longer than a user's token counts as valid
   CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
   token = "two";

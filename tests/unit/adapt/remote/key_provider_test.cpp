@@ -33,7 +33,7 @@ struct many_keys {
                             .origin = "test"};
         },
         {.now_seconds = [this] { return now; },
-         .patience = {.notice = [this](const mr::notice& n) { lines.push_back(n.text); }}});
+         .search_options = {.notice = [this](const mr::notice& n) { lines.push_back(n.text); }}});
   }
 };
 
@@ -230,7 +230,7 @@ TEST_CASE("keys that were never accepted are abandoned soon, those of the enviro
       {.now_seconds = [&] { return all.now; }});
   CHECK(fixed.refused(fixed.get().keys).what == remedy::kind::none);
   key_provider impatient([] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
-                         {.now_seconds = [&] { return all.now; }, .patience = {.retry_seconds = 0}});
+                         {.now_seconds = [&] { return all.now; }, .search_options = {.retry_seconds = 0}});
   CHECK(impatient.refused(impatient.get().keys).what == remedy::kind::none);
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("an error answer is read, and reported without the data that it repeat
                "</Error>"});
   CHECK(answer.code == "SignatureDoesNotMatch");
   CHECK(!answer.is_transient());
-  CHECK(answer.is_about_keys());   // perhaps the key file was half-written
+  CHECK(answer.concerns_keys());   // perhaps the key file was half-written
   const std::string text = answer.failure("s3://photos/a", "the environment", 0).what();
   CHECK(has(text, "got status 403 SignatureDoesNotMatch (It does not match\\x1b[0m), expected 200"));
   CHECK(has(text, "Correct the secret access key; the request was signed with keys of the environment"));
@@ -221,12 +221,12 @@ TEST_CASE("answers are classified: retry, refresh the keys, or not found") {
   CHECK(of(200, "InternalError").is_transient());
   for (const int status : {301, 400, 401, 403, 404, 412, 416}) CHECK(!of(status, "").is_transient());
   for (const char* code : {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
-    CHECK(of(400, code).is_about_keys());
-  CHECK(of(401, "").is_about_keys());
-  CHECK(of(403, "").is_about_keys());   // HEAD has no body
-  CHECK(of(400, "").is_about_keys());
-  CHECK(!of(403, "AccessDenied").is_about_keys());
-  CHECK(!of(404, "").is_about_keys());
+    CHECK(of(400, code).concerns_keys());
+  CHECK(of(401, "").concerns_keys());
+  CHECK(of(403, "").concerns_keys());   // HEAD has no body
+  CHECK(of(400, "").concerns_keys());
+  CHECK(!of(403, "AccessDenied").concerns_keys());
+  CHECK(!of(404, "").concerns_keys());
   CHECK(of(404, "").is_missing_object());
   CHECK(of(404, "NoSuchKey").is_missing_object());
   CHECK(!of(404, "NoSuchBucket").is_missing_object());

@@ -48,9 +48,9 @@ TEST_CASE("keys are requested with the first object, and by each store separatel
   CHECK(of_s3 == 1);
   CHECK(of_gs == 0);
   const mr::detail::small_answer expired{.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
-  CHECK(stores.heal("s3://photos/a", sent, expired).what == mr::detail::remedy::kind::at_once);
+  CHECK(stores.handle_refusal("s3://photos/a", sent, expired).what == mr::detail::remedy::kind::at_once);
   CHECK(of_s3 == 2);
-  CHECK(stores.heal("s3://photos/a", sent, {.status = 404}).what == mr::detail::remedy::kind::none);
+  CHECK(stores.handle_refusal("s3://photos/a", sent, {.status = 404}).what == mr::detail::remedy::kind::none);
   const std::string text = stores.failure("s3://photos/a", sent, expired).what();
   CHECK(text.find("s3_options::credentials") != std::string::npos);
   CHECK(text.find("s3://photos/a") != std::string::npos);

@@ -28,16 +28,16 @@ TEST_CASE("headers of web servers may expire, and are requested again after a re
   const auto first = addresses.address("https://h/a");
   CHECK(first.headers == mr::detail::header_list{{"X-A", "b"}, {"Authorization", "Bearer one"}});
   token = "two";
-  CHECK(addresses.heal("https://h/a", first, {.status = 404}).what == kind::none);
-  CHECK(addresses.heal("https://h/a", first, {.status = 401}).what == kind::at_once);
+  CHECK(addresses.handle_refusal("https://h/a", first, {.status = 404}).what == kind::none);
+  CHECK(addresses.handle_refusal("https://h/a", first, {.status = 401}).what == kind::at_once);
   const auto second = addresses.address("https://h/a");
   CHECK(second.headers.back().second == "Bearer two");
-  const auto last = addresses.heal("https://h/a", second, {.status = 403});
+  const auto last = addresses.handle_refusal("https://h/a", second, {.status = 403});
   CHECK(last.what == kind::none);
   CHECK_THROWS_WITH(throw addresses.failure("https://h/a", second, {.status = 403}, last.attempted),
                     doctest::Contains("got status 403, expected 206; searched for other keys 1 time in 0 s"));
   mr::detail::request_addresses fixed({.headers = {{"Authorization", "Bearer one"}}});
-  CHECK(fixed.heal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
+  CHECK(fixed.handle_refusal("https://h/a", fixed.address("https://h/a"), {.status = 401}).what == kind::none);
 }
 
 TEST_CASE("headers that a web server accepted once are requested again as long as transfers are retried") {
@@ -49,7 +49,7 @@ TEST_CASE("headers that a web server accepted once are requested again as long a
        .retry = {.limit = std::chrono::minutes(2)}});
   const auto sent = addresses.address("https://h/a");
   addresses.accepted("https://h/a", sent);
-  CHECK(addresses.heal("https://h/a", sent, {.status = 401}).what == kind::later);
+  CHECK(addresses.handle_refusal("https://h/a", sent, {.status = 401}).what == kind::later);
   CHECK(notice.find("searches for new keys for up to 120 s") != std::string::npos);
 }
 
@@ -62,7 +62,8 @@ TEST_CASE("passwords and queries are not reported") {
 
 TEST_CASE("a server's words are shown if they are text") {
   const auto words = [](const std::string& type, const std::string& body) {
-    return mr::detail::request_addresses::words_of({.status = 503, .headers = {{"Content-Type", type}}, .body = body});
+    return mr::detail::request_addresses::refusal_message(
+        {.status = 503, .headers = {{"Content-Type", type}}, .body = body});
   };
   CHECK(words("text/plain; charset=utf-8", " come back\nlater") == " (come back)");
   CHECK(words("application/json", R"({"error":"busy"})") == R"( ({"error":"busy"}))");

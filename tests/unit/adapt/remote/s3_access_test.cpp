@@ -154,16 +154,16 @@ TEST_CASE("a bucket of another region is requested there from then on") {
   const auto name = parse_object_url("s3://photos/a"), other = parse_object_url("s3://texts/a");
   auto sent = access.address("GET", name, "");
   mr::detail::store_answer redirect{.status = 301, .region = "eu-west-1"};
-  CHECK(access.heal(name, sent, redirect).what == remedy::kind::at_once);
+  CHECK(access.handle_refusal(name, sent, redirect).what == remedy::kind::at_once);
   sent = access.address("GET", name, "");
   CHECK(sent.url == "https://photos.s3.eu-west-1.amazonaws.com/a");
   CHECK(has(authorization(sent), "/eu-west-1/s3/aws4_request"));
   CHECK(has(access.address("GET", other, "").url, "us-east-1"));
-  CHECK(access.heal(name, sent, redirect).what == remedy::kind::none);
+  CHECK(access.handle_refusal(name, sent, redirect).what == remedy::kind::none);
   // The region is used as a part of a host name.
   for (const char* wrong : {"evil.example/", "a@b", "", "eu/../x"}) {
     redirect.region = wrong;
-    CHECK(access.heal(name, sent, redirect).what == remedy::kind::none);
+    CHECK(access.handle_refusal(name, sent, redirect).what == remedy::kind::none);
   }
   CHECK(access.address("GET", name, "").url == sent.url);
 }
@@ -173,8 +173,8 @@ TEST_CASE("with an endpoint another region changes only the signature") {
   s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.around());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
-  CHECK(access.heal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"}).what ==
-        remedy::kind::at_once);
+  CHECK(access.handle_refusal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"})
+            .what == remedy::kind::at_once);
   const auto next = access.address("GET", name, "");
   CHECK(next.url == sent.url);
   CHECK(has(authorization(next), "/garage/s3/aws4_request"));
@@ -190,19 +190,20 @@ TEST_CASE("refused keys lead to other keys, refused permissions do not") {
                    world.around());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
-  CHECK(access.heal(name, sent, {.status = 403, .code = "AccessDenied"}).what == remedy::kind::none);
-  CHECK(access.heal(name, sent, {.status = 500, .code = "InternalError"}).what == remedy::kind::none);
+  CHECK(access.handle_refusal(name, sent, {.status = 403, .code = "AccessDenied"}).what == remedy::kind::none);
+  CHECK(access.handle_refusal(name, sent, {.status = 500, .code = "InternalError"}).what == remedy::kind::none);
   CHECK(calls == 1);
-  CHECK(access.heal(name, sent, {.status = 403, .code = "ExpiredToken"}).what == remedy::kind::at_once);
+  CHECK(access.handle_refusal(name, sent, {.status = 403, .code = "ExpiredToken"}).what == remedy::kind::at_once);
   const auto next = access.address("GET", name, "");
   CHECK(next.keys.access_key_id == "AKID-2");
-  CHECK(access.heal(name, next, {.status = 403, .code = "SignatureDoesNotMatch"}).what == remedy::kind::later);
+  CHECK(access.handle_refusal(name, next, {.status = 403, .code = "SignatureDoesNotMatch"}).what ==
+        remedy::kind::later);
   CHECK(calls == 2);
   world.now += 1;
-  CHECK(access.heal(name, next, {.status = 403, .code = "InvalidAccessKeyId"}).what == remedy::kind::at_once);
+  CHECK(access.handle_refusal(name, next, {.status = 403, .code = "InvalidAccessKeyId"}).what == remedy::kind::at_once);
   CHECK(calls == 3);
   s3_access nobody({.anonymous = true}, world.around());
-  CHECK(nobody.heal(name, nobody.address("GET", name, ""), {.status = 403}).what == remedy::kind::none);
+  CHECK(nobody.handle_refusal(name, nobody.address("GET", name, ""), {.status = 403}).what == remedy::kind::none);
 }
 
 TEST_CASE("a profile that is half-written at the start is read again") {
@@ -239,8 +240,9 @@ TEST_CASE("a profile that is replaced during a run leads to its keys, and its re
     const auto old = access.address("GET", name, "");
     access.accepted(old);
     file = text("NEW").substr(0, bytes);
-    auto next = access.heal(name, old, refusal);
-    if (next.what == remedy::kind::at_once) next = access.heal(name, access.address("GET", name, ""), refusal);
+    auto next = access.handle_refusal(name, old, refusal);
+    if (next.what == remedy::kind::at_once)
+      next = access.handle_refusal(name, access.address("GET", name, ""), refusal);
     CHECK(next.what == remedy::kind::later);
     file = text("NEW");
     world.now += 2;

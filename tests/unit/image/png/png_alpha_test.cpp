@@ -201,7 +201,7 @@ TEST_CASE("crops of one PNG are decoded once, with the bits of each alone, also 
     if (cut) continue;
     std::uint64_t shared = 0;
     for (const auto& c : counts.counts())
-      if (mr::detail::event_called(c.what) == mr::detail::event_name::shared) shared += c.times;
+      if (mr::detail::event_of_text(c.what) == mr::detail::event_name::shared) shared += c.times;
     CHECK(shared == 9);
   }
 }

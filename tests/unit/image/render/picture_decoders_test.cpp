@@ -112,7 +112,7 @@ TEST_CASE("for damage that is not left out, it is undefined whether the built-in
   const auto left_out = [&] {
     std::uint64_t sum = 0;
     for (const auto& c : counts.counts())
-      if (mr::detail::event_called(c.what) == mr::detail::event_name::by_restarts) sum = c.times;
+      if (mr::detail::event_of_text(c.what) == mr::detail::event_name::by_restarts) sum = c.times;
     return sum;
   };
   std::size_t errors = 0, pictures = 0, accepted = 0, unseen = 0;

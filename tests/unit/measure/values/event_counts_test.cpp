@@ -41,11 +41,11 @@ TEST_CASE("the library's own events share their counts with their texts, and are
   const auto& [what, times] = all[1];   // as in programs of users
   CHECK(std::string(what) == "mine");
   CHECK(times == 5);
-  CHECK(mr::detail::event_called(all[0].what) == mr::detail::event_name::warnings);
+  CHECK(mr::detail::event_of_text(all[0].what) == mr::detail::event_name::warnings);
   CHECK(all[0].times == 3);
-  CHECK(mr::detail::event_called(all[1].what) == mr::detail::event_name::none);
+  CHECK(mr::detail::event_of_text(all[1].what) == mr::detail::event_name::none);
   CHECK(std::string(all[1].what) == "mine");
-  CHECK(mr::detail::event_called(all[2].what) == mr::detail::event_name::own_alone);
+  CHECK(mr::detail::event_of_text(all[2].what) == mr::detail::event_name::own_alone);
   CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
 }
 

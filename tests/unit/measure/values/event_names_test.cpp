@@ -29,12 +29,12 @@ TEST_CASE("each event has its text, which no other event has") {
     CHECK(mr::detail::libjpeg_reason(name) == nullptr);
   }
   for (std::size_t i = 0; i < mr::detail::event_texts.size(); ++i)
-    CHECK(static_cast<std::size_t>(mr::detail::event_called(mr::detail::event_texts[i])) == i);
+    CHECK(static_cast<std::size_t>(mr::detail::event_of_text(mr::detail::event_texts[i])) == i);
 }
 
 TEST_CASE("another text is none of the library's own events") {
-  CHECK(mr::detail::event_called("repaired frames") == event_name::none);
-  CHECK(mr::detail::event_called("") == event_name::none);
-  CHECK(mr::detail::event_called("JPEGs by libjpeg: ") == event_name::none);
+  CHECK(mr::detail::event_of_text("repaired frames") == event_name::none);
+  CHECK(mr::detail::event_of_text("") == event_name::none);
+  CHECK(mr::detail::event_of_text("JPEGs by libjpeg: ") == event_name::none);
   CHECK(mr::detail::libjpeg_reason(event_name::none) == nullptr);
 }

@@ -26,7 +26,7 @@ class credential_sources {
     std::string profile{}, region{};   ///< the profile that the program sets; the region of STS
   };
 
-  credential_sources(const surroundings& around, choice choices);
+  credential_sources(const key_environment& env, choice choices);
   /// Returns the keys of the first source that has any; nothing if there are none.
   std::optional<provided_keys> find();
   std::optional<provided_keys> from_environment() const;
@@ -39,10 +39,10 @@ class credential_sources {
   /// As profile_value(), but from the services section of the profile: the endpoint of S3.
   std::string service_endpoint();
   /// Returns the path of a profile file without sections, probably one that is being rewritten; empty if there is none.
-  std::string blank_file();
+  std::string empty_file();
 
   /// Returns the unsupported key source that the profile names; empty if there is none.
-  const std::string& unread() const noexcept { return unread_; }
+  const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =
       "Run `eval \"$(aws configure export-credentials --format env)\"` before this program, or set "
@@ -58,18 +58,18 @@ class credential_sources {
   /// Parses the response of a container's agent or of an instance's metadata.
   static provided_keys from_json(const std::string& body, const std::string& who);
 
-  security_token_service sts() const { return {around_, choices_.region}; }
+  security_token_service sts() const { return {env_, choices_.region}; }
 
   std::optional<provided_keys> from_profile(const std::string& profile, int depth);
   std::optional<provided_keys> static_keys(const std::string& profile, const std::string& origin) const;
   /// Returns keys from the credential_source of a profile.
   std::optional<provided_keys> from_place(const std::string& place, const std::string& origin) const;
   /// Returns whether a token may be sent to this URL: it cannot be intercepted.
-  static bool may_have_token(std::string_view url);
+  static bool may_receive_token(std::string_view url);
 
-  const surroundings& around_;
+  const key_environment& env_;
   choice choices_;
-  std::string profile_, credentials_path_, config_path_, unread_, blank_;
+  std::string profile_, credentials_path_, config_path_, unsupported_source_, empty_file_;
   bool is_named_ = false, loaded_ = false;
   profile_file credentials_, config_;
 };

@@ -23,7 +23,7 @@ std::string base64_url(std::string_view bytes);
 /// The key file that the environment names, or the one that `gcloud auth application-default login` writes.
 class google_key_file {
  public:
-  explicit google_key_file(const surroundings& around) : around_(around) {}
+  explicit google_key_file(const key_environment& env) : env_(env) {}
 
   /// Returns a token in the session_token of the keys; nothing if there is no file.
   std::optional<provided_keys> token() const;
@@ -37,7 +37,7 @@ class google_key_file {
   provided_keys of_service_account(const members& file, const std::string& path) const;
   provided_keys requested(const std::string& url, const std::string& form, const std::string& path) const;
 
-  const surroundings& around_;
+  const key_environment& env_;
 };
 
 }}}  // namespace millrace::detail

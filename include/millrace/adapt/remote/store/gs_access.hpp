@@ -22,10 +22,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Google's protocol.
 class gs_access final : public object_access {
  public:
-  gs_access(gs_options options, surroundings around, key_patience patience = {})
-      : options_(std::move(options)), around_(std::move(around)),
+  gs_access(gs_options options, key_environment env, key_search_options search_options = {})
+      : options_(std::move(options)), env_(std::move(env)),
         keys_([this] { return find_keys(); },
-              {.now_seconds = around_.now_seconds, .patience = std::move(patience)}) {}
+              {.now_seconds = env_.now_seconds, .search_options = std::move(search_options)}) {}
 
   addressed_request address(std::string_view method, const object_url& object, std::string_view query) override;
 
@@ -33,9 +33,9 @@ class gs_access final : public object_access {
     if (!sent.origin.empty()) keys_.accepted(sent.keys);
   }
 
-  remedy heal(const object_url&, const addressed_request& sent, const store_answer& answer) override;
+  remedy handle_refusal(const object_url&, const addressed_request& sent, const store_answer& answer) override;
 
-  std::int64_t now_seconds() const override { return around_.now_seconds(); }
+  std::int64_t now_seconds() const override { return env_.now_seconds(); }
 
  private:
   /// Returns whether requests go to an emulator, which accepts any keys, or none.
@@ -48,7 +48,7 @@ class gs_access final : public object_access {
   std::optional<provided_keys> from_instance() const;
 
   const gs_options options_;
-  const surroundings around_;
+  const key_environment env_;
   key_provider keys_;
 };
 

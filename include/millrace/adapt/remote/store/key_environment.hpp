@@ -1,6 +1,6 @@
 // The inputs of a search for credentials: environment, files, network, and the time of day. Tests replace them.
 //
-//   const auto around = mr::detail::process_surroundings(fetch);
+//   const auto around = mr::detail::process_environment(fetch);
 //   around.variable("AWS_REGION");                       // empty if it is not set
 //   around.read_file("/var/run/secrets/token");          // nothing if it cannot be read
 //
@@ -23,7 +23,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The environment of a process, as functions.
-struct surroundings {
+struct key_environment {
   std::function<std::string(const char* name)> variable{};
   std::function<std::optional<std::string>(const std::string& path)> read_file{};
   small_fetch fetch{};
@@ -50,8 +50,8 @@ inline std::optional<std::string> read_small_file(const std::string& path, std::
   if (std::ferror(file.get())) return std::nullopt;
   return text;
 }
-/// Returns the surroundings of this process.
-inline surroundings process_surroundings(small_fetch fetch) {
+/// Returns the key_environment of this process.
+inline key_environment process_environment(small_fetch fetch) {
   return {.variable = [](const char* name) {
             const char* const value = std::getenv(name);
             return std::string(value ? value : "");

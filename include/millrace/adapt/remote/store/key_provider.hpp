@@ -52,7 +52,7 @@ struct remedy {
 };
 
 /// How long to search for keys, and the receiver of notices.
-struct key_patience {
+struct key_search_options {
   double retry_seconds = 180;   ///< for keys that a server accepts
   notice_function notice{};   ///< receives a notice for each series of searches
 };
@@ -67,11 +67,11 @@ class key_provider {
 
   struct settings {
     std::function<std::int64_t()> now_seconds;   ///< since 1970
-    key_patience patience{};
+    key_search_options search_options{};
   };
 
   key_provider(finder find, settings s)
-      : find_(std::move(find)), settings_(std::move(s)), notices_(settings_.patience.notice) {}
+      : find_(std::move(find)), settings_(std::move(s)), notices_(settings_.search_options.notice) {}
 
   provided_keys get();
   /// Records that the server accepted a request that was signed with these keys.
@@ -83,22 +83,22 @@ class key_provider {
 
  private:
   /// A time of refusals or failed searches, and when it began.
-  struct trouble {
+  struct outage {
     std::int64_t since_seconds = 0, last_seconds = 0, next_search = 0;
     int searches = 0;
     std::exception_ptr failure{};   // of the last search; null: it returned the same keys
   };
 
   /// Returns whether an earlier failure is unrelated to a current one. Clocks may be set back.
-  static bool is_old(const trouble& t, std::int64_t now) noexcept {
+  static bool is_old(const outage& t, std::int64_t now) noexcept {
     return now > t.last_seconds + 2 * pause_seconds || now < t.last_seconds - pause_seconds;
   }
 
   /// Returns whether these are the current keys. The same keys may have a later expiry time.
   bool has_same(signing_keys keys) const;
 
-  void begin_trouble(std::int64_t now) {
-    trouble_.emplace(trouble{.since_seconds = now, .last_seconds = now, .next_search = now});
+  void begin_outage(std::int64_t now) {
+    outage_.emplace(outage{.since_seconds = now, .last_seconds = now, .next_search = now});
   }
 
   provided_keys take(provided_keys provided, std::int64_t now);
@@ -109,12 +109,12 @@ class key_provider {
   double allowed_seconds() const noexcept;
 
   bool is_over(std::int64_t now) const noexcept {
-    return static_cast<double>(now - trouble_->since_seconds) >= allowed_seconds();
+    return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
   /// Returns the time to the next search or to the end. Reports the first pause, and one each minute.
   double pause(std::int64_t now);
-  [[noreturn]] void give_up_or_wait(std::int64_t now);
+  [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
   std::string search_summary(std::int64_t now) const;
 
@@ -124,7 +124,7 @@ class key_provider {
   std::mutex mutex_;   // guards the members below
   std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
-  std::optional<trouble> trouble_;
+  std::optional<outage> outage_;
   std::int64_t next_report_ = 0;   // requests that were sent earlier may end a failure that continues
   bool accepted_ = false;   // the server accepted keys at least once
 };

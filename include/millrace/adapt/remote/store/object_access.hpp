@@ -3,7 +3,7 @@
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
 //   if (answer.status == 200) access.accepted(sent);
-//   else act_on(access.heal(name, sent, read_store_answer(answer)));   // build it again, at once or later, or fail
+//   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build it again or fail
 //
 // Errors: those of key_provider::get(). Threads: any.
 #pragma once
@@ -40,7 +40,8 @@ class object_access {
   /// Records that a request succeeded.
   virtual void accepted(const addressed_request& sent) = 0;
   /// Handles a refusal. Returns whether and when a new request may succeed.
-  virtual remedy heal(const object_url& object, const addressed_request& sent, const store_answer& answer) = 0;
+  virtual remedy handle_refusal(const object_url& object, const addressed_request& sent,
+                                const store_answer& answer) = 0;
   /// Returns the time with which requests are signed.
   virtual std::int64_t now_seconds() const = 0;
 };

@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the sorted names of the objects whose keys begin with that of `prefix`.
-std::vector<std::string> list_objects(object_access& access, const surroundings& around, const object_url& prefix);
+std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
 }}}  // namespace millrace::detail
 

@@ -2,7 +2,7 @@
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, around);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
-//   const auto next = stores.heal("s3://photos/a.tar", sent, answer);   // after a refusal: whether to build it again
+//   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether to build it again
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
 // Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
@@ -25,12 +25,12 @@ class object_stores {
   struct options {
     s3_options s3{};
     gs_options gs{};
-    key_patience patience{};
+    key_search_options search_options{};
   };
 
-  object_stores(options choices, surroundings around)
-      : around_(std::move(around)), s3_(std::move(choices.s3), around_, choices.patience),
-        gs_(std::move(choices.gs), around_, choices.patience) {}
+  object_stores(options choices, key_environment env)
+      : env_(std::move(env)), s3_(std::move(choices.s3), env_, choices.search_options),
+        gs_(std::move(choices.gs), env_, choices.search_options) {}
 
   /// Returns URL and headers of a request for a name that satisfies is_object_url().
   addressed_request address(std::string_view method, std::string_view name) {
@@ -46,21 +46,21 @@ class object_stores {
   void accepted(std::string_view name, const addressed_request& sent) { of(parse_object_url(name)).accepted(sent); }
 
   /// Handles a refusal. Returns whether and when a new request may succeed.
-  remedy heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
+  remedy handle_refusal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
     const object_url object = parse_object_url(name);
-    return of(object).heal(object, sent, read_store_answer(answer));
+    return of(object).handle_refusal(object, sent, read_store_answer(answer));
   }
   /// Returns the error of a refused request. `tried` describes the recovery attempts.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const {
     store_answer error = read_store_answer(answer);
     error.attempted = attempted;
-    return error.failure(std::string(name), sent.origin, around_.now_seconds());
+    return error.failure(std::string(name), sent.origin, env_.now_seconds());
   }
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(std::string_view prefix) {
     const object_url object = parse_object_url(prefix);
-    return list_objects(of(object), around_, object);
+    return list_objects(of(object), env_, object);
   }
 
  private:
@@ -69,7 +69,7 @@ class object_stores {
     return s3_;
   }
 
-  const surroundings around_;
+  const key_environment env_;
   s3_access s3_;
   gs_access gs_;
 };

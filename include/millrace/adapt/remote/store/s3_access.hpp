@@ -27,10 +27,10 @@ provided_keys keys_of_user(const s3_credentials& credentials, const char* option
 /// Amazon's protocol.
 class s3_access final : public object_access {
  public:
-  s3_access(s3_options options, surroundings around, key_patience patience = {})
-      : options_(std::move(options)), around_(std::move(around)),
+  s3_access(s3_options options, key_environment env, key_search_options search_options = {})
+      : options_(std::move(options)), env_(std::move(env)),
         keys_([this] { return find_keys(); },
-              {.now_seconds = around_.now_seconds, .patience = std::move(patience)}) {}
+              {.now_seconds = env_.now_seconds, .search_options = std::move(search_options)}) {}
 
   addressed_request address(std::string_view method, const object_url& object, std::string_view query) override;
 
@@ -38,9 +38,9 @@ class s3_access final : public object_access {
     if (!sent.origin.empty()) keys_.accepted(sent.keys);
   }
 
-  remedy heal(const object_url& object, const addressed_request& sent, const store_answer& answer) override;
+  remedy handle_refusal(const object_url& object, const addressed_request& sent, const store_answer& answer) override;
 
-  std::int64_t now_seconds() const override { return around_.now_seconds(); }
+  std::int64_t now_seconds() const override { return env_.now_seconds(); }
 
  private:
   static constexpr std::string_view label_characters = "abcdefghijklmnopqrstuvwxyz0123456789-";
@@ -69,7 +69,7 @@ class s3_access final : public object_access {
   provided_keys find_keys();
 
   const s3_options options_;
-  const surroundings around_;
+  const key_environment env_;
   std::mutex mutex_;   // guards the members below
   settings settings_;
   bool had_keys_ = false;

@@ -38,8 +38,8 @@ class security_token_service {
     std::string origin{};
   };
 
-  security_token_service(const surroundings& around, std::string region)
-      : around_(around), region_(std::move(region)) {}
+  security_token_service(const key_environment& env, std::string region)
+      : env_(env), region_(std::move(region)) {}
 
   /// Returns the role's keys for the owner of `keys`.
   provided_keys assume(const role_request& role, const signing_keys& keys) const;
@@ -51,7 +51,7 @@ class security_token_service {
   std::string endpoint() const;
   provided_keys send(const role_request& role, const std::string& form, const signing_keys* keys) const;
 
-  const surroundings& around_;
+  const key_environment& env_;
   std::string region_;
 };
 

@@ -32,7 +32,7 @@ struct store_answer {
            code == "RequestTimeout" || code == "ServiceUnavailable" || code == "OperationAborted";
   }
   /// Returns whether other keys may help. A response to HEAD has no code.
-  bool is_about_keys() const noexcept;
+  bool concerns_keys() const noexcept;
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 
   /// Returns the error of a request for `name` that this response ends; `origin` is the source of the keys.

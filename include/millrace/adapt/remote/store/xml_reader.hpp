@@ -38,8 +38,8 @@ class xml_reader {
       add_text(text_.substr(at_, mark - at_));
       at_ = mark;
       if (at_ == text_.size()) break;
-      if (skip("<?")) skip_behind("?>");
-      else if (skip("<!--")) skip_behind("-->");
+      if (skip("<?")) skip_past("?>");
+      else if (skip("<!--")) skip_past("-->");
       else if (skip("<![CDATA[")) add_cdata();
       else if (skip("</")) end_element(take);
       else if (skip("<!")) fail("has a document type, which no store sends");
@@ -61,7 +61,7 @@ class xml_reader {
 
   [[noreturn]] void fail(const char* problem) const;
   bool skip(std::string_view mark) noexcept;
-  void skip_behind(std::string_view mark);
+  void skip_past(std::string_view mark);
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
 
   void add_text(std::string_view raw);

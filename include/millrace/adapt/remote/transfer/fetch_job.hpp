@@ -37,7 +37,7 @@ struct fetch_job {
   retry_state retry;
   std::int64_t due_ns = 0;
   int running = 0;        ///< current attempts
-  int redirects = 0, healings = 0;
+  int redirects = 0, recoveries = 0;
   bool hedged = false;
   bool on_new_connection = false;
   fetch_problem problem{};   ///< of the last attempt

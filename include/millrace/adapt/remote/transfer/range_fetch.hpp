@@ -69,7 +69,7 @@ class range_fetch {
   /// Returns whether all bytes have arrived, or no reader needs more.
   bool take(std::uint64_t first_byte, std::span<const std::byte> bytes);
   /// Reports that the object does not exist.
-  void miss();
+  void report_missing();
   /// Ends the fetch with an error.
   void fail(std::exception_ptr why);
 

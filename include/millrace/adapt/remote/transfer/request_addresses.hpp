@@ -2,7 +2,7 @@
 //
 //   mr::detail::request_addresses addresses(options);
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
-//   const auto next = addresses.heal(name, sent, answer);   // after a refusal: whether to build it again
+//   const auto next = addresses.handle_refusal(name, sent, answer);   // after a refusal: whether to build it again
 //
 // Errors: setup_error for a name of another kind; those of a search for keys. Threads: any.
 #pragma once
@@ -34,17 +34,17 @@ class request_addresses {
   /// Records that a request succeeded.
   void accepted(const std::string& name, const addressed_request& sent);
   /// Handles a refusal. Returns whether and when a new request may succeed.
-  remedy heal(const std::string& name, const addressed_request& sent, const small_answer& answer);
+  remedy handle_refusal(const std::string& name, const addressed_request& sent, const small_answer& answer);
   /// Returns the error of a refused request. `attempted` describes the recovery attempts.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
   /// Returns the message of a refusal, as " (words)"; empty if it has none.
-  static std::string words_of(const small_answer& answer);
+  static std::string refusal_message(const small_answer& answer);
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(const std::string& prefix);
 
  private:
-  static key_patience patience_of(const remote_options& o);
+  static key_search_options search_options_of(const remote_options& o);
   static provided_keys keys_of_web(header_list headers);
 
   const header_list headers_;

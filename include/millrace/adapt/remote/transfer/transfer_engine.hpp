@@ -49,24 +49,24 @@ class transfer_engine {
   using job_pointer = std::shared_ptr<fetch_job>;
   using attempt_pointer = std::unique_ptr<fetch_attempt>;
 
-  static constexpr int max_healings = 16;
+  static constexpr int max_recoveries = 16;
 
   void run() noexcept;
   /// Does the pending work, and waits for more. Returns false at the end.
-  bool turn();
+  bool run_once();
   /// Starts the requests that are due, within the limits. Returns when the next one is due; 0 if that is unknown.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);
   void finish(CURL* handle, CURLcode code);
-  attempt_pointer take_out(std::unordered_map<CURL*, attempt_pointer>::iterator place);
+  attempt_pointer remove_attempt(std::unordered_map<CURL*, attempt_pointer>::iterator place);
   /// Decides how to continue a fetch after an attempt has ended.
   void conclude(const fetch_attempt& attempt, CURLcode code);
   void refused(const fetch_attempt& attempt);
   void follow(const fetch_attempt& attempt);
   /// Schedules a retry of the rest of a fetch.
-  void again(const job_pointer& job, fetch_problem problem);
-  void at_once(const job_pointer& job);
+  void retry_later(const job_pointer& job, fetch_problem problem);
+  void retry_now(const job_pointer& job);
   void fail(const job_pointer& job, std::exception_ptr why);
   /// Ends the attempts of a fetch that is over.
   void stop(const job_pointer& job);

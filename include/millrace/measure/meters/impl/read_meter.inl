@@ -68,8 +68,8 @@ MILLRACE_INLINE std::vector<std::vector<span_ring::span>> read_meter::spans() co
 
 MILLRACE_INLINE const read_meter::named_start* read_meter::longest_read() const noexcept {
   const named_start* oldest = nullptr;
-  for (unsigned lane = 0; lane < under_way_.size(); ++lane)
-    if ((lanes_ >> lane & 1) != 0 && (!oldest || under_way_[lane].at_ns < oldest->at_ns)) oldest = &under_way_[lane];
+  for (unsigned lane = 0; lane < current_.size(); ++lane)
+    if ((lanes_ >> lane & 1) != 0 && (!oldest || current_[lane].at_ns < oldest->at_ns)) oldest = &current_[lane];
   return oldest;
 }
 
@@ -79,7 +79,7 @@ MILLRACE_INLINE read_meter::running::moment read_meter::begin(std::uint64_t now,
   ++outstanding_;
   const auto lane = static_cast<unsigned>(std::min(std::countr_one(lanes_), 63));
   lanes_ |= std::uint64_t{1} << lane;
-  under_way_[lane] = {at_ns_, of};
+  current_[lane] = {at_ns_, of};
   return {at_ns_, now_.busy_ns, lane};
 }
 

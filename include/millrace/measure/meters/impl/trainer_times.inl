@@ -55,7 +55,7 @@ MILLRACE_INLINE void trainer_times::call(std::uint64_t now_ns, std::uint64_t arr
   if (left != 0 && batches_ > 0) deliveries_[(batches_ - 1) % stored_batches].step_ns = step;
 }
 
-MILLRACE_INLINE void trainer_times::record_return(std::uint64_t now_ns, kind what, const stores& full) noexcept {
+MILLRACE_INLINE void trainer_times::record_return(std::uint64_t now_ns, kind what, const fill_levels& levels) noexcept {
   if (what == kind::end) ended_ns_.store(now_ns, std::memory_order_relaxed);
   if (what == kind::pause) paused_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (what != kind::batch) {
@@ -72,14 +72,14 @@ MILLRACE_INLINE void trainer_times::record_return(std::uint64_t now_ns, kind wha
     waits_.record(wait);
   }
   const std::lock_guard lock(mutex_);
-  const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, full.ready_slots,
-                             full.read_ahead_bytes, batches_};
+  const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, levels.ready_slots,
+                             levels.read_ahead_bytes, batches_};
   if (deliveries_.size() < stored_batches) deliveries_.push_back(here);   // never allocates: start() reserved the space
   else deliveries_[batches_ % stored_batches] = here;
   ++batches_;
   state_ = state{.watched = true, .since_ns = now_ns, .batches = batches_};
-  ready_sum_ += full.ready_slots;
-  read_ahead_sum_ += full.read_ahead_bytes;
+  ready_sum_ += levels.ready_slots;
+  read_ahead_sum_ += levels.read_ahead_bytes;
 }
 
 MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const noexcept {

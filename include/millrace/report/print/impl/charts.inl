@@ -93,8 +93,8 @@ MILLRACE_INLINE std::string queue_columns(const run_report& r) {
       p.column({.at_x = at, .to = full, .share = 0.35, .aside = aside}, style, name + what + percent(full / 100));
       if (all.size() <= max_values / 2) p.value(at + aside, full, fixed(full, 0));
     };
-    const auto of = [](std::size_t part, std::size_t all_there_are) {
-      return 100 * static_cast<double>(part) / static_cast<double>(all_there_are);
+    const auto of = [](std::size_t part, std::size_t capacity) {
+      return 100 * static_cast<double>(part) / static_cast<double>(capacity);
     };
     add(-0.19, of(d.ready_slots, r.figures.host_slots + r.figures.device_slots), "work", ": ready batches ");
     if (r.figures.read_ahead_bytes > 0)

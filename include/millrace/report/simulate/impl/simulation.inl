@@ -13,7 +13,7 @@ MILLRACE_INLINE flow_simulation::flow_simulation(const pipeline_model& m) : m_(m
                       "Set each of them to at least 1");
   for (std::size_t i = m.workers; i-- > 0;) idle_workers_.push_back(i);
   for (std::size_t i = m.io_threads; i-- > 0;) idle_readers_.push_back(i);
-  to_come_.assign(m.host_slots, m.batch_samples);
+  missing_samples_.assign(m.host_slots, m.batch_samples);
   device_free_ = m.device_slots;
   describe();
 }
@@ -128,7 +128,7 @@ MILLRACE_INLINE void flow_simulation::start_ready_operations() {
     if (delivered_ >= m_.warm_up_batches)
       result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), rounded(waited), rounded(duration),
                                            static_cast<std::size_t>(ready_batches()),
-                                           static_cast<std::size_t>(held_bytes_), handed_out_});
+                                           static_cast<std::size_t>(buffered_bytes_), handed_out_});
     count_in("ready slots", static_cast<double>(ready_batches()));
     push(kind::step, 0, handed_out_++, duration);
   }
@@ -142,16 +142,16 @@ MILLRACE_INLINE void flow_simulation::start_ready_operations() {
     push(kind::work, idle_workers_.back(), head_, service_time(m_.work_ns, work_draws, head_));
     idle_workers_.pop_back();
     ++head_;
-    held_bytes_ -= m_.sample_bytes;
+    buffered_bytes_ -= m_.sample_bytes;
   }
   while (!idle_readers_.empty() && next_read_ * m_.samples_per_read < head_ + max_ahead() &&
-         (held_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
+         (buffered_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
           (next_read_ * m_.samples_per_read == available_ && available_ == head_))) {
     reading_.push({progress_ + service_time(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,
                    outstanding_ns_});
     idle_readers_.pop_back();
     ++next_read_;
-    held_bytes_ += bytes_of_read();
+    buffered_bytes_ += bytes_of_read();
   }
 }
 
@@ -179,7 +179,7 @@ MILLRACE_INLINE void flow_simulation::arrived(std::uint64_t number, std::size_t 
     arrived_.pop_front();
     available_ += m_.samples_per_read;
   }
-  count_in("read ahead (MB)", 1e-6 * held_bytes_);
+  count_in("read ahead (MB)", 1e-6 * buffered_bytes_);
 }
 
 MILLRACE_INLINE void flow_simulation::end(const event& e) {
@@ -194,9 +194,9 @@ MILLRACE_INLINE void flow_simulation::end(const event& e) {
       note(work_stage_, e.worker, e.started, batch);
       ++figures_.stages[work_stage_].items;
       idle_workers_.push_back(e.worker);
-      --to_come_[batch % m_.host_slots];
-      while (ready_ < freed_ + m_.host_slots && to_come_[ready_ % m_.host_slots] == 0)
-        to_come_[ready_++ % m_.host_slots] = m_.batch_samples;
+      --missing_samples_[batch % m_.host_slots];
+      while (ready_ < freed_ + m_.host_slots && missing_samples_[ready_ % m_.host_slots] == 0)
+        missing_samples_[ready_++ % m_.host_slots] = m_.batch_samples;
       break;
     }
     case kind::copy:

@@ -8,7 +8,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
-  const detail::event_name name = detail::event_called(c.what);
+  const detail::event_name name = detail::event_of_text(c.what);
   if (const char* const why = libjpeg_reason(name)) {
     by_libjpeg.push_back({why, c.times});
     std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),

@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE stage_in_words::stage_in_words(std::string_view stage) : name(stage) {
+MILLRACE_INLINE stage_phrase::stage_phrase(std::string_view stage) : name(stage) {
   if (stage == "read") name = "reading";
   else if (stage == "unpack") name = "unpacking";
   else if (stage == "copy") name = "the copy to the device";
@@ -51,7 +51,7 @@ MILLRACE_INLINE std::string verdict::cause_name() const {
 
 MILLRACE_INLINE std::string verdict::sentence() const {
   if (what == bound_by::unknown) return "No verdict: " + (evidence.empty() ? "nothing was measured" : evidence[0]);
-  const detail::stage_in_words first(limit.empty() ? where : limit), second(next);
+  const detail::stage_phrase first(limit.empty() ? where : limit), second(next);
   std::string text = name();
   if (what == bound_by::balanced)
     return text + ": " + first.name + " and " + second.name + " are within 10 % of each other";
@@ -137,7 +137,7 @@ MILLRACE_INLINE void judge_reading(const flow_figures& f, const stage_figures& r
   }
 }
 
-MILLRACE_INLINE bool own_threads_crowd(const flow_figures& f) {
+MILLRACE_INLINE bool own_threads_overload(const flow_figures& f) {
   if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
   const double cores = static_cast<double>(f.usable_cores);
   const double used = 1e-9 * static_cast<double>(f.process_cpu_ns) / f.wall_s();
@@ -150,7 +150,7 @@ MILLRACE_INLINE bound_cause missing_processor(const flow_figures& f, const stage
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
   if (static_cast<double>(s.run_delay_ns) < 0.5 * missing) return bound_cause::waits;
-  return own_threads_crowd(f) ? bound_cause::own_threads : bound_cause::neighbors;
+  return own_threads_overload(f) ? bound_cause::own_threads : bound_cause::neighbors;
 }
 
 MILLRACE_INLINE std::string waited_for_a_core(const stage_figures& s) {

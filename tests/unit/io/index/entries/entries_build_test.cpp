@@ -86,7 +86,7 @@ TEST_CASE("a payload that has changed is refused by its CRC and counted, if chec
   mr::event_counts counts;
   data.report_reads(counts);
   REQUIRE(counts.counts().size() == 2);
-  CHECK(mr::detail::event_called(counts.counts()[0].what) == mr::detail::event_name::fields_with_entries);
+  CHECK(mr::detail::event_of_text(counts.counts()[0].what) == mr::detail::event_name::fields_with_entries);
   CHECK(counts.counts()[0].times == fields - 2);
   CHECK(counts.counts()[1].times == 2);
   CHECK(count_of(data, mr::detail::event_name::fields_with_entries) == 0);   // each is reported once

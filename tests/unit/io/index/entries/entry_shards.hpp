@@ -89,7 +89,7 @@ inline std::uint64_t count_of(const mr::detail::shard_data& data, mr::detail::ev
   mr::event_counts counts;
   data.report_reads(counts);
   for (const auto& c : counts.counts())
-    if (mr::detail::event_called(c.what) == name) return c.times;
+    if (mr::detail::event_of_text(c.what) == name) return c.times;
   return 0;
 }
 

@@ -10,9 +10,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE credential_sources::credential_sources(const surroundings& around, choice choices)
-    : around_(around), choices_(std::move(choices)) {
-  profile_ = !choices_.profile.empty() ? choices_.profile : around_.variable("AWS_PROFILE");
+MILLRACE_INLINE credential_sources::credential_sources(const key_environment& env, choice choices)
+    : env_(env), choices_(std::move(choices)) {
+  profile_ = !choices_.profile.empty() ? choices_.profile : env_.variable("AWS_PROFILE");
   is_named_ = !profile_.empty();
   if (!is_named_) profile_ = "default";
 }
@@ -27,9 +27,9 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::find() {
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_environment() const {
-  signing_keys keys{.access_key_id = around_.variable("AWS_ACCESS_KEY_ID"),
-                    .secret_access_key = around_.variable("AWS_SECRET_ACCESS_KEY"),
-                    .session_token = around_.variable("AWS_SESSION_TOKEN")};
+  signing_keys keys{.access_key_id = env_.variable("AWS_ACCESS_KEY_ID"),
+                    .secret_access_key = env_.variable("AWS_SECRET_ACCESS_KEY"),
+                    .session_token = env_.variable("AWS_SESSION_TOKEN")};
   if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
   return checked({.keys = std::move(keys), .origin = "the environment", .is_fixed = true});
 }
@@ -45,24 +45,24 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile() 
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_web_identity() const {
-  const std::string file = around_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = around_.variable("AWS_ROLE_ARN");
+  const std::string file = env_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = env_.variable("AWS_ROLE_ARN");
   if (file.empty() || role.empty()) return std::nullopt;
-  return sts().assume_by_token({.role = role, .session = around_.variable("AWS_ROLE_SESSION_NAME"),
+  return sts().assume_by_token({.role = role, .session = env_.variable("AWS_ROLE_SESSION_NAME"),
                                 .origin = "the web identity"}, trimmed(file_of_token(file)));
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container() const {
-  const std::string relative = around_.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-  const std::string full = around_.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  const std::string relative = env_.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string full = env_.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (relative.empty() && full.empty()) return std::nullopt;
   const std::string url = relative.empty() ? full : "http://169.254.170.2" + relative;
-  if (relative.empty() && !may_have_token(url))
+  if (relative.empty() && !may_receive_token(url))
     throw setup_error("AWS_CONTAINER_CREDENTIALS_FULL_URI is wrong: got " + printable(url) +
                           ", expected https, this machine, or the address of a container's agent",
                       "Correct the variable: others on the network could read the keys", {.stage = "remote"});
   small_request request{.url = url, .seconds = 5};
-  std::string token = around_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
-  if (const std::string file = around_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
+  std::string token = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  if (const std::string file = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
     token = trimmed(file_of_token(file));
   if (token.find_first_of("\r\n") != std::string::npos)
     throw setup_error("the container's authorization token is wrong: it has several lines", "Write it as one line",
@@ -72,8 +72,8 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container(
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance() const {
-  if (around_.is_on("AWS_EC2_METADATA_DISABLED")) return std::nullopt;
-  std::string base = around_.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (env_.is_on("AWS_EC2_METADATA_DISABLED")) return std::nullopt;
+  std::string base = env_.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (base.empty()) base = "http://169.254.169.254";
   while (base.ends_with('/')) base.pop_back();
   const std::string roles = base + "/latest/meta-data/iam/security-credentials/";
@@ -81,7 +81,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
                         .headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}}, .seconds = 1, .attempts = 1};
   small_answer answer;
   try {
-    answer = around_.fetch(request);
+    answer = env_.fetch(request);
   } catch (const io_error&) {
     return std::nullopt;   // this machine is not an instance
   }
@@ -89,7 +89,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
   const std::string token(trimmed(answer.body));
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) return std::nullopt;
   small_request next{.url = roles, .headers = {{"X-aws-ec2-metadata-token", token}}, .seconds = 5};
-  answer = around_.fetch(next);
+  answer = env_.fetch(next);
   if (answer.status == 404) return std::nullopt;   // an instance without a role
   if (answer.status != 200) fail_status("the instance's metadata", answer.status);
   next.url += uri_encoded(trimmed(answer.body.substr(0, answer.body.find('\n'))), slash::encoded);
@@ -107,9 +107,9 @@ MILLRACE_INLINE std::string credential_sources::service_endpoint() {
   return services.empty() ? std::string() : config_.value("services " + services, "s3.endpoint_url");
 }
 
-MILLRACE_INLINE std::string credential_sources::blank_file() {
+MILLRACE_INLINE std::string credential_sources::empty_file() {
   load_profiles();
-  return blank_;
+  return empty_file_;
 }
 
 MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int status) {
@@ -130,10 +130,10 @@ MILLRACE_INLINE void credential_sources::load_profiles() {
   if (loaded_) return;
   loaded_ = true;
   const auto load = [&](const char* variable, const char* usual, std::string& path) {
-    path = around_.variable(variable);
-    if (path.empty()) path = around_.variable("HOME") + usual;
-    const auto text = around_.read_file(path);
-    if (text && trimmed(*text).empty()) blank_ = path;
+    path = env_.variable(variable);
+    if (path.empty()) path = env_.variable("HOME") + usual;
+    const auto text = env_.read_file(path);
+    if (text && trimmed(*text).empty()) empty_file_ = path;
     return profile_file::parse(text ? *text : std::string(), path);
   };
   credentials_ = load("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials", credentials_path_);
@@ -147,7 +147,7 @@ MILLRACE_INLINE std::string credential_sources::value_in(const std::string& prof
 }
 
 MILLRACE_INLINE std::string credential_sources::file_of_token(const std::string& path) const {
-  auto text = around_.read_file(path);
+  auto text = env_.read_file(path);
   if (!text || trimmed(*text).empty())
     throw io_error("the token file " + printable(path) + " cannot be read, or it is empty",
                    "Check that the file exists and that this process may read it", {.stage = "remote"});
@@ -155,7 +155,7 @@ MILLRACE_INLINE std::string credential_sources::file_of_token(const std::string&
 }
 
 MILLRACE_INLINE std::string credential_sources::answer_of(const small_request& request, const std::string& who) const {
-  small_answer answer = around_.fetch(request);
+  small_answer answer = env_.fetch(request);
   if (answer.status != 200) fail_status(who, answer.status);
   return std::move(answer.body);
 }
@@ -205,10 +205,10 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
     return sts().assume_by_token({.role = role, .session = value("role_session_name"), .origin = origin},
                                  trimmed(file_of_token(file)));
   for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
-    if (!value(other).empty()) unread_ = other;
-  if ((is_named_ || depth > 0) && !unread_.empty())
-    throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not support", export_hint,
-                      {.stage = "remote"});
+    if (!value(other).empty()) unsupported_source_ = other;
+  if ((is_named_ || depth > 0) && !unsupported_source_.empty())
+    throw setup_error(origin + " has no keys, but " + unsupported_source_ + ", which Millrace does not support",
+                      export_hint, {.stage = "remote"});
   return std::nullopt;
 }
 
@@ -231,7 +231,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_place(cons
                     "Correct " + printable(config_path_), {.stage = "remote"});
 }
 
-MILLRACE_INLINE bool credential_sources::may_have_token(std::string_view url) {
+MILLRACE_INLINE bool credential_sources::may_receive_token(std::string_view url) {
   const url_parts parts(url);
   if (parts.scheme == "https") return true;
   std::string_view host = parts.host;

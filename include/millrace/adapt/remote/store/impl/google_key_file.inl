@@ -58,14 +58,14 @@ MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& priv
 }
 
 MILLRACE_INLINE std::optional<provided_keys> google_key_file::token() const {
-  std::string path = around_.variable("GOOGLE_APPLICATION_CREDENTIALS");
+  std::string path = env_.variable("GOOGLE_APPLICATION_CREDENTIALS");
   const bool is_named = !path.empty();
   if (!is_named) {
-    const std::string folder = around_.variable("CLOUDSDK_CONFIG");
-    path = (folder.empty() ? around_.variable("HOME") + "/.config/gcloud" : folder) +
+    const std::string folder = env_.variable("CLOUDSDK_CONFIG");
+    path = (folder.empty() ? env_.variable("HOME") + "/.config/gcloud" : folder) +
            "/application_default_credentials.json";
   }
-  const auto text = around_.read_file(path);
+  const auto text = env_.read_file(path);
   if (!text && !is_named) return std::nullopt;
   if (!text)
     throw io_error("the key file " + printable(path) + " cannot be read", "Correct GOOGLE_APPLICATION_CREDENTIALS",
@@ -110,7 +110,7 @@ MILLRACE_INLINE provided_keys google_key_file::of_service_account(const members&
   if (url_parts(to).scheme != "https" && host != "127.0.0.1" && host != "localhost")
     throw setup_error("the token_uri of " + printable(path) + " is wrong: expected https://",
                       "Download the key file again", {.stage = "remote"});
-  const std::int64_t now = around_.now_seconds();
+  const std::int64_t now = env_.now_seconds();
   std::string claims = "{\"iss\":";
   append_json_string(claims, value_of(file, "client_email"));
   claims += ",\"scope\":\"https://www.googleapis.com/auth/devstorage.read_only\",\"aud\":";
@@ -130,7 +130,7 @@ MILLRACE_INLINE provided_keys google_key_file::of_service_account(const members&
 
 MILLRACE_INLINE provided_keys google_key_file::requested(const std::string& url, const std::string& form,
                                                   const std::string& path) const {
-  const small_answer answer = around_.fetch(
+  const small_answer answer = env_.fetch(
       {.method = "POST", .url = url, .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
        .body = form});
   const std::string who = "Google's token server";
@@ -143,7 +143,7 @@ MILLRACE_INLINE provided_keys google_key_file::requested(const std::string& url,
     throw io_error(who + " returned no token: got status " + std::to_string(answer.status) + " " +
                        printable(value_of(reply, "error"), 64) + ", expected 200 with a token",
                    "Check that the key file " + printable(path) + " is still valid", {.stage = "remote"});
-  return {.keys = {.session_token = token, .expires_seconds = around_.now_seconds() + lasts},
+  return {.keys = {.session_token = token, .expires_seconds = env_.now_seconds() + lasts},
           .origin = "the key file " + printable(path)};
 }
 

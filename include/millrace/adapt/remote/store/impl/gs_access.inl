@@ -23,23 +23,24 @@ MILLRACE_INLINE addressed_request gs_access::address(std::string_view method, co
     request.headers.emplace_back("Authorization", "Bearer " + request.keys.session_token);
   else
     request.headers = signature_v4{.credentials = request.keys, .region = request.region}.headers(
-        {.method = method, .url = request.url}, around_.now_seconds());
+        {.method = method, .url = request.url}, env_.now_seconds());
   return request;
 }
 
-MILLRACE_INLINE remedy gs_access::heal(const object_url&, const addressed_request& sent, const store_answer& answer) {
-  if (sent.origin.empty() || !answer.is_about_keys()) return {};
+MILLRACE_INLINE remedy gs_access::handle_refusal(const object_url&, const addressed_request& sent,
+                                                 const store_answer& answer) {
+  if (sent.origin.empty() || !answer.concerns_keys()) return {};
   return keys_.refused(sent.keys);
 }
 
 MILLRACE_INLINE bool gs_access::is_emulated() const {
   return options_.endpoint.empty() && !options_.bearer_token && !options_.hmac_key &&
-         !around_.variable("STORAGE_EMULATOR_HOST").empty();
+         !env_.variable("STORAGE_EMULATOR_HOST").empty();
 }
 
 MILLRACE_INLINE std::string gs_access::endpoint() const {
   std::string url = options_.endpoint;
-  if (url.empty()) url = around_.variable("STORAGE_EMULATOR_HOST");
+  if (url.empty()) url = env_.variable("STORAGE_EMULATOR_HOST");
   if (url.empty()) return "https://storage.googleapis.com";
   if (url.find("://") == std::string::npos) url = "http://" + url;
   return checked_endpoint(url, "gs_options::endpoint or STORAGE_EMULATOR_HOST");
@@ -60,16 +61,16 @@ MILLRACE_INLINE provided_keys gs_access::as_fixed(provided_keys provided) {
 MILLRACE_INLINE provided_keys gs_access::find_keys() const {
   // A user's token is requested each minute: only the user knows when it expires.
   if (options_.bearer_token)
-    return of_token(options_.bearer_token(), around_.now_seconds() + key_provider::pause_seconds,
+    return of_token(options_.bearer_token(), env_.now_seconds() + key_provider::pause_seconds,
                     "gs_options::bearer_token");
   if (options_.hmac_key) return keys_of_user(options_.hmac_key(), "gs_options::hmac_key");
-  if (std::string token = around_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
+  if (std::string token = env_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
     return as_fixed(of_token(std::move(token), signing_keys::never, "GOOGLE_OAUTH_ACCESS_TOKEN"));
-  signing_keys keys{.access_key_id = around_.variable("GS_ACCESS_KEY_ID"),
-                    .secret_access_key = around_.variable("GS_SECRET_ACCESS_KEY")};
+  signing_keys keys{.access_key_id = env_.variable("GS_ACCESS_KEY_ID"),
+                    .secret_access_key = env_.variable("GS_SECRET_ACCESS_KEY")};
   if (!keys.access_key_id.empty() && !keys.secret_access_key.empty())
     return {.keys = std::move(keys), .origin = "the environment", .is_fixed = true};
-  if (auto provided = google_key_file(around_).token()) return *provided;
+  if (auto provided = google_key_file(env_).token()) return *provided;
   if (auto provided = from_instance()) return *provided;
   throw no_keys_error(
       "keys for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
@@ -80,11 +81,11 @@ MILLRACE_INLINE provided_keys gs_access::find_keys() const {
 
 MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   constexpr const char* who = "the instance's metadata";
-  std::string host = around_.variable("GCE_METADATA_HOST");
+  std::string host = env_.variable("GCE_METADATA_HOST");
   if (host.empty()) host = "169.254.169.254";
   small_answer answer;
   try {
-    answer = around_.fetch({.url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
+    answer = env_.fetch({.url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
                             .headers = {{"Metadata-Flavor", "Google"}}, .seconds = 1, .attempts = 1});
   } catch (const io_error&) {
     return std::nullopt;   // this machine is not an instance
@@ -106,7 +107,7 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   if (token.empty() || lasts == 0 || lasts > 1'000'000)
     throw io_error(std::string(who) + " returned no token: its answer cannot be parsed",
                    "Check the service account of this instance", {.stage = "remote"});
-  return of_token(std::move(token), around_.now_seconds() + static_cast<std::int64_t>(lasts), who);
+  return of_token(std::move(token), env_.now_seconds() + static_cast<std::int64_t>(lasts), who);
 }
 
 }}}  // namespace millrace::detail

@@ -27,32 +27,32 @@ struct store_request {
 /// object. Throws a located io_error if the store refuses. Retries with increasing pauses while the store is busy, and
 /// while keys are searched for (key_provider.hpp). Retries immediately if the bucket is in another region, or if there
 /// are other keys. Each attempt is signed again.
-MILLRACE_INLINE small_answer request_from_store(object_access& access, const surroundings& around,
+MILLRACE_INLINE small_answer request_from_store(object_access& access, const key_environment& env,
                                        const store_request& question) {
-  constexpr int max_attempts = 8, max_healings = 16;
+  constexpr int max_attempts = 8, max_recoveries = 16;
   double pause = 0.1;
-  for (int attempt = 1, healings = 0;; ++attempt) {
+  for (int attempt = 1, recoveries = 0;; ++attempt) {
     addressed_request sent;
     try {
       sent = access.address(question.method, question.object, question.query);
     } catch (const keys_pending& e) {
-      around.sleep(e.pause_seconds);
+      env.sleep(e.pause_seconds);
       --attempt;
       continue;
     }
     small_request request{.method = question.method, .url = sent.url, .headers = sent.headers, .seconds = 60};
     request.headers.insert(request.headers.end(), question.headers.begin(), question.headers.end());
-    small_answer answer = around.fetch(request);
+    small_answer answer = env.fetch(request);
     store_answer error;
     if (answer.status != 200 && answer.status != 206) error = read_store_answer(answer);
     if (error.status == 0 || error.is_missing_object()) {
       access.accepted(sent);
       return answer;
     }
-    remedy next = access.heal(question.object, sent, error);
-    if (next.what == remedy::kind::at_once && ++healings > max_healings) next.what = remedy::kind::none;
+    remedy next = access.handle_refusal(question.object, sent, error);
+    if (next.what == remedy::kind::at_once && ++recoveries > max_recoveries) next.what = remedy::kind::none;
     if (next.what != remedy::kind::none) {
-      if (next.what == remedy::kind::later) around.sleep(next.pause_seconds);
+      if (next.what == remedy::kind::later) env.sleep(next.pause_seconds);
       --attempt;
       continue;
     }
@@ -60,7 +60,7 @@ MILLRACE_INLINE small_answer request_from_store(object_access& access, const sur
     if (attempt >= max_attempts || !error.is_transient())
       throw error.failure(question.name.empty() ? question.object.name_of(question.object.key) : question.name,
                          sent.origin, access.now_seconds());
-    around.sleep(pause);
+    env.sleep(pause);
     pause *= 2;
   }
 }
@@ -120,7 +120,7 @@ MILLRACE_INLINE listing_page read_located(std::string_view xml, const std::strin
   }
 }
 
-MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, const surroundings& around,
+MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, const key_environment& env,
                                                       const object_url& prefix) {
   constexpr std::size_t max_names = 10'000'000, max_pages = 100'000;
   store_request question{.object = prefix, .name = prefix.name_of(prefix.key)};
@@ -129,7 +129,7 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
   std::string from;
   for (std::size_t pages = 1;; ++pages) {
     question.query = listing_query(prefix.key, from);
-    const small_answer answer = request_from_store(access, around, question);
+    const small_answer answer = request_from_store(access, env, question);
     if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
     listing_page page = read_located(answer.body, question.name);
     for (const std::string& key : page.keys) {

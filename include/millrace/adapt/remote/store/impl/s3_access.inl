@@ -47,13 +47,13 @@ MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, co
     request.keys = std::move(provided->keys);
     request.origin = std::move(provided->origin);
     request.headers = signature_v4{.credentials = request.keys, .region = request.region}.headers(
-        {.method = method, .url = request.url, .headers = own}, around_.now_seconds());
+        {.method = method, .url = request.url, .headers = own}, env_.now_seconds());
   }
   request.headers.insert(request.headers.end(), own.begin(), own.end());
   return request;
 }
 
-MILLRACE_INLINE remedy s3_access::heal(const object_url& object, const addressed_request& sent,
+MILLRACE_INLINE remedy s3_access::handle_refusal(const object_url& object, const addressed_request& sent,
                                        const store_answer& answer) {
   // A region becomes a part of the host of the next request.
   if (is_region(answer.region) && answer.region != sent.region) {
@@ -61,7 +61,7 @@ MILLRACE_INLINE remedy s3_access::heal(const object_url& object, const addressed
     regions_[object.bucket] = answer.region;
     return {.what = remedy::kind::at_once};
   }
-  if (sent.origin.empty() || !answer.is_about_keys()) return {};
+  if (sent.origin.empty() || !answer.concerns_keys()) return {};
   return keys_.refused(sent.keys);
 }
 
@@ -86,9 +86,9 @@ MILLRACE_INLINE s3_access::settings s3_access::settled() {
   const std::lock_guard lock(mutex_);
   if (settings_.ready) return settings_;
   settings s;
-  credential_sources sources(around_, {.profile = options_.profile});
-  s.anonymous = options_.anonymous || (!options_.credentials && around_.is_on("AWS_NO_SIGN_REQUEST"));
-  s.region = first_of(options_.region, around_.variable("AWS_REGION"), around_.variable("AWS_DEFAULT_REGION"));
+  credential_sources sources(env_, {.profile = options_.profile});
+  s.anonymous = options_.anonymous || (!options_.credentials && env_.is_on("AWS_NO_SIGN_REQUEST"));
+  s.region = first_of(options_.region, env_.variable("AWS_REGION"), env_.variable("AWS_DEFAULT_REGION"));
   if (s.region.empty()) s.region = sources.profile_value("region");
   if (s.region.empty()) s.region = "us-east-1";
   if (!is_region(s.region))
@@ -96,8 +96,8 @@ MILLRACE_INLINE s3_access::settings s3_access::settled() {
                           ", expected a name such as us-east-1",
                       "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
   s.endpoint = options_.endpoint;
-  if (s.endpoint.empty() && !around_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
-    s.endpoint = first_of(around_.variable("AWS_ENDPOINT_URL_S3"), around_.variable("AWS_ENDPOINT_URL"),
+  if (s.endpoint.empty() && !env_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
+    s.endpoint = first_of(env_.variable("AWS_ENDPOINT_URL_S3"), env_.variable("AWS_ENDPOINT_URL"),
                           first_of(sources.service_endpoint(), sources.profile_value("endpoint_url"), {}));
   if (!s.endpoint.empty())
     s.endpoint = checked_endpoint(s.endpoint, "s3_options::endpoint, AWS_ENDPOINT_URL or the profile's endpoint_url");
@@ -126,18 +126,20 @@ MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const 
 MILLRACE_INLINE provided_keys s3_access::find_keys() {
   if (options_.credentials) return keys_of_user(options_.credentials(), "s3_options::credentials");
   // Searches on each call: files of profiles and tokens are rewritten during a run.
-  credential_sources sources(around_, {.profile = options_.profile, .region = settled().region});
+  credential_sources sources(env_, {.profile = options_.profile, .region = settled().region});
   if (auto provided = sources.find()) return *provided;
-  if (const std::string blank = sources.blank_file(); !blank.empty())
+  if (const std::string blank = sources.empty_file(); !blank.empty())
     throw setup_error("the profile file " + printable(blank) + " is empty", "Write the keys into it",
                       {.stage = "remote"});
-  const bool unread = !sources.unread().empty();
+  const bool has_unsupported_source = !sources.unsupported_source().empty();
   throw no_keys_error(
       "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), the profile" +
-          (unread ? ", whose " + sources.unread() + " Millrace does not support" : std::string()) +
+          (has_unsupported_source ? ", whose " + sources.unsupported_source() + " Millrace does not support"
+                                  : std::string()) +
           ", a web identity, a container or the instance",
-      unread ? credential_sources::export_hint
-             : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",
+      has_unsupported_source
+          ? credential_sources::export_hint
+          : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",
       {.stage = "remote"});
 }
 

@@ -36,13 +36,13 @@ MILLRACE_INLINE provided_keys security_token_service::assume_by_token(const role
 
 MILLRACE_INLINE std::string security_token_service::form_of(const char* action, const role_request& role) const {
   const std::string session =
-      role.session.empty() ? "millrace-" + std::to_string(around_.now_seconds()) : role.session;
+      role.session.empty() ? "millrace-" + std::to_string(env_.now_seconds()) : role.session;
   return std::string("Action=") + action + "&Version=2011-06-15&RoleArn=" + uri_encoded(role.role, slash::encoded) +
          "&RoleSessionName=" + uri_encoded(session, slash::encoded);
 }
 
 MILLRACE_INLINE std::string security_token_service::endpoint() const {
-  std::string url = around_.variable("AWS_ENDPOINT_URL_STS");
+  std::string url = env_.variable("AWS_ENDPOINT_URL_STS");
   if (url.empty() && region_.empty()) url = "https://sts.amazonaws.com";
   if (url.empty())
     url = "https://sts." + region_ + (region_.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com");
@@ -60,10 +60,10 @@ MILLRACE_INLINE provided_keys security_token_service::send(const role_request& r
                                  .service = "sts", .payload_hash = hex_text(sha256(form)),
                                  .sends_payload_hash = false};
     const header_list more = signature.headers(
-        {.method = "POST", .url = request.url, .headers = request.headers}, around_.now_seconds());
+        {.method = "POST", .url = request.url, .headers = request.headers}, env_.now_seconds());
     request.headers.insert(request.headers.end(), more.begin(), more.end());
   }
-  const small_answer answer = around_.fetch(request);
+  const small_answer answer = env_.fetch(request);
   provided_keys provided{.keys = {}, .origin = role.origin};
   std::string expiration, code;
   try {

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE bool store_answer::is_about_keys() const noexcept {
+MILLRACE_INLINE bool store_answer::concerns_keys() const noexcept {
   for (const char* const of_keys :
        {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidSecurity",
         // A file that is being replaced may have the new key id with the old secret, or a part of the secret.

@@ -17,7 +17,7 @@ MILLRACE_INLINE bool xml_reader::skip(std::string_view mark) noexcept {
   return true;
 }
 
-MILLRACE_INLINE void xml_reader::skip_behind(std::string_view mark) {
+MILLRACE_INLINE void xml_reader::skip_past(std::string_view mark) {
   const std::size_t end = text_.find(mark, at_);
   if (end == std::string_view::npos) fail("is cut short");
   at_ = end + mark.size();
@@ -44,7 +44,7 @@ MILLRACE_INLINE void xml_reader::add_text(std::string_view raw) {
 MILLRACE_INLINE void xml_reader::add_cdata() {
   if (open_.empty()) fail("has text outside of its element");
   const std::size_t from = at_;
-  skip_behind("]]>");
+  skip_past("]]>");
   open_.back().content += text_.substr(from, at_ - 3 - from);
 }
 
@@ -114,7 +114,7 @@ MILLRACE_INLINE void xml_reader::skip_attributes() {
     if (quote != "\"" && quote != "'") fail("has an attribute without quotes");
     ++at_;
     const std::size_t from = at_;
-    skip_behind(quote);
+    skip_past(quote);
     if (text_.substr(from, at_ - from).find('<') != std::string_view::npos) fail("has a < in an attribute");
   }
 }

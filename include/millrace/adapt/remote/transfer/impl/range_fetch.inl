@@ -95,7 +95,7 @@ MILLRACE_INLINE bool range_fetch::take(std::uint64_t first_byte, std::span<const
   return all;
 }
 
-MILLRACE_INLINE void range_fetch::miss() {
+MILLRACE_INLINE void range_fetch::report_missing() {
   const std::lock_guard lock(mutex_);
   missing_ = true;
   changed_.notify_all();

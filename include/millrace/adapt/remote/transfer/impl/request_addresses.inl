@@ -33,10 +33,10 @@ MILLRACE_INLINE std::string sendable_url(std::string_view name) {
 
 MILLRACE_INLINE request_addresses::request_addresses(const remote_options& o)
     : headers_(o.headers), has_current_headers_(o.current_headers != nullptr),
-      stores_({.s3 = o.s3, .gs = o.gs, .patience = patience_of(o)},
-              process_surroundings(curl_fetch({.ca_file = o.ca_file}))),
+      stores_({.s3 = o.s3, .gs = o.gs, .search_options = search_options_of(o)},
+              process_environment(curl_fetch({.ca_file = o.ca_file}))),
       web_keys_([ask = o.current_headers] { return keys_of_web(ask()); },
-                {.now_seconds = process_surroundings({}).now_seconds, .patience = patience_of(o)}) {}
+                {.now_seconds = process_environment({}).now_seconds, .search_options = search_options_of(o)}) {}
 
 MILLRACE_INLINE addressed_request request_addresses::address(const std::string& name) {
   if (is_object_url(name)) return stores_.address("GET", name);
@@ -67,9 +67,9 @@ MILLRACE_INLINE void request_addresses::accepted(const std::string& name, const 
   if (!sent.origin.empty()) web_keys_.accepted(sent.keys);
 }
 
-MILLRACE_INLINE remedy request_addresses::heal(const std::string& name, const addressed_request& sent,
+MILLRACE_INLINE remedy request_addresses::handle_refusal(const std::string& name, const addressed_request& sent,
                                                const small_answer& answer) {
-  if (is_object_url(name)) return stores_.heal(name, sent, answer);
+  if (is_object_url(name)) return stores_.handle_refusal(name, sent, answer);
   if (sent.origin.empty() || (answer.status != 401 && answer.status != 403)) return {};
   return web_keys_.refused(sent.keys);
 }
@@ -81,12 +81,12 @@ MILLRACE_INLINE io_error request_addresses::failure(const std::string& name, con
                                ? "Send the required authorization with remote_options::headers, or ::current_headers "
                                  "for a token that expires"
                                : "Open the address in a browser, or with curl -I";
-  return {"the server refuses a request: got status " + std::to_string(answer.status) + words_of(answer) +
+  return {"the server refuses a request: got status " + std::to_string(answer.status) + refusal_message(answer) +
               ", expected 206" + attempted,
           hint, {.stage = "remote", .shard = without_secrets(name)}};
 }
 
-MILLRACE_INLINE std::string request_addresses::words_of(const small_answer& answer) {
+MILLRACE_INLINE std::string request_addresses::refusal_message(const small_answer& answer) {
   const store_answer error = read_store_answer(answer);
   if (!error.code.empty())
     return " (" + printable(error.code + (error.sentence.empty() ? "" : ": " + error.sentence), 300) + ")";
@@ -105,7 +105,7 @@ MILLRACE_INLINE std::vector<std::string> request_addresses::list(const std::stri
   return stores_.list(prefix);
 }
 
-MILLRACE_INLINE key_patience request_addresses::patience_of(const remote_options& o) {
+MILLRACE_INLINE key_search_options request_addresses::search_options_of(const remote_options& o) {
   return {.retry_seconds = o.retry.attempts > 1 ? o.retry.limit.count() : 0,
           .notice = o.notice};
 }

@@ -53,7 +53,7 @@ MILLRACE_INLINE void transfer_engine::sweep() noexcept {
 MILLRACE_INLINE void transfer_engine::run() noexcept {
   for (;;) {
     try {
-      if (!turn()) break;
+      if (!run_once()) break;
     } catch (...) {
       fail_all(std::current_exception());   // out of memory
     }
@@ -62,7 +62,7 @@ MILLRACE_INLINE void transfer_engine::run() noexcept {
   running_.clear();
 }
 
-MILLRACE_INLINE bool transfer_engine::turn() {
+MILLRACE_INLINE bool transfer_engine::run_once() {
   bool sweep = false;
   {
     const std::lock_guard lock(mutex_);
@@ -161,12 +161,12 @@ MILLRACE_INLINE void transfer_engine::ended(const fetch_attempt& attempt) {
 MILLRACE_INLINE void transfer_engine::finish(CURL* handle, CURLcode code) {
   const auto place = running_.find(handle);
   if (place == running_.end()) return;
-  const attempt_pointer attempt = take_out(place);
+  const attempt_pointer attempt = remove_attempt(place);
   conclude(*attempt, code);
   idle_.push_back(attempt->take_handle());
 }
 
-MILLRACE_INLINE transfer_engine::attempt_pointer transfer_engine::take_out(
+MILLRACE_INLINE transfer_engine::attempt_pointer transfer_engine::remove_attempt(
     std::unordered_map<CURL*, attempt_pointer>::iterator place) {
   attempt_pointer attempt = std::move(place->second);
   running_.erase(place);
@@ -191,7 +191,7 @@ MILLRACE_INLINE void transfer_engine::conclude(const fetch_attempt& attempt, CUR
   }
   if (job->running > 0) return;   // the other attempt continues
   job->retry.record_progress(attempt.accepted_bytes(), attempt.requested_bytes(), steady_ns());
-  again(job, attempt.problem(code, options_));
+  retry_later(job, attempt.problem(code, options_));
 }
 
 MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
@@ -201,18 +201,18 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
   if (answer.status >= 300 && answer.status < 400 && is_web_name(object.name)) return follow(attempt);
   if (!object.redirected_to.empty() && answer.status >= 400 && answer.status < 500 && answer.status != 429) {
     object.redirected_to.clear();   // such addresses are valid for a few minutes only
-    if (++job->redirects <= max_redirects) return at_once(job);
+    if (++job->redirects <= max_redirects) return retry_now(job);
   }
   const store_answer error = read_store_answer(answer);
   if (answer.status == 404 && (error.is_missing_object() || is_web_name(object.name))) {
     addresses_.accepted(object.name, attempt.sent());
     stop(job);
-    return job->fetch->miss();
+    return job->fetch->report_missing();
   }
-  remedy next = addresses_.heal(object.name, attempt.sent(), answer);
-  if (next.what == remedy::kind::at_once && ++job->healings <= max_healings) {
+  remedy next = addresses_.handle_refusal(object.name, attempt.sent(), answer);
+  if (next.what == remedy::kind::at_once && ++job->recoveries <= max_recoveries) {
     log_.failed(failure_kind::refused);
-    return at_once(job);
+    return retry_now(job);
   }
   if (next.what == remedy::kind::later) {
     if (job->running > 0) return;
@@ -222,9 +222,10 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
   }
   if (error.is_transient()) {
     if (job->running > 0) return;
-    return again(job, {failure_kind::busy,
-                       "the server answered " + std::to_string(answer.status) + request_addresses::words_of(answer),
-                       false, requested_pause_ns(answer)});
+    return retry_later(job, {failure_kind::busy,
+                             "the server answered " + std::to_string(answer.status) +
+                                 request_addresses::refusal_message(answer),
+                             false, requested_pause_ns(answer)});
   }
   fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.attempted)));
 }
@@ -239,10 +240,10 @@ MILLRACE_INLINE void transfer_engine::follow(const fetch_attempt& attempt) {
   if (!safe || ++job->redirects > max_redirects) return fail(job, redirect_error(*job, target, safe));
   job->fetch->object()->redirected_to = target;
   log_.redirected();
-  at_once(job);
+  retry_now(job);
 }
 
-MILLRACE_INLINE void transfer_engine::again(const job_pointer& job, fetch_problem problem) {
+MILLRACE_INLINE void transfer_engine::retry_later(const job_pointer& job, fetch_problem problem) {
   job->problem = std::move(problem);
   job->sent.reset();   // it is signed again
   const failure_kind kind = job->problem.kind;
@@ -260,7 +261,7 @@ MILLRACE_INLINE void transfer_engine::again(const job_pointer& job, fetch_proble
   waiting_.push_front(job);   // its reader has waited longer than those of later jobs
 }
 
-MILLRACE_INLINE void transfer_engine::at_once(const job_pointer& job) {
+MILLRACE_INLINE void transfer_engine::retry_now(const job_pointer& job) {
   job->sent.reset();
   waiting_.push_front(job);
 }
@@ -275,7 +276,7 @@ MILLRACE_INLINE void transfer_engine::stop(const job_pointer& job) {
   if (job->running == 0) return;
   for (auto it = running_.begin(); it != running_.end();) {
     const auto place = it++;
-    if (place->second->job() == job) take_out(place);
+    if (place->second->job() == job) remove_attempt(place);
   }
 }
 
@@ -308,11 +309,11 @@ MILLRACE_INLINE void transfer_engine::handle_late_requests(std::int64_t now_ns) 
 MILLRACE_INLINE void transfer_engine::end_stalled(CURL* handle) {
   const auto place = running_.find(handle);
   if (place == running_.end()) return;
-  const attempt_pointer attempt = take_out(place);
+  const attempt_pointer attempt = remove_attempt(place);
   const job_pointer job = attempt->job();
   if (job->running > 0 || job->fetch->is_over()) return;
   job->retry.record_progress(attempt->accepted_bytes(), attempt->requested_bytes(), steady_ns());
-  again(job, stalled_problem(options_));
+  retry_later(job, stalled_problem(options_));
 }
 
 MILLRACE_INLINE std::int64_t transfer_engine::check_period_ns() const noexcept {
