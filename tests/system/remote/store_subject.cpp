@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
     mr::detail::object_stores stores({.gs = {.endpoint = around.variable("GS_ENDPOINT")}}, around);
     if (what == "list") {
       for (const std::string& one : stores.list(arguments[2]))
-        std::puts(mr::detail::uri_encoded(one, mr::detail::slash::kept).c_str());
+        std::puts(mr::detail::uri_encoded(one, mr::detail::slash::unchanged).c_str());
       return 0;
     }
     for (int attempt = 1;; ++attempt) {
@@ -49,7 +49,7 @@ int main(int count, char** arguments) {
       }
       const auto next = stores.handle_refusal(arguments[2], sent, answer);
       const bool goes_on = next.what != mr::detail::remedy::kind::none || said.is_transient();
-      if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.tried);
+      if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.attempted);
       around.sleep(next.pause_seconds);
     }
   } catch (const std::exception& e) {

@@ -65,7 +65,7 @@ class read_meter {
 
   statistics snapshot() const noexcept;
 
-  /// Returns a text like "2 reads under way, the longest for 31.2 s: train-000012.tar".
+  /// Returns a text like "2 reads in progress, the longest for 31.2 s: train-000012.tar".
   std::string waits(std::uint64_t now) const;
   /// Returns the longest current read, like "train-000012.tar for 31.2 s"; empty if it has no name or there is none.
   std::string longest(std::uint64_t now) const;

@@ -50,7 +50,7 @@ TEST_CASE("reads at the same time: sums, levels, and the mean number of concurre
 
 TEST_CASE("a read that does not end is counted while it lasts, and named") {
   mr::detail::read_meter meter;
-  CHECK(meter.waits(1) == "no read under way");
+  CHECK(meter.waits(1) == "no read in progress");
   mr::detail::read_meter::running read(meter, "train-000012.tar");
   const std::uint64_t before = meter.snapshot().busy_ns;
   while (meter.snapshot().busy_ns == before) {
@@ -58,7 +58,7 @@ TEST_CASE("a read that does not end is counted while it lasts, and named") {
   CHECK(meter.snapshot().levels.busy_ns() > 0);
   CHECK(meter.snapshot().service_ns.count() == 0);
   const auto now = static_cast<std::uint64_t>(mr::detail::read_clock_ns(CLOCK_MONOTONIC)) + 31'250'000'000;
-  CHECK(meter.waits(now).starts_with("1 read under way, the longest for 3"));
+  CHECK(meter.waits(now).starts_with("1 read in progress, the longest for 3"));
   CHECK(meter.waits(now).ends_with(" s: train-000012.tar"));
 }
 

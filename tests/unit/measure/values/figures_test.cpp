@@ -302,7 +302,7 @@ TEST_CASE("a stalled run reports who waits for whom, once for each stall, and co
   CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
   CHECK(of_work[0].find(" of 2 at work, the longest for ") != std::string::npos);
   CHECK(of_work[0].find(" at sample ") != std::string::npos);
-  CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
+  CHECK(of_work[0].find("\nread: no read in progress") != std::string::npos);
   notices.clear();
   watch.stalls.after = std::chrono::milliseconds(150);
   auto run = slow_session({.epochs = 2}, mr::host_device(), watch);

@@ -1,6 +1,6 @@
 // Searches the standard places for AWS keys.
 //
-//   mr::detail::credential_sources sources(around, {.profile = "train"});
+//   mr::detail::credential_sources sources(env, {.profile = "train"});
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // all of them in turn
 //

@@ -1,6 +1,6 @@
 // Tokens for Google Cloud Storage from the key files of Google's tools: of a logged-in user or of a service account.
 //
-//   const mr::detail::google_key_file file(around);          // GOOGLE_APPLICATION_CREDENTIALS, or gcloud's default
+//   const mr::detail::google_key_file file(env);          // GOOGLE_APPLICATION_CREDENTIALS, or gcloud's default
 //   if (auto provided = file.token()) use(provided->keys.session_token);
 //
 // A token only permits reading. Errors: setup_error for a file of an unsupported type; io_error for a file that cannot

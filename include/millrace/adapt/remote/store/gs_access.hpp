@@ -1,7 +1,7 @@
 // Builds requests for objects in Google Cloud Storage with its XML API: with a bearer token, or with an HMAC key and
 // AWS signatures.
 //
-//   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, around);
+//   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, env);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
 //
 // Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response of the

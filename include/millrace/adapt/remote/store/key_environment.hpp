@@ -1,8 +1,8 @@
 // The inputs of a search for credentials: environment, files, network, and the time of day. Tests replace them.
 //
-//   const auto around = mr::detail::process_environment(fetch);
-//   around.variable("AWS_REGION");                       // empty if it is not set
-//   around.read_file("/var/run/secrets/token");          // nothing if it cannot be read
+//   const auto env = mr::detail::process_environment(fetch);
+//   env.variable("AWS_REGION");                       // empty if it is not set
+//   env.read_file("/var/run/secrets/token");          // nothing if it cannot be read
 //
 // Errors: those of the functions. Threads: any, while no thread changes the environment.
 #pragma once

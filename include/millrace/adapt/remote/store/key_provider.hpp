@@ -1,6 +1,6 @@
 // Stores keys, renews them before they expire, and searches for new ones while a server refuses them.
 //
-//   mr::detail::key_provider keys([&] { return sources.find(); }, {.now_seconds = around.now_seconds});
+//   mr::detail::key_provider keys([&] { return sources.find(); }, {.now_seconds = env.now_seconds});
 //   const auto now = keys.get();                  // searches for keys on the first call, and before they expire
 //   keys.accepted(now.keys);                      // the server returned the object
 //   const auto remedy = keys.refused(now.keys);   // the server refuses these keys: send again now, later, or never

@@ -1,6 +1,6 @@
 // Lists the objects of a bucket whose keys have a common prefix, page by page.
 //
-//   for (const std::string& name : mr::detail::list_objects(access, around, prefix)) use(name);
+//   for (const std::string& name : mr::detail::list_objects(access, env, prefix)) use(name);
 //
 // Keys that end in a slash are omitted: they represent folders.
 // Errors: located io_error if the store refuses. data_error for an invalid response, for an endless sequence of pages,

@@ -1,11 +1,11 @@
 // Requests for s3:// and gs:// names, for the transfer engine.
 //
-//   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, around);
+//   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, env);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
 //   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether to build it again
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
-// Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
+// Errors: those of object_access and list_objects(). Threads: any. Lifetime: `env` is copied.
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>

@@ -1,6 +1,6 @@
 // Builds requests for objects in Amazon S3 and in servers with the same protocol.
 //
-//   mr::detail::s3_access access({.region = "eu-west-1"}, around);
+//   mr::detail::s3_access access({.region = "eu-west-1"}, env);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
 // If a bucket turns out to be in another region, that region is remembered. Profile files are read and keys are

@@ -1,6 +1,6 @@
 // Requests the keys of a role from AWS Security Token Service.
 //
-//   const mr::detail::security_token_service sts(around, "eu-west-1");
+//   const mr::detail::security_token_service sts(env, "eu-west-1");
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //

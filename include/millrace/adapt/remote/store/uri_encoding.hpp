@@ -1,6 +1,6 @@
 // Percent encoding of the parts of a URL, as Amazon S3 signs them.
 //
-//   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::kept);     // "a%20b/c%3D1"
+//   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::unchanged);     // "a%20b/c%3D1"
 //   mr::detail::uri_decoded("a%20b+c");                              // "a b+c"
 //
 // All bytes except letters, digits and -._~ are encoded, with uppercase digits. Errors: none; incorrectly encoded text
@@ -18,7 +18,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Whether slashes are unchanged, as in a key, or encoded, as in the value of a query.
-enum class slash : std::uint8_t { kept, encoded };
+enum class slash : std::uint8_t { unchanged, encoded };
 
 inline std::string uri_encoded(std::string_view text, slash what) {
   constexpr const char* digits = "0123456789ABCDEF";
@@ -26,7 +26,7 @@ inline std::string uri_encoded(std::string_view text, slash what) {
   encoded.reserve(text.size());
   for (const char c : text) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~' || (c == '/' && what == slash::kept);
+                       c == '.' || c == '_' || c == '~' || (c == '/' && what == slash::unchanged);
     if (plain) {
       encoded += c;
       continue;

@@ -45,9 +45,9 @@ MILLRACE_INLINE read_meter::statistics read_meter::snapshot() const noexcept {
 MILLRACE_INLINE std::string read_meter::waits(std::uint64_t now) const {
   const std::lock_guard lock(mutex_);
   const named_start* const oldest = longest_read();
-  if (!oldest) return "no read under way";
+  if (!oldest) return "no read in progress";
   std::string text = std::to_string(outstanding_) + (outstanding_ == 1 ? " read" : " reads") +
-                     " under way, the longest for " + seconds_text(now - std::min(now, oldest->at_ns));
+                     " in progress, the longest for " + seconds_text(now - std::min(now, oldest->at_ns));
   if (!oldest->of.empty()) text += ": " + std::string(oldest->of);
   return text;
 }

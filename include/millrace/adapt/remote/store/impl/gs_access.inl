@@ -13,7 +13,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE addressed_request gs_access::address(std::string_view method, const object_url& object,
                                                      std::string_view query) {
   addressed_request request{.region = "auto"};
-  request.url = endpoint() + '/' + object.bucket + '/' + uri_encoded(object.key, slash::kept);
+  request.url = endpoint() + '/' + object.bucket + '/' + uri_encoded(object.key, slash::unchanged);
   if (!query.empty()) request.url.append("?").append(query);
   if (options_.anonymous || is_emulated()) return request;
   provided_keys provided = keys_.get();

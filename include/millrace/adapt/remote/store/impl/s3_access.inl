@@ -39,7 +39,7 @@ MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, co
   std::optional<provided_keys> provided;
   const settings s = settled_with(provided);
   addressed_request request{.region = region_of(object.bucket, s)};
-  request.url = base_of(object.bucket, request.region, s) + uri_encoded(object.key, slash::kept);
+  request.url = base_of(object.bucket, request.region, s) + uri_encoded(object.key, slash::unchanged);
   if (!query.empty()) request.url.append("?").append(query);
   header_list own;
   if (options_.requester_pays) own.emplace_back("x-amz-request-payer", "requester");
