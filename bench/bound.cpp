@@ -174,7 +174,7 @@ int measure(int argc, char** argv) {
     for (const std::string& name : bench::bound_runs::all())
       report.facts.push_back({name, bench::spread(rates[name], "%.0f") + " samples/s"});
     for (const auto& [prefetched, rate] : rates_by_setting.depth)
-      report.facts.push_back({"prefetch " + std::to_string(prefetched), mr::detail::whole(rate) + " samples/s"});
+      report.facts.push_back({"prefetch " + std::to_string(prefetched), mr::detail::grouped(rate) + " samples/s"});
     report.facts.push_back({"use", use});
     std::ofstream file(s.html);
     file << mr::html_report(report);

@@ -1,6 +1,6 @@
-// Tells AddressSanitizer which memory may be used at the moment. Without it, both functions do nothing.
+// Marks the memory that may be used, for AddressSanitizer. Without it, both functions do nothing.
 //
-//   mr::detail::forbid_access(slot, bytes);     // a use of these bytes is reported from here on
+//   mr::detail::forbid_access(slot, bytes);     // AddressSanitizer reports each use from here
 //   mr::detail::allow_access(slot, bytes);      // call it before the memory is used again or freed
 //
 // Errors: none. Threads: the caller's memory.
@@ -20,14 +20,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Makes each use of the bytes an error that AddressSanitizer reports.
+/// Lets AddressSanitizer report each use of the bytes.
 inline void forbid_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef ASAN_POISON_MEMORY_REGION
   ASAN_POISON_MEMORY_REGION(data, bytes);
 #endif
 }
 
-/// Makes the bytes usable again.
+/// Permits the use of the bytes again.
 inline void allow_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef ASAN_UNPOISON_MEMORY_REGION
   ASAN_UNPOISON_MEMORY_REGION(data, bytes);

@@ -1,10 +1,10 @@
 // Computes CRC-32, the checksum of gzip and of PNG's chunks.
 //
-//   std::uint32_t whole = mr::detail::crc32(data);
+//   std::uint32_t checksum = mr::detail::crc32(data);
 //   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first
 //
-// Uses carry-less multiplication if the processor at run time has it; otherwise tables. Both give the same number.
-// It is another polynomial than that of base/crc32c.hpp. Threads: pure. Errors: none.
+// Uses carry-less multiplication if the processor at run time has it; otherwise tables. Both return the same number.
+// The polynomial differs from that of base/crc32c.hpp. Threads: pure. Errors: none.
 // Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
 #pragma once
 
@@ -25,10 +25,10 @@ class crc_tables {
   std::uint32_t operator()(std::span<const std::byte> data, std::uint32_t state) const noexcept;
 
  private:
-  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: the effect of a byte that k more bytes follow
+  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: the effect of a byte with k bytes after it
 };
 
-/// Takes and returns the inner state. Works on every processor.
+/// Accepts and returns the inner state. Works on every processor.
 std::uint32_t crc32_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
 /// Returns the checksum of `data`. With `before`, the checksum of earlier bytes, returns that of those bytes and

@@ -1,9 +1,9 @@
-// Computes CRC-32C (Castagnoli), the checksum of TensorBoard's records, of storage formats and of many object stores.
+// Computes CRC-32C (Castagnoli), the checksum of TensorBoard records, of storage formats and of many object stores.
 //
-//   std::uint32_t whole = mr::crc32c(data);
+//   std::uint32_t checksum = mr::crc32c(data);
 //   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // continues where the first call ended
 //
-// Uses the SSE4.2 instruction if the processor at run time has it; otherwise tables. Both give the same number.
+// Uses the SSE4.2 instruction if the processor at run time has it; otherwise tables. Both return the same number.
 // Threads: pure. Errors: none.
 // Source: RFC 3720, section 12.1: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones.
 #pragma once
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Takes and returns the inner state: the checksum before its final xor. Works on every processor.
+/// Accepts and returns the inner state: the checksum before its final xor. Works on every processor.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
 }  // namespace detail

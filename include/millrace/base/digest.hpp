@@ -1,12 +1,11 @@
 // Computes a 64-bit digest of bytes, and a sum of digests that does not depend on the order of adding.
 //
-//   mr::detail::stream_digest whole;
-//   whole.add(position, mr::detail::digest_bytes(row));
-//   whole.value();                                // equal for equal streams, in whatever order the rows were added
+//   mr::detail::stream_digest stream;
+//   stream.add(position, mr::detail::digest_bytes(row));
+//   stream.value();                               // equal for equal streams, in any order of the calls
 //
 // A sum can be continued from its value. The sum changes if two digests, or two positions, are swapped. Not
-// cryptographic: it finds accidents, not attacks. Errors: none. Threads: no shared state; ranks add up by adding their
-// values.
+// cryptographic: it detects accidents, not attacks. Errors: none. Threads: no shared state; ranks add their values.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -17,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the digest of a run of bytes; the length counts, too.
+/// Returns the digest of a sequence of bytes; it depends on the length, too.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
   std::uint64_t state = combine_keys(seed, data.size());
   std::size_t at = 0;
@@ -36,7 +35,7 @@ class stream_digest {
  public:
   constexpr explicit stream_digest(std::uint64_t value = 0) noexcept : sum_(value) {}
 
-  /// Returns the summand of one pair, for callers that keep the sum themselves.
+  /// Returns the summand of one pair, for callers that compute the sum.
   static constexpr std::uint64_t term(std::uint64_t position, std::uint64_t digest) noexcept {
     return mix_bits(combine_keys(position, 0) ^ digest);
   }

@@ -2,7 +2,7 @@
 //
 //   try { for (auto& b : run) step(b); }
 //   catch (const mr::data_error& e) {       // bad input
-//     std::cerr << e.what() << '\n';        // message, shard, offset, key, stage, position, and what to do
+//     std::cerr << e.what() << '\n';        // message, shard, offset, key, stage, position, and advice
 //     quarantine(e.where().shard, e.where().key);
 //   }
 //
@@ -10,10 +10,10 @@
 // - setup_error: the caller; an option or a call is wrong.
 // - data_error: the producer of the data. late_data_error: earlier samples may be wrong, too.
 // - io_error: the operator of the machine or its storage.
-// - stage_error: the author of a callable that threw; `cause()` holds the exception.
-// - conservation_error: the author of the source, or Millrace; samples were lost or came twice.
-// Message and hint are safe to print, whatever data they quote. where() has the names as they are; printable()
-// makes them safe.
+// - stage_error: the author of a callable that threw; `cause()` is the exception.
+// - conservation_error: the author of the source, or Millrace; samples were lost or delivered twice.
+// Message and hint are safe to print, even if they quote data. where() contains the unescaped names; printable()
+// escapes them.
 // Threads: errors are values; they may be copied and read from any thread.
 #pragma once
 
@@ -41,23 +41,23 @@ struct error_location {
   void complete(const error_location& other);
 };
 
-/// Returns a name from outside (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
-/// \xNN. A name longer than `max_bytes` is cut, and its length is told.
+/// Returns an external name (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
+/// \xNN. A name longer than `max_bytes` is cut, and its length is appended.
 std::string printable(std::string_view name, std::size_t max_bytes = 1024);
 
-/// The base of all errors: a sentence that says what happened, one that says what to do, and the location.
+/// The base of all errors: a sentence about the problem, one with advice, and the location.
 class error : public std::exception {
  public:
   error(std::string message, std::string hint, error_location where = {});
 
   const char* what() const noexcept override { return text_.c_str(); }
-  const std::string& message() const noexcept { return message_; }   ///< what was found and what was expected
-  const std::string& hint() const noexcept { return hint_; }         ///< what to do about it
+  const std::string& message() const noexcept { return message_; }   ///< the problem: got and expected values
+  const std::string& hint() const noexcept { return hint_; }         ///< advice
   const error_location& where() const noexcept { return where_; }
 
   /// Fills in the members of the location that the thrower did not know; known ones stay.
   void locate(const error_location& more);
-  /// Appends to the message what the thrower could not know.
+  /// Appends further facts to the message.
   void add(std::string_view more);
 
  protected:
@@ -83,7 +83,7 @@ class data_error : public error {
   using error::error;
 };
 
-/// Reports damage that only shows at the end of a stream (a checksum): samples delivered earlier may be wrong.
+/// Reports damage that is detected only at the end of a stream (a checksum): samples delivered earlier may be wrong.
 class late_data_error : public data_error {
  public:
   enum class suspect_samples {
@@ -96,13 +96,13 @@ class late_data_error : public data_error {
   late_data_error(std::string message, error_location where);
 
   suspect_samples suspects() const noexcept { return suspects_; }
-  /// Returns the position of the first sample that may be wrong; error_location::unknown if it is not known.
+  /// Returns the position of the first sample that may be wrong; error_location::unknown if it is unknown.
   std::uint64_t first_suspect() const noexcept { return first_; }
 
   bool is_exact() const noexcept { return exact_; }   ///< false: first_suspect() may be before the shard's first sample
 
-  /// Sets which samples may be wrong, and writes the hint on where to resume.
-  void suspect(suspect_samples which, std::uint64_t first = error_location::unknown, bool exact = true);
+  /// Sets which samples may be wrong, and writes the hint for resuming.
+  void suspect(suspect_samples samples, std::uint64_t first = error_location::unknown, bool exact = true);
 
  private:
   suspect_samples suspects_ = suspect_samples::not_said;
@@ -122,7 +122,7 @@ class conservation_error : public error {
   using error::error;
 };
 
-/// Reports that the user's callable threw something other than a millrace::error. `cause()` holds that exception.
+/// Reports that the user's callable threw something other than a millrace::error. `cause()` is that exception.
 class stage_error : public error {
  public:
   stage_error(std::string message, std::exception_ptr cause, error_location where);
@@ -141,37 +141,37 @@ class lost_shard_error : public data_error {
   using data_error::data_error;
 };
 
-/// Returns a millrace::error as a lost_shard_error; any other exception as it is.
-std::exception_ptr as_lost_shard(const std::exception_ptr& why);
+/// Returns a millrace::error as a lost_shard_error; any other exception unchanged.
+std::exception_ptr as_lost_shard(const std::exception_ptr& failure);
 
 /// Returns whether an error is an io_error.
-bool is_error_of_storage(const std::exception_ptr& why) noexcept;
+bool is_error_of_storage(const std::exception_ptr& failure) noexcept;
 
-/// Returns a text that may quote data from outside, safe to print. Control characters but ends of lines and tabs, marks
-/// that turn the direction of writing, and bytes that are not UTF-8 become \xNN.
+/// Returns a text that may quote external data, safe to print. Control characters except ends of lines and tabs, marks
+/// that change the text direction, and bytes that are not UTF-8 become \xNN.
 std::string printable_text(std::string_view text);
 
-/// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
-std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
+/// Returns `failure`. If it is a late_data_error whose suspect samples are not set yet, sets them first.
+std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                  std::uint64_t first = error_location::unknown, bool exact = true);
 
 }  // namespace detail
 
 /// Returns the current exception as an error with its location completed from `where`. A std::bad_alloc becomes an
-/// io_error, any other exception the cause of a stage_error. Without the memory for that, the current exception is
-/// returned as it is. Call it inside a catch block only.
+/// io_error, any other exception the cause of a stage_error. If memory for that is exhausted, it returns the current
+/// exception unchanged. Call it inside a catch block only.
 std::exception_ptr located_exception(const error_location& where) noexcept;
 
 namespace detail {
 
-/// As located_exception(where()), also if there is no memory for the location.
+/// As located_exception(where()), even if memory for the location is exhausted.
 template <class Where>
 std::exception_ptr located_by(const Where& where) noexcept {
-  const std::exception_ptr as_it_is = std::current_exception();
+  const std::exception_ptr original = std::current_exception();
   try {
     return located_exception(where());
   } catch (...) {
-    return as_it_is;
+    return original;
   }
 }
 

@@ -3,11 +3,11 @@
 //   const auto kind = mr::detail::kind_of_file({.front = first_bytes, .file_bytes = size});
 //   if (kind != mr::detail::file_kind::unknown) fail("got " + std::string(name_of(kind)) + ", expected ...");
 //
-// A reader of raw numbers accepts any bytes, so it must not reject raw data by accident. Therefore a mark counts only
-// if random bytes have it with a probability below 2^-36: short marks need a plausible header after them. `front` is
-// text if it has at least 32 printable bytes (16 if they are digits and separators), which vary as those of text do.
-// Pass 1,024 bytes of the front if the file has them: the mark of a tar archive is at offset 257.
-// Errors: none. Threads: pure functions. Cost: about 20 ns for data of no known kind; no allocation.
+// A reader of raw numbers accepts any bytes, so it must not reject raw data accidentally. Therefore a signature counts
+// only if random bytes have it with a probability below 2^-36: short signatures need a plausible header after them.
+// `front` is text if it has at least 32 printable bytes (16 if they are digits and separators), which vary like text.
+// Pass 1,024 bytes of the front if the file has them: the signature of a tar archive is at offset 257.
+// Errors: none. Threads: pure functions. Cost: about 20 ns for data of an unknown kind; no allocation.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,13 +31,13 @@ enum class file_kind : std::uint8_t {
   git_lfs_pointer, html, xml, json, text                                     // texts
 };
 
-/// The facts by which a file is recognized.
+/// The properties that identify a file.
 struct file_head {
   std::span<const std::byte> front;   ///< its first bytes
   std::uint64_t file_bytes;           ///< its size
 };
 
-/// Returns the kind of a file; `unknown` if nothing shows one.
+/// Returns the kind of a file; `unknown` if it is not recognized.
 file_kind kind_of_file(const file_head& file) noexcept;
 
 /// Returns the name of a kind with its article: "a gzip stream".

@@ -1,11 +1,11 @@
 // Computes roots, powers, logarithms, sines and cosines with integers, and draws numbers with fraction bits.
 //
 //   const std::int64_t bits = mr::detail::fixed_log2(std::uint64_t{3} << 32);   // log2(3), with 32 fraction bits
-//   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, but for rounding
+//   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, except for rounding
 //   const double cosine = mr::detail::cosine_of(0.25);                          // of an angle in radians
 //
 // Functions of libm differ between its versions, and compilers may fuse a product and a sum. Random choices that depend
-// on either would differ between machines. These functions give the same bits everywhere.
+// on either would differ between machines. These functions produce the same bits everywhere.
 // Errors: none. Threads: pure functions; one rng is used by one at a time.
 #pragma once
 
@@ -36,7 +36,7 @@ constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
   return root;
 }
 
-/// Holds 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the one before.
+/// 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the previous one.
 inline constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
   std::array<std::uint64_t, 32> steps{};
   std::uint64_t value = std::uint64_t{2} << 62;
@@ -46,19 +46,19 @@ inline constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
 
 /// Returns 2^x for -33 < x < 16. Both x and the result have 32 fraction bits.
 constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
-  const auto whole = static_cast<int>(x >> 32);
+  const auto integer = static_cast<int>(x >> 32);
   std::uint64_t value = std::uint64_t{1} << 62;
   for (int k = 0; k < 32; ++k)
     if ((x >> (31 - k)) & 1)
       value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
-  return value >> (30 - whole);
+  return value >> (30 - integer);
 }
 
 /// Returns log2(x / 2^32) with 32 fraction bits, for x > 0.
 constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
-  const int whole = static_cast<int>(std::bit_width(x)) - 1;
-  std::uint64_t mantissa = whole >= 62 ? x >> (whole - 62) : x << (62 - whole);   // [1, 2) with 62 fraction bits
-  std::int64_t result = whole - 32;
+  const int exponent = static_cast<int>(std::bit_width(x)) - 1;
+  std::uint64_t mantissa = exponent >= 62 ? x >> (exponent - 62) : x << (62 - exponent);   // [1, 2), 62 fraction bits
+  std::int64_t result = exponent - 32;
   for (int k = 0; k < 32; ++k) {
     unsigned_128 square = unsigned_128{mantissa} * mantissa >> 62;
     const bool carries = square >> 63 != 0;
@@ -79,7 +79,7 @@ constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t
 
 /// Draws -log2(U) with 32 fraction bits, where U is uniform in (0, 1].
 constexpr std::uint64_t fixed_exponential(rng& random) noexcept {
-  const std::uint64_t u = random.bits();   // stands for (u + 1) / 2^64
+  const std::uint64_t u = random.bits();   // represents (u + 1) / 2^64
   return u == ~std::uint64_t{0} ? 0 : static_cast<std::uint64_t>((std::int64_t{32} << 32) - fixed_log2(u + 1));
 }
 
@@ -125,9 +125,9 @@ constexpr std::array<double, 2> sine_and_cosine_of(double radians) noexcept {
   int quarters = 0;
   for (; rest > right_angle; rest -= right_angle) ++quarters;
   const bool mirrored = rest > right_angle / 2;
-  const sine_and_cosine found = small_sine(static_cast<std::int64_t>(mirrored ? right_angle - rest : rest));
-  const double first = static_cast<double>(mirrored ? found.cosine : found.sine) * 0x1p-61;
-  const double second = static_cast<double>(mirrored ? found.sine : found.cosine) * 0x1p-61;
+  const sine_and_cosine parts = small_sine(static_cast<std::int64_t>(mirrored ? right_angle - rest : rest));
+  const double first = static_cast<double>(mirrored ? parts.cosine : parts.sine) * 0x1p-61;
+  const double second = static_cast<double>(mirrored ? parts.sine : parts.cosine) * 0x1p-61;
   const bool swapped = quarters % 2 != 0;
   const double sine = swapped ? second : first, cosine = swapped ? first : second;
   return {quarters % 4 >= 2 ? -sine : sine, quarters % 4 == 1 || quarters % 4 == 2 ? -cosine : cosine};

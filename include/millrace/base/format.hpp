@@ -1,8 +1,8 @@
-// Formats figures for people: three or four significant digits and a fitting unit.
+// Formats numbers for people: three or four significant digits and a suitable unit.
 //
 //   mr::detail::percent(0.384);          // "38.4 %"
 //   mr::detail::gain_text(0.067);        // "+6.7 %"
-//   mr::detail::whole(21'400);           // "21 400"
+//   mr::detail::grouped(21'400);         // "21 400"
 //   mr::detail::time_text(1.88e6);       // "1.88 ms"
 //   mr::detail::bytes_text(6.79e8);      // "679 MB"
 //   mr::detail::times_as_fast(6.87);     // "6.9 times as fast"
@@ -23,7 +23,7 @@ std::string fixed(double value, int digits);
 /// Formats with three significant digits.
 std::string three_digits(double value);
 
-std::string whole(double value);
+std::string grouped(double value);
 
 inline std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 inline std::string gain_text(double gain) { return std::string(gain >= 0 ? "+" : "").append(percent(gain)); }

@@ -40,18 +40,18 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
   constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
   constexpr std::uint32_t least_normal = 0x38800000;   // 2^-14
-  std::uint32_t made = 0;
+  std::uint32_t result = 0;
   if (magnitude >= overflow) {
-    made = 0x7c00;
+    result = 0x7c00;
   } else if (magnitude >= least_normal) {
     const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
-    made = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
+    result = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
   } else {
-    // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round at that bit, to nearest even in every build.
+    // Subnormal: a multiple of 2^-24. Adding 0.5 rounds at that bit, to nearest even in every build.
     const float shifted = __builtin_bit_cast(float, magnitude) + 0.5F;
-    made = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
+    result = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
   }
-  return {static_cast<std::uint16_t>(sign | made)};
+  return {static_cast<std::uint16_t>(sign | result)};
 }
 
 MILLRACE_BOTH_SIDES constexpr float to_float(float value) noexcept { return value; }
@@ -62,11 +62,11 @@ MILLRACE_BOTH_SIDES constexpr float to_float(bf16 value) noexcept {
 
 MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
   const std::uint32_t sign = (value.bits & 0x8000U) << 16, magnitude = value.bits & 0x7fffU;
-  std::uint32_t made = 0;
-  if (magnitude >= 0x7c00) made = 0x7f800000U | magnitude << 13;                 // infinite, NaN
-  else if (magnitude >= 0x400) made = (magnitude << 13) + (std::uint32_t{127 - 15} << 23);
-  else made = __builtin_bit_cast(std::uint32_t, static_cast<float>(magnitude) * 0x1p-24F);
-  return __builtin_bit_cast(float, sign | made);
+  std::uint32_t result = 0;
+  if (magnitude >= 0x7c00) result = 0x7f800000U | magnitude << 13;                 // infinite, NaN
+  else if (magnitude >= 0x400) result = (magnitude << 13) + (std::uint32_t{127 - 15} << 23);
+  else result = __builtin_bit_cast(std::uint32_t, static_cast<float>(magnitude) * 0x1p-24F);
+  return __builtin_bit_cast(float, sign | result);
 }
 
 template <class T>

@@ -2,7 +2,7 @@
 //
 //   std::string name = "train-" + mr::detail::hex(digest, 16);     // "train-00c0ffee00c0ffee"
 //
-// The highest digit stands first; digits beyond the asked for are left out. Errors: none. Threads: pure.
+// The highest digit is first; digits beyond the requested number are omitted. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// Reads a JSON document, and passes on the members of each object: strings, and whole numbers from 0 on.
+// Reads a JSON document, and passes the members of each object to a function: strings and non-negative integers.
 //
 //   using members = std::vector<mr::detail::json_objects::member>;
 //   mr::detail::json_objects(text, "sizes.json").for_each([&](const members& of_object) {
@@ -6,10 +6,10 @@
 //       if (m.number) counts[m.key] = *m.number;
 //   });
 //
-// Other values are read and left out. An inner object is passed on before the outer one.
+// Other values are read and omitted. An inner object is passed before the outer one.
 // Errors: data_error with path and offset for text that is not JSON. Limits: 64 levels of nesting, and a million
-// members in the objects that are open; what exceeds them is the same error.
-// Memory: the strings of the objects that are open. Threads: no shared state. Source: RFC 8259.
+// members in the open objects; exceeding them is the same error.
+// Memory: the strings of the open objects. Threads: no shared state. Source: RFC 8259.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reads JSON. At the end of each object, passes its members that are strings or whole numbers to the callable.
+/// Reads JSON. At the end of each object, passes its members that are strings or integers to the callable.
 class json_objects {
  public:
   struct member {
@@ -38,47 +38,47 @@ class json_objects {
 
   json_objects(std::string_view text, std::string_view path) : text_(text), path_(path) {}
 
-  template <class Take>
-  void for_each(const Take& take) {
-    value(take, 0);
+  template <class Consume>
+  void for_each(const Consume& consume) {
+    value(consume, 0);
     skip_blanks();
     if (at_ < text_.size()) fail();
   }
 
  private:
-  static constexpr int deepest = 64;
-  static constexpr std::size_t max_members = 1'000'000;   // an empty one takes twenty times its text
+  static constexpr int max_depth = 64;
+  static constexpr std::size_t max_members = 1'000'000;   // an empty one needs twenty times its text
 
   [[noreturn]] void fail(const char* problem = "is not valid JSON here") const;
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
   bool next_is(char c);
 
-  template <class Take>
-  member value(const Take& take, int depth) {
+  template <class Consume>
+  member value(const Consume& consume, int depth) {
     member m;
-    if (depth > deepest) fail("is nested deeper than 64 levels here");
+    if (depth > max_depth) fail("is nested deeper than 64 levels here");
     if (next_is('{')) {
       std::vector<member> members;
       if (!next_is('}')) {
         do {
           if (!next_is('"')) fail();
-          std::string key = string_behind_quote();
+          std::string key = string_after_quote();
           if (!next_is(':')) fail();
           if (++members_ > max_members) fail("has more than 1,000,000 members in open objects here");
-          members.push_back(value(take, depth + 1));
+          members.push_back(value(consume, depth + 1));
           members.back().key = std::move(key);
         } while (next_is(','));
         if (!next_is('}')) fail();
       }
-      take(members);
+      consume(members);
       members_ -= members.size();
     } else if (next_is('[')) {
       if (next_is(']')) return m;
-      do value(take, depth + 1);
+      do value(consume, depth + 1);
       while (next_is(','));
       if (!next_is(']')) fail();
     } else if (next_is('"')) {
-      m.text = string_behind_quote();
+      m.text = string_after_quote();
       m.is_string = true;
     } else {
       const std::size_t end = std::min(text_.find_first_of(",]} \t\r\n", at_), text_.size());
@@ -93,9 +93,9 @@ class json_objects {
     return m;
   }
 
-  /// Returns whether a word is a value that is read and left out: also NaN and its kin, which json.dumps() writes.
+  /// Returns whether a word is a value that is read and omitted, including NaN and the like, which json.dumps() writes.
   static bool is_other_word(std::string_view word) noexcept;
-  std::string string_behind_quote();
+  std::string string_after_quote();
 
   /// Appends a \u escape, or two that are a surrogate pair, as UTF-8.
   void append_escape(std::string& out);
@@ -104,7 +104,7 @@ class json_objects {
 
   std::string_view text_, path_;
   std::size_t at_ = 0;
-  std::size_t members_ = 0;   // of the objects that are open
+  std::size_t members_ = 0;   // of the open objects
 };
 
 }}}  // namespace millrace::detail

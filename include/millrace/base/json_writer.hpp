@@ -11,10 +11,10 @@
 //   object.add("value", value);
 //   object.close('}');
 //
-// Text from outside may hold any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text
-// that reads back as the same double. The locale has no effect. All control characters are escaped, so that a terminal
-// shows the text and does not obey it. So are the marks that turn the direction of writing, and U+2028 and U+2029, at
-// which some readers of lines break a line.
+// External text may contain any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text that
+// reads back as the same double. The locale has no effect. All control characters are escaped, so that a terminal shows
+// the text and does not interpret it. Marks that change the text direction are also escaped, and so are U+2028 and
+// U+2029, at which some readers break lines.
 // Errors: none. Threads: pure.
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once

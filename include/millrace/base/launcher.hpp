@@ -1,14 +1,14 @@
-// Lists the environment variables in which launchers give a process its rank and the world size.
+// Lists the environment variables in which launchers pass a process its rank and the world size.
 //
 //   for (const mr::detail::launcher& l : mr::detail::launchers)
 //     if (const char* rank = std::getenv(l.rank)) std::printf("%s: rank %s\n", l.name, rank);
 //   int gpu = mr::local_rank() % gpus;
 //
-// Holds the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's jsrun, Flux,
-// HPE PALS and Slurm, from their documentation. Flux: the job shell of flux-core (src/shell/task.c). PALS: its public
-// header pals.h, and the user guides of Aurora; its world size is that of the PMI that it starts.
-// The innermost launcher comes first: a launcher may itself be started by one further down the list. The outer
-// launcher's variables are then still set, but those of the inner launcher are the right ones.
+// Contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's jsrun, Flux,
+// HPE PALS and Slurm, according to their documentation. Flux: the job shell of flux-core (src/shell/task.c). PALS: its
+// public header pals.h, and the user guides of Aurora; its world size is that of the PMI that it starts.
+// The innermost launcher is first: a launcher may have been started by one further down the list. The outer launcher's
+// variables are then still set, but those of the inner launcher are the right ones.
 // Errors: none; item/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
 #pragma once
 

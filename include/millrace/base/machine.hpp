@@ -1,4 +1,4 @@
-// Finds out how many cores (affinity mask, cgroup quota) and how much memory (cgroup limit) this process may use.
+// Determines how many cores (affinity mask, cgroup quota) and how much memory (cgroup limit) this process may use.
 //
 //   unsigned workers = mr::usable_cores();          // never more than the scheduler grants
 //   std::size_t all  = mr::detail::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
@@ -6,7 +6,7 @@
 //   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
 //
 // oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine it would start
-// 64 threads that throttle each other. Works on Linux; other systems give the hardware's numbers.
+// 64 threads that throttle each other. Works on Linux; other systems report the hardware's numbers.
 // Errors: none. Threads: any; each call reads the values again, without state.
 #pragma once
 
@@ -58,7 +58,7 @@ struct machine_view {
   std::size_t memory_bytes = 0;
   bool memory_is_shared = true;            ///< the parent is under the same limit, or there is none
 
-  /// Returns what this process sees.
+  /// Returns the values for this process.
   static machine_view now(bool parent_starts_all);
 };
 
@@ -69,11 +69,12 @@ struct machine_share {
 };
 
 /// Divides the resources that `processes` share. Resources that the launcher has divided are not divided again: an
-/// affinity mask smaller than the parent's, and a limit of a cgroup that the parent is not in. A mask as small as the
-/// parent's is shared if the parent started all, or if that many of its size exceed the machine.
+/// affinity mask smaller than the parent's, and a limit of a cgroup that does not contain the parent. A mask as small
+/// as the parent's is shared if the parent started all processes, or if that many masks of this size exceed the
+/// machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
-/// Returns the share of this process, one of so many on this machine.
+/// Returns the share of this process, one of `processes` on this machine.
 machine_share share_of_machine(std::size_t processes);
 
 }  // namespace detail

@@ -1,18 +1,18 @@
-// Defines a notice: news that is not an error. All news goes to the option `notice` of a session, a source, a storage
+// A notice: information that is not an error. All notices go to the option `notice` of a session, a source, a storage
 // or a log.
 //
 //   mr::session run{std::move(flow), {.notice = [&](const mr::notice& n) {
 //     if (n.severity == mr::notice_severity::loss) alarm(n.where.shard, n.text);
 //     log << mr::text_of(n.kind) << ": " << n.text << '\n';
 //   }}};
-//   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only what someone should check
+//   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only warnings and losses
 //
 // Without a function, each notice is a line on stderr that begins with "millrace: ".
-// `text` is safe to print, whatever data it quotes. It may have several lines.
+// `text` is safe to print, even if it quotes data. It may have several lines.
 // Errors: an exception of the function does not end the run. The notice and the exception are printed to stderr.
 // Threads: the function of a session runs on the thread that creates, uses or destroys it, and on one that reports
-// stalls. Never two threads at once. It must not request a batch of the session.
-// The function of a storage or a source runs on any thread that uses it, that of a log on the log's thread.
+// stalls, but never on two threads at once. It must not request a batch of the session. The function of a storage or a
+// source runs on any thread that uses it, that of a log on the log's thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -32,36 +32,36 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The subject of a notice.
 enum class notice_kind : std::uint8_t {
   start,                ///< device, threads, shapes and memory
-  resume,               ///< where a resumed run continues, and what it reads again
+  resume,               ///< where a resumed run continues, and the samples it reads again
   order,                ///< the order is less random or less even than the options suggest
-  setting,              ///< an option does less than it says
-  progress,             ///< a step before the first batch takes long
-  stall,                ///< no batch for session_options::stalls.after, or indexing stands still
+  setting,              ///< an option has less effect than requested
+  progress,             ///< a step before the first batch is slow
+  stall,                ///< no batch for session_options::stalls.after, or indexing has stopped
   missing_end_marker,   ///< a tar without an end marker: it may have been cut between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the rest of a shard was lost
   returning_keys,       ///< the members of a sample are not next to each other: each piece is a sample
-  data,                 ///< something else about the data set
+  data,                 ///< other facts about the data set
   tuning,               ///< a decision of mr::tuning()
-  index,                ///< indexes of shards, or what was learned of them, cannot be kept
-  keys,                 ///< a server refuses the keys of requests, and others are looked for
-  cache,                ///< a cache cannot keep something
+  index,                ///< indexes of shards, or their learned checksums, cannot be stored
+  keys,                 ///< a server refuses the keys of requests, and other keys are tried
+  cache,                ///< a cache cannot store a block
   log                   ///< a sink of a log failed
 };
 
 /// How much a notice matters.
 enum class notice_severity : std::uint8_t {
-  info,      ///< nothing is wrong
+  info,      ///< no problem
   warning,   ///< someone should check
   loss       ///< samples are missing, or differ from the stored ones
 };
 
-/// News that is not an error.
+/// Information that is not an error.
 struct notice {
   notice_kind kind = notice_kind::data;
   notice_severity severity = notice_severity::info;
   std::string text{};           ///< without "millrace: " and without a line break at its end
-  error_location where{};       ///< shard, key, offset and position, where the notice concerns one
+  error_location where{};       ///< shard, key, offset and position, if the notice is about one
 };
 
 namespace detail {
@@ -77,7 +77,7 @@ static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) 
 void print_notice(std::string_view text, std::string_view more = {}) noexcept;
 /// Returns whether stderr is a terminal.
 bool prints_to_terminal() noexcept;
-/// Prints a line of progress to a terminal, over the one before. The last one stays.
+/// Prints a line of progress to a terminal, over the previous one. The last one stays.
 void print_progress(std::string_view text, bool last) noexcept;
 
 /// The type of quiet.
@@ -90,9 +90,9 @@ struct quiet_notices {
 }  // namespace detail
 
 /// Returns the name of a kind: "lost shard".
-constexpr const char* text_of(notice_kind of) noexcept { return detail::notice_texts[static_cast<std::size_t>(of)]; }
+constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_texts[static_cast<std::size_t>(k)]; }
 
-/// For each option `notice`: prints warnings, losses and stalls to stderr, and drops what is only information.
+/// For each option `notice`: prints warnings, losses and stalls to stderr, and drops pure information.
 inline constexpr detail::quiet_notices quiet{};
 
 /// The type of all options `notice`: any function of a notice, `quiet`, or nothing, which prints all notices to stderr.
@@ -113,7 +113,7 @@ class notice_function {
   explicit operator bool() const noexcept { return function_ != nullptr; }
   /// Calls the function, which must exist. Copies share it.
   void operator()(const notice& n) const { call_(function_.get(), n); }
-  /// Returns whether notices that are only information have an effect; false for `quiet`.
+  /// Returns whether purely informational notices have an effect; false for `quiet`.
   bool informs() const noexcept { return informs_; }
 
  private:

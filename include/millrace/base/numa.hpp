@@ -1,10 +1,10 @@
 // Finds the NUMA node of a PCI device and the cores of a node, in sysfs.
 //
 //   if (const auto node = mr::detail::numa_node_of_pci_device("0000:81:00.0"))   // empty on a machine with one node
-//     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads made here stay there too
+//     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads started here stay there too
 //
-// The functions take the root of sysfs, so that tests can give them a tree of their own.
-// Errors: none; what cannot be read is unknown, and unknown is empty. Threads: any; a core_scope belongs to one thread.
+// The functions accept the root of sysfs, so that tests can pass their own tree.
+// Errors: none; unreadable values are unknown, and unknown is empty. Threads: any; a core_scope belongs to one thread.
 // Lifetime: values. Source of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the numbers of a kernel list such as "0-3,8", ascending; empty for text that is no such list. Numbers above
-/// 4,095 are left out.
+/// Returns the numbers of a kernel list such as "0-3,8", ascending; empty for text that is not such a list. Numbers
+/// above 4,095 are omitted.
 std::vector<unsigned> numbers_of_list(const std::string& text);
 
 /// Returns the NUMA node next to a PCI device ("0000:81:00.0", in either case). Returns nothing if the kernel does not
@@ -34,8 +34,8 @@ std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs
 /// Returns those of `cores` on which the calling thread may run.
 std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores);
 
-/// Keeps the calling thread on some cores until the end of the scope. Threads that it makes meanwhile stay there for
-/// good. It does nothing without cores, or if the kernel refuses.
+/// Binds the calling thread to some cores until the end of the scope. Threads that it starts meanwhile stay there
+/// permanently. It does nothing without cores, or if the kernel refuses.
 class core_scope {
  public:
   explicit core_scope(const std::vector<unsigned>& cores) noexcept;

@@ -3,8 +3,8 @@
 //   std::vector<std::pair<std::uint64_t, int>> items = {{7, 0}, {3, 1}, {7, 2}};
 //   mr::detail::radix_sort(items, [](const auto& item) { return item.first; });   // equal keys keep their order
 //
-// It is for thousands of items in random order: std::sort waits for a wrongly predicted branch at every second
-// comparison. Bytes that all keys share cost nothing. Memory: a second list of the same length.
+// It is for thousands of items in random order: std::sort mispredicts every second comparison. Bytes that all keys
+// share cost nothing. Memory: a second list of the same length.
 // Errors: std::bad_alloc. Threads: pure.
 // Source: Knuth, The Art of Computer Programming, volume 3, section 5.2.5.
 #pragma once

@@ -1,4 +1,4 @@
-// Counter-based randomness: the same (seed, epoch, sample, stage) gives the same numbers on every thread and machine.
+// Counter-based randomness: the same (seed, epoch, sample, stage) yields the same numbers on every thread and machine.
 //
 //   example prepare(const mr::record& r, mr::rng& rng) {
 //     const bool mirrored = rng.chance(0.5);     // true with probability 0.5
@@ -17,10 +17,10 @@
 //   | normal(), normal(mean, deviation) | a double with a normal distribution |
 //   | chance(p) | true with probability p |
 //
-// All of them give the same bits with every compiler, flag and platform. The distributions of <random> take an rng too,
-// but their results differ between standard libraries.
+// All of them produce the same bits with every compiler, flag and platform. The distributions of <random> accept an rng
+// too, but their results differ between standard libraries.
 //
-// Lifetime: an rng belongs to the one call that receives it. It holds 8 bytes, shares no state and allocates nothing.
+// Lifetime: an rng belongs to the one call that receives it. It has 8 bytes, shares no state and allocates nothing.
 // Errors: none. Threads: one at a time for each rng.
 // Source: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014), with the
 // finalizer "Mix13" of David Stafford; bounded integers after Lemire (ACM TOMACS 2019), without bias; normal numbers
@@ -44,7 +44,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// Returns one key from two: for building keys such as (seed, epoch, sample, stage) step by step.
+/// Combines two keys into one: for building keys such as (seed, epoch, sample, stage) step by step.
 constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noexcept {
   return mix_bits(key + 0x9e3779b97f4a7c15U * (next + 1));
 }
@@ -54,11 +54,11 @@ constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noex
 /// The random stream of one sample in one stage.
 class rng {
  public:
-  /// Holds everything that a stream depends on: never a thread, a worker, a rank or the time.
+  /// Everything on which a stream depends: never a thread, a worker, a rank or the time.
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    /// Identity of the sample in the data set, not its position in the epoch. mix_rows alone draws by a position, that
+    /// Identity of the sample in the data set, not its position in the epoch. Only mix_rows draws by a position, that
     /// of a pair's first row.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
@@ -68,7 +68,7 @@ class rng {
       : state_(detail::combine_keys(detail::combine_keys(detail::combine_keys(detail::combine_keys(0, k.seed),
                                                                               k.epoch), k.sample), k.stage)) {}
 
-  /// Makes an rng a generator for the distributions of <random>.
+  /// For the distributions of <random>.
   using result_type = std::uint64_t;
   static constexpr result_type min() noexcept { return 0; }
   static constexpr result_type max() noexcept { return ~result_type{0}; }
@@ -106,15 +106,15 @@ class rng {
   /// rounded. It needs integers only, and a number of draws that varies: about 0.1 us.
   constexpr double normal() noexcept {
     for (;;) {
-      std::uint64_t whole = 0;
-      while (half_exponential()) ++whole;
+      std::uint64_t integer = 0;
+      while (half_exponential()) ++integer;
       bool good = true;
-      for (std::uint64_t i = 0; good && whole > 0 && i < whole * (whole - 1); ++i) good = half_exponential();
+      for (std::uint64_t i = 0; good && integer > 0 && i < integer * (integer - 1); ++i) good = half_exponential();
       if (!good) continue;
       const std::uint64_t fraction = bits();
-      for (std::uint64_t i = 0; good && i <= whole; ++i) good = accepts(whole, fraction);
+      for (std::uint64_t i = 0; good && i <= integer; ++i) good = accepts(integer, fraction);
       if (!good) continue;
-      const double size = static_cast<double>((whole << 53) + (fraction >> 11)) * 0x1p-53;
+      const double size = static_cast<double>((integer << 53) + (fraction >> 11)) * 0x1p-53;
       return (bits() >> 63) != 0 ? -size : size;
     }
   }

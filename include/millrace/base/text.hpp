@@ -1,9 +1,9 @@
-// Gives the bytes of a text, for functions that take bytes.
+// Returns the bytes of a text, for functions that accept bytes.
 //
 //   mr::crc32c(mr::detail::bytes_of(text));
 //
-// std::as_bytes(std::span(text)) does the same, but costs compile time: it proves again that a text is a contiguous
-// range. Errors: none. Threads: any. Lifetime: the bytes live as long as the text.
+// std::as_bytes(std::span(text)) has the same effect, but costs compile time: it proves again that a text is a
+// contiguous range. Errors: none. Threads: any. Lifetime: the bytes live as long as the text.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,10 +23,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is well-formed
 //   millrace::detail::clean_utf8(text);                              // each other byte becomes U+FFFD
 //
-// Checks eight bytes at once, so that ASCII costs next to nothing. Errors: none. Threads: pure.
+// Checks eight bytes at once, so that ASCII costs almost nothing. Errors: none. Threads: pure.
 
 /// Returns the length in bytes of the sequence that begins in the lowest byte of `word`; 0 if it is malformed. Later
-/// bytes lie above the lowest.
+/// bytes are above the lowest.
 constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
   if ((word & 0xc0e0) == 0x80c0) return (word & 0xff) >= 0xc2 ? 2 : 0;
   if ((word & 0xc0c0f0) == 0x8080e0) {
@@ -45,7 +45,7 @@ std::size_t utf8_prefix_bytes(std::string_view text) noexcept;
 
 inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(text) == text.size(); }
 
-/// Replaces each byte that belongs to no well-formed sequence by U+FFFD. Leaves well-formed text alone.
+/// Replaces each byte outside of well-formed sequences by U+FFFD. Does not change well-formed text.
 void clean_utf8(std::string& text);
 
 inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {

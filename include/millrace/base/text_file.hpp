@@ -1,4 +1,4 @@
-// A text file of the C library that is closed at the end of its scope, whatever is thrown meanwhile.
+// A text file of the C library that is closed at the end of its scope, even if an exception is thrown.
 //
 //   if (const auto file = mr::detail::open_text("/proc/self/cgroup"))
 //     while (std::fgets(line, sizeof line, file.get())) use(line);

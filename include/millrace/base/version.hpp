@@ -2,9 +2,9 @@
 //
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
-// Every name lives in MILLRACE_ABI, an inline namespace of `millrace`. It differs between versions, with and without
-// CUDA, and between layouts of the standard library's types. Objects of all kinds can therefore be linked together
-// without mixing their types. Users write only `millrace::`.
+// Every name is in MILLRACE_ABI, an inline namespace of `millrace`. It differs between versions, with and without CUDA,
+// and between layouts of the standard library's types. Therefore objects of all kinds can be linked together without
+// mixing their types. Users write only `millrace::`.
 #pragma once
 
 // The includes after these errors name a file that does not exist, which ends the compilation. Otherwise hundreds of
@@ -24,10 +24,10 @@
 #define MILLRACE_VERSION_MINOR 1
 #define MILLRACE_VERSION_PATCH 0
 
-// The build dependency sets MILLRACE_CUDA, and with it MILLRACE_NVTX. They are never guessed from the headers that
-// happen to be installed. MILLRACE_COMPILED says that the program links the compiled library: headers then only
-// declare what does not depend on the user's types, and millrace/compiled.cpp defines it (impl/x.inl). The two kinds of
-// objects have names in different namespaces, so that a program that mixes them does not link.
+// The build dependency sets MILLRACE_CUDA, and with it MILLRACE_NVTX. They are never guessed from the installed
+// headers. MILLRACE_COMPILED means that the program links the compiled library: then headers only declare the parts
+// that do not depend on the user's types, and millrace/compiled.cpp defines them (impl/x.inl). The two kinds of objects
+// use names in different namespaces, so that a program that mixes them does not link.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features
@@ -35,8 +35,8 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-// These change the layout of strings and containers, and with it the layout of our types. Without a mark, a file that
-// was compiled with one of them and a file that was not would link, and crash.
+// These change the layout of strings and containers, and with it the layout of Millrace's types. Without a mark, a file
+// that was compiled with one of them and a file that was not would link, and crash.
 #if defined _LIBCPP_VERSION
 #define MILLRACE_ABI_LIBRARY _libcxx
 #elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI
@@ -59,7 +59,7 @@
 #endif
 
 // g++ with -ffast-math, -Ofast or a part of them: precise_begin.inc then restores the arithmetic of IEEE 754. g++
-// withdraws these macros inside its regions, so they are read here, once. clang++ needs none.
+// undefines these macros inside its regions, so they are read here, once. clang++ needs none.
 #if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
     defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH

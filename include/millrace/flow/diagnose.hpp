@@ -2,9 +2,9 @@
 //
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
-// How it works: valid and invalid calls are overloads of one name that exclude each other. The invalid ones are
-// declared `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It
-// accepts every later stage and yields broken_batch, so no second error follows.
+// Valid and invalid calls are overloads of one name that exclude each other. The invalid ones are declared
+// `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It accepts every
+// later stage and yields broken_batch, so no second error follows.
 // Most sentences are attached to members, because g++ reports a member function or a constructor once, any other
 // function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a program in
 // tests/contract/errors.
@@ -21,14 +21,14 @@ namespace diagnose {
 /// Mistakes of a stage at its position in a flow; flow/refusals.hpp has their sentences.
 enum class mistake {
   none,
-  told,   // the stage reported its mistake already
+  reported,   // the stage has already reported its mistake
   not_a_stage,
   stage_after_batch,
   stage_after_bucket,
   no_batch_before,
-  takes_another_type,
+  accepts_another_type,
   callable_is_mutable,
-  takes_a_reference,
+  accepts_a_reference,
   arguments_are_swapped,
   returns_nothing,
   item_is_immovable,
@@ -49,15 +49,15 @@ enum class mistake {
   rows_are_mixed_twice,
 };
 
-/// Shown as the wanted type of a generic callable, which has no single one.
+/// Printed as the expected type of a generic callable, which has no single one.
 struct any_type;
-/// Carries the arriving item type into the compiler's message.
+/// Prints the item type of the flow in the compiler's message.
 template <class>
-struct arrives;
-/// Carries the type that the stage accepts into the compiler's message.
+struct flow_item;
+/// Prints the type that the stage accepts in the compiler's message.
 template <class>
-struct wanted;
-/// Carries the type that a column belongs to into the compiler's message.
+struct stage_input;
+/// Prints the type of a column's owner in the compiler's message.
 template <class>
 struct column_of;
 
@@ -82,19 +82,19 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// Parameters of overloads that catch a bare number given instead of options, or an option by the name that it has in
-// other libraries: the error names the option. The option of that name has no default, so `{}` means real options.
+// Parameters of overloads that catch a bare number instead of options, or an option under its name in other libraries:
+// the error names the option. The option of that name has no default, so `{}` means real options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>
-  __attribute__((unavailable("millrace: batch<...> is given a bare number. Name the option: batch<...>({.size = n}).")))
+  __attribute__((unavailable("millrace: batch<...> got a bare number. Name the option: batch<...>({.size = n}).")))
   batch_of_a_number(N);
 };
-/// Catches an option by another name: batch<...>({.batch_size = 256}).
+/// Catches an option under another name: batch<...>({.batch_size = 256}).
 struct batch_by_another_name {
   struct option {
     template <class T>
-    __attribute__((unavailable("millrace: batch has no option of this name: its rows are .size. Write .size = n")))
+    __attribute__((unavailable("millrace: batch has no option of this name: it has .size rows. Write .size = n")))
     option(T&&);
   } batch_size;
   bool drop_last = true, pad_last = false, allow_empty = false, keys = false;
@@ -102,13 +102,13 @@ struct batch_by_another_name {
 /// Catches prefetch(4).
 struct prefetch_of_a_number {
   template <std::integral N>
-  __attribute__((unavailable("millrace: prefetch is given a bare number. Name the option: prefetch({.batches = n}).")))
+  __attribute__((unavailable("millrace: prefetch got a bare number. Name the option: prefetch({.batches = n}).")))
   prefetch_of_a_number(N);
 };
 /// Catches shuffle(1000).
 struct shuffle_of_a_number {
   template <std::integral N>
-  __attribute__((unavailable("millrace: shuffle is given a bare number. Name the option: shuffle({.window = n}).")))
+  __attribute__((unavailable("millrace: shuffle got a bare number. Name the option: shuffle({.window = n}).")))
   shuffle_of_a_number(N);
 };
 /// Catches session{flow, {.num_workers = 8}}.
@@ -116,7 +116,7 @@ struct session_by_another_name {
   std::size_t epochs = 1, epoch_batches = 0;
   struct option {
     template <class T>
-    __attribute__((unavailable("millrace: there are no processes to count: workers are .threads. Write .threads = n")))
+    __attribute__((unavailable("millrace: a session has no worker processes, but threads. Write .threads = n")))
     option(T&&);
   } num_workers;
 };
@@ -132,7 +132,7 @@ struct shuffle_by_another_name {
 
 }  // namespace diagnose
 
-/// Converts to anything, so that a loop over a broken session adds no error.
+/// Converts to any type, so that a loop over a broken session adds no error.
 struct broken_batch {
   template <class T>
   operator T() const;
@@ -151,7 +151,7 @@ struct broken_batch {
   broken_batch step() const;
 };
 
-/// The same for a loop that takes a batch apart into this number of columns.
+/// The same for a loop that destructures a batch into this number of columns.
 template <std::size_t Columns>
 struct broken_batch_of : broken_batch {};
 

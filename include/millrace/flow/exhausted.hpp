@@ -1,4 +1,4 @@
-// The behavior of a mix when one of its sources runs out.
+// The behavior of a mix when one of its sources is exhausted.
 //
 //   auto flow = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{photos, 0.7},
 //                       mr::weighted{drawings, 0.3});
@@ -12,7 +12,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
+/// The behavior of a mix when one of its sources is exhausted: end the epoch, repeat the source, or reweight the
+/// others.
 enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
 }}  // namespace millrace

@@ -4,7 +4,7 @@
 //   using item = decltype(flow)::item;      // the item type at the end of the flow
 //   auto run = mr::session{std::move(flow)};
 //
-// A flow is a value: it holds the source and the stages and does nothing. Move it into the session that runs it.
+// A flow is a value: it stores the source and the stages and does nothing. Move it into the session that runs it.
 // Errors: all at the '|', at compile time, one sentence each (flow/refusals.hpp).
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Stages that make new items from the arriving ones; stages that choose or reorder items are none.
+/// Stages that create new items; stages that select or reorder items do not.
 template <class Stage>
-concept makes_items = requires(const Stage& stage) { stage.callable; } || requires(const Stage& stage) {
+concept creates_items = requires(const Stage& stage) { stage.callable; } || requires(const Stage& stage) {
   stage.expanding;
 };
 template <class Item, class... Stages>
-using refusals_of = diagnose::refusals<Item, !(makes_items<Stages> || ...)>;
+using refusals_of = diagnose::refusals<Item, !(creates_items<Stages> || ...)>;
 
 /// A source followed by stages; Item is the type of the items at its end.
 template <class Item, class Source, class... Stages>
@@ -36,18 +36,18 @@ struct flow : detail::refusals_of<Item, Stages...> {
 
 /// Returns the flow with one more stage. Each stage type has these members:
 ///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: it can follow a flow of In
-///   template <class In> using out = ...;                                 // the item type that it makes from In
+///   template <class In> using out = ...;                                 // the item type that it creates from In
 template <class Item, class Source, class... Stages,
-          follows<Item, !(detail::makes_items<Stages> || ...)> Stage>
+          follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }
 
-/// Exists for its message: what stands before a stage has to be a flow.
+/// Exists for its message: the operand before a stage must be a flow.
 template <class Thing, stage_like Stage>
   requires(!flow_like<Thing>)
-__attribute__((unavailable("millrace: what stands before '|' is not a flow: a flow begins with a source. Put it into "
+__attribute__((unavailable("millrace: the operand before '|' is not a flow: a flow begins with a source. Put it into "
                            "from(...), or begin with shards(...), files(...) or another source.")))
 broken_flow operator|(Thing&&, const Stage&);
 

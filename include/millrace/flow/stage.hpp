@@ -1,28 +1,28 @@
 // START HERE to write a source or a stage: there is no base class, no macro and no registration.
 //
-// Words that all comments use:
+// Terms of all comments:
 //   sample, record, field, key    as in WebDataset
-//   shard, lane, window           a file; a canonical share of the order; how far a sample may move
-//   pass, epoch                   once through the data; what the user calls an epoch
-//   rank, world size              as in MPI; `world {rank, size}` holds both
-//   ticket, claim                 a position; the tickets that a worker takes at once
-//   slot, batch ring, lease       the memory of a batch; the ring of slots; the user's hold on a batch
+//     shard, lane, window           a file; one of N interleaved substreams of the order; how far a sample may move
+//     pass, epoch                   one traversal of the data; the unit of session_options::epochs
+//     rank, world size              as in MPI; `world {rank, size}` has both
+//     ticket, claim                 a position; tickets that a worker claims together
+//     slot, batch ring, lease       the memory of a batch; the ring of slots; the user's ownership of a batch
 //   worker, reader, I/O thread    a worker renders samples; a reader reads shards on an I/O thread
 //   stager, dispatcher            the thread that copies to the device; the object that hands claims to workers
-//   stage, segment                what the user writes; stages that are fused between two thread borders
+//     stage, segment                the user's unit; fused stages between two thread boundaries
 //   pipeline node                 a part of a session
-//   rng                           a sample's own stream of random numbers
-//   plan, order                   what will be done to a picture; which sample has which position
+//     rng                           the random stream of one sample
+//     plan, order                   the recorded operations of an image; the position of each sample
 //   trainer, step                 the thread that calls next(); its training step
 //
-// 1. A one-to-one stage is any callable. It goes into map(). Its parameters decide what it gets: the item, then
-// optionally the sample's rng, then optionally the worker's scratch memory. It runs on many threads at once, so it must
-// be callable through a const reference. It reports a bad item by throwing.
+// 1. A one-to-one stage is any callable. Pass it to map(). Its parameters decide its arguments: the item, then
+// optionally the sample's rng, then optionally the worker's scratch memory. It runs on many threads concurrently, so it
+// must be callable through a const reference. It reports a bad item by throwing.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
 //
-// 2. An expanding stage makes any number of items from one. It goes into expand(). With a const push() and no finish()
+// 2. An expanding stage creates any number of items from one. Pass it to expand(). With a const push() and no finish()
 // it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
 //
 //      struct windows_of {
@@ -30,14 +30,15 @@
 //        std::size_t frames;
 //        std::size_t max_outputs(const clip& c) const { return c.size() / frames; }
 //        void push(const clip& c, auto& emit) const { for (window& w : cut(c, frames)) emit(std::move(w)); }
-//        void finish(auto& emit);                      // optional: at the end of a pass, emits what is still held
+//        void finish(auto& emit);                      // optional: at the end of a pass, emits the remaining items
 //      };
 //
-//    A stage that cannot know its bound has no max_outputs(): expand(stage, {.max_outputs = 1'000}).
-//    A resumed run enters a flow with a finish() at the beginning of a pass. So finish() must reset the stage to its
-//    initial state. A stage that runs on one thread without finish() can only be entered at the beginning of the run.
+//    If a stage has no known bound, omit max_outputs(): expand(stage, {.max_outputs = 1'000}).
+//    A resumed run enters a flow with a finish() at the beginning of a pass. Therefore finish() must reset the stage to
+//    its initial state. A stage that runs on one thread without finish() can only be entered at the beginning of the
+//    run.
 //
-// 3. A source makes items, in shards that can be read independently. It goes into from().
+// 3. A source creates items, in shards that can be read independently. Pass it to from().
 //
 //      struct numbers {
 //        using item = int;
@@ -52,14 +53,14 @@
 //        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: resume points identify the data by both
 //        std::int64_t shard_modified_ns(std::size_t shard) const;   // optional: a resumed run reports a change
 //        static constexpr bool same_every_pass = true;          // optional: open() ignores the epoch
-//        static constexpr bool one_reader_at_a_time = true;     // optional: shards are opened one after the other
+//        static constexpr bool one_reader_at_a_time = true;     // optional: shards are opened sequentially
 //        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
 //      };
 //
 //    Its items may have a key() that converts to std::string_view: batch({.keys = true}) uses it as the row's key.
 //
-// Threads: I/O threads call open() and next(), and these may block. Several readers run at once, each on one thread at
-// a time.
+// Threads: I/O threads call open() and next(), and these may block. Several readers run concurrently, each on one
+// thread at a time.
 // Lifetime: stages live in the session; a reader is destroyed at the end of its shard.
 #pragma once
 
@@ -112,7 +113,7 @@ template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
     std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
-/// Whether `F` takes an rng: only such stages have an ordinal, which is part of their rng key.
+/// Whether `F` accepts an rng: only such stages have an ordinal, which is part of their rng key.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 
@@ -120,7 +121,7 @@ template <class F, class In>
 using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
-/// Replaces the real emitter where a push is only checked, not called.
+/// Replaces the real emitter if a push is only checked, not called.
 template <class Output>
 struct any_emitter {
   void operator()(Output) {}

@@ -1,4 +1,4 @@
-// The stages of a flow, one behind the other.
+// The stages of a flow, in order.
 //
 //   mr::detail::stage_list<> none;
 //   auto one = append(std::move(none), first_stage);     // stage_list<First>
@@ -6,8 +6,7 @@
 //   for_each(two, [](const auto& stage) { /* in the order of the flow */ });
 //   auto rest = std::move(two.rest);                     // stage_list<Second>
 //
-// It does what std::tuple would do. A file with 30 flows compiles in five sixths of the time that std::tuple took.
-// Errors: none of its own. Threads: plain data.
+// It replaces std::tuple: a file with 30 flows compiles in five sixths of the time. Errors: none. Threads: plain data.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,7 +22,7 @@ struct stage_list {
   static constexpr std::size_t size = 0;
 };
 
-/// A stage and those behind it.
+/// A stage and the following ones.
 template <class First, class... Rest>
 struct stage_list<First, Rest...> {
   static constexpr std::size_t size = 1 + sizeof...(Rest);
@@ -39,12 +38,12 @@ constexpr stage_list<Stages..., Stage> append(stage_list<Stages...>&& list, Stag
   else return {std::move(list.first), append(std::move(list.rest), std::move(stage))};
 }
 
-/// Calls `take` with each stage, from the first to the last.
-template <class... Stages, class Take>
-constexpr void for_each(const stage_list<Stages...>& list, const Take& take) {
+/// Calls `visit` with each stage, from the first to the last.
+template <class... Stages, class Visit>
+constexpr void for_each(const stage_list<Stages...>& list, const Visit& visit) {
   if constexpr (sizeof...(Stages) > 0) {
-    take(list.first);
-    for_each(list.rest, take);
+    visit(list.first);
+    for_each(list.rest, visit);
   }
 }
 

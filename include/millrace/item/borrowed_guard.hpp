@@ -1,12 +1,12 @@
 // Detects borrowed bytes whose memory was freed or changed between the plan of an image and its decoding.
 //
-//   const mr::detail::borrowed_guard guard(data);       // when the plan is made
-//   guard.check(data, "a picture", where);              // before the bytes are decoded
+//   const mr::detail::borrowed_guard guard(data);       // when the plan is created
+//   guard.check(data, "an image", where);               // before the bytes are decoded
 //
 // Bytes that own their memory are not checked. For borrowed ones the guard compares a checksum of the first, the middle
-// and the last 64 bytes. Before that it asks the system whether their pages are still mapped. In a program with
-// AddressSanitizer it also asks whether all of the bytes may be read.
-// Errors: setup_error, because the data are good and the program is not. Threads: a value.
+// and the last 64 bytes. Before that, it asks the system whether their pages are still mapped. In a program with
+// AddressSanitizer it also checks whether all of the bytes may be read.
+// Errors: setup_error, because the program is wrong and not the data. Threads: a value.
 // Cost: nothing for bytes that own their memory; about 0.5 us for borrowed ones.
 #pragma once
 
@@ -24,14 +24,15 @@ class borrowed_guard {
   explicit borrowed_guard(const bytes& data) noexcept
       : checksum_(data.block() || data.empty() ? 0 : checksum_of(data)) {}
 
-  /// Throws setup_error if the bytes are borrowed and are not those of the construction. `what` is "a picture".
-  void check(const bytes& data, const char* what, const error_location& where) const {
-    if (checksum_ != 0) check_borrowed(data, what, where);
+  /// Throws setup_error if the bytes are borrowed and differ from those of the construction. `name` is for example "an
+  /// image".
+  void check(const bytes& data, const char* name, const error_location& where) const {
+    if (checksum_ != 0) check_borrowed(data, name, where);
   }
 
  private:
   static std::uint64_t checksum_of(const bytes& data) noexcept;
-  void check_borrowed(const bytes& data, const char* what, const error_location& where) const;
+  void check_borrowed(const bytes& data, const char* name, const error_location& where) const;
 
   std::uint64_t checksum_ = 0;   // 0: not borrowed
 };

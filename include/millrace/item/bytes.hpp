@@ -1,17 +1,17 @@
-// Bytes that keep their memory alive, and the pool that this memory comes from.
+// Bytes that keep their memory alive, and the pool that provides this memory.
 //
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: copying counts a reference and copies no data
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
 //   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
-//   jpg.entries();                        // entry points that the shard's index holds for this field; mostly none
-//   auto file = mr::bytes::owned(text);   // a copy of a std::string, which may go; of files: io/file/read_file.hpp
+//   jpg.entries();                        // entry points for this field in the shard's index; mostly none
+//   auto file = mr::bytes::owned(text);   // a copy of a std::string; of files: io/file/read_file.hpp
 //
-// Threads: several threads may share a block; the last holder recycles it, on any thread. One `bytes` object is used by
+// Threads: several threads may share a block; the last owner recycles it, on any thread. One `bytes` object is used by
 // one thread at a time.
 // Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks and
-// AddressSanitizer builds poison them, so a view that is kept too long is noticed.
+// AddressSanitizer builds poison them, which detects a view that is used too long.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -45,12 +45,12 @@ class bytes;
 
 namespace detail {
 
-/// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
+/// Returns the error location of the record of a field; empty for bytes of any other origin.
 error_location location_of(const bytes& field);
 
 struct pool_state;
 
-/// Where the entries of one field lie, as offsets into the block.
+/// The location of the entries of one field, as offsets into the block.
 struct entries_place {
   std::size_t data_at, data_size, entries_at, entries_size;
 };
@@ -58,7 +58,7 @@ struct entries_place {
 /// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
-  /// Where the table of entries_place lies, in units of its alignment: its length, then its rows in the order of
+  /// Location of the table of entries_place, in units of its alignment: its length, then its rows in the order of
   /// data_at. 0: no field in this block has entries.
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
@@ -69,13 +69,13 @@ struct block {
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// Returns the room that a table of so many rows takes in a block, its alignment included.
+/// Returns the space that a table of that many rows needs in a block, including its alignment.
 constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entries at the first aligned offset from `at` on, in a room of entries_table_bytes(). `rows` are
-/// in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset behind
+/// Writes the table of entries at the first aligned offset from `at`, in a space of entries_table_bytes(). `rows` are
+/// in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset after
 /// the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
@@ -114,9 +114,10 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  static constexpr std::size_t larger_classes = 3;   // how many classes larger a block may be that is used again
+  static constexpr std::size_t larger_classes = 3;   // how many classes larger a reused block may be
 
-  /// Takes an idle block of this class, or of one that is a little larger; null if there is none. Under the lock.
+  /// Removes an idle block of this class, or of one that is a little larger, and returns it; null if there is none.
+  /// Requires the lock.
   block* take_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
@@ -134,7 +135,7 @@ inline void release_block(block* b) noexcept {
   {
     const std::lock_guard lock(home->mutex);
     auto& list = home->idle[b->size_class];
-    // The list's capacity was reserved when the block was made, so push_back cannot throw.
+    // push_back cannot throw: the capacity of the list was reserved when the block was created.
     if (home->idle_bytes + b->capacity_bytes <= home->idle_limit_bytes && list.size() < list.capacity()) {
       poison(*b);
       list.push_back(b);
@@ -155,10 +156,10 @@ concept byte_container = !std::is_convertible_v<const C&, std::string_view> &&
                            std::size(data);
                          };
 
-/// Returns the block itself. Heads of records have a block_of() of their own.
+/// Returns the block itself. Heads of records have another block_of().
 inline block* block_of(block* b) noexcept { return b; }
 
-/// A counted reference to a block, by the block or by what lies in it.
+/// A counted reference to a block, by the block or by an object in it.
 template <class T>
 class counted_ref {
  public:
@@ -188,12 +189,12 @@ using block_ref = counted_ref<block>;
 
 }  // namespace detail
 
-/// A view of bytes and a reference to the block that holds them; 5 words, cheap to copy.
+/// A view of bytes and a reference to the block that contains them; 5 words, cheap to copy.
 class bytes {
  public:
-  /// Holds no bytes and no block.
+  /// Has no bytes and no block.
   bytes() = default;
-  /// Holds `block` and views a part of it; `name` must lie in the block too or outlive it.
+  /// References `block` and views a part of it; `name` must be in the block too or outlive it.
   bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept
       : block_(std::move(block)), view_(view), name_(name) {}
 
@@ -207,14 +208,14 @@ class bytes {
     return owned({reinterpret_cast<const std::byte*>(std::data(data)), std::size(data)}, name);
   }
 
-  /// Returns bytes that own nothing. The caller keeps `view` and `name` alive until nothing uses the bytes any more: a
-  /// string literal, a memory-mapped file, or a buffer that outlives the session. A picture uses its bytes when its
-  /// batch is rendered, which is after the function of map() has returned. Never borrow from a local variable of such a
-  /// function: use owned() or read_file(). Decoding reports borrowed bytes that were freed or changed meanwhile.
+  /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes any more: a string
+  /// literal, a memory-mapped file, or a buffer that outlives the session. An image plan uses its bytes when its batch
+  /// is rendered, after the function of map() has returned. Never borrow from a local variable of such a function: use
+  /// owned() or read_file(). Decoding reports borrowed bytes that were freed or changed meanwhile.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
-  /// Returns a text as bytes that own nothing: the caller keeps it alive, as above.
+  /// Returns a text as bytes that own nothing: keep it alive, as above.
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
     return borrowed(detail::bytes_of(text), name);
   }
@@ -234,7 +235,7 @@ class bytes {
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
   /// Returns the number in the text: an integer, float or double. scalar.hpp has the syntax. Throws data_error, which
-  /// names field, shard and key, if the text is no such number or T cannot hold it.
+  /// names field, shard and key, if the text is not such a number or T cannot represent it.
   template <class T>
     requires(detail::integer_scalar<T> || detail::real_scalar<T>)
   T as() const {
@@ -253,8 +254,8 @@ class bytes {
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
-  /// Returns the entry points that were stored for this field: places where its decoder may start, in the format that
-  /// their maker chose. Empty unless the record came with some; a part or a copy of a field has none. They were checked
+  /// Returns the entry points that were stored for this field: positions at which its decoder may start, in the format
+  /// of their producer. Empty unless the record has some; a part or a copy of a field has none. They were checked
   /// against the bytes. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || block_.get()->entries_table == 0) return {};
@@ -275,13 +276,13 @@ std::string text(const bytes& field);
 /// Recycles blocks, so that reading stops allocating after its start. Any thread may use it.
 class block_pool {
  public:
-  /// Keeps at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks go back to the heap.
+  /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks are freed to the heap.
   explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20);
 
   /// Returns a block of at least `bytes`; its content is undefined.
   detail::block_ref take(std::size_t bytes);
 
-  /// Returns a copy of `data` in a block of its own.
+  /// Returns a copy of `data` in its own block.
   bytes copy(std::span<const std::byte> data, std::string_view name = {});
 
  private:

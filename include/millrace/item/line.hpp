@@ -4,7 +4,7 @@
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize);
 //   one.text();  one.file();  one.number();                            // "To be, ...", "corpus-0017.txt.gz", 12
 //
-// The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line costs no
+// The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line needs no
 // allocation.
 // Threads: as `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
 #pragma once
@@ -20,9 +20,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// One line of a text file.
 class line {
  public:
-  /// Holds an empty line without a record.
+  /// An empty line without a record.
   line() = default;
-  /// Makes a line from a record, for sources. The record has one field; its key is key_before and the number.
+  /// Creates a line from a record, for sources. The record has one field; its key is key_before and the number.
   explicit line(record from) noexcept : from_(std::move(from)), text_(from_.field(0).text()) {}
 
   /// The text before the number in the key of the record.
@@ -36,7 +36,7 @@ class line {
   std::size_t size() const noexcept { return text_.size(); }
   /// Returns true if the text is empty.
   bool empty() const noexcept { return text_.empty(); }
-  /// Returns the text as bytes, for columns and for functions that take a record's field.
+  /// Returns the text as bytes, for columns and for functions that accept a record's field.
   bytes field() const noexcept { return from_.field(0); }
 
   /// Returns the name of the file.
@@ -54,7 +54,7 @@ class line {
   /// Returns the offset of the line in the uncompressed file.
   std::uint64_t offset_bytes() const noexcept { return from_.offset_bytes(); }
 
-  /// Returns the record behind the line, from which errors take file, line and offset.
+  /// Returns the record of the line, from which errors get file, line and offset.
   record origin() const noexcept { return from_; }
   /// Returns the bytes of memory that the line keeps: its share of the block.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }

@@ -1,4 +1,4 @@
-// packed: a row of tokens, made by pack() (stages/pack.hpp) or token_files() (sources/token_files.hpp).
+// packed: a row of tokens from pack() (stages/pack.hpp) or token_files() (sources/token_files.hpp).
 //
 //   auto flow = mr::lines("corpus.txt.gz") | mr::map(tokenize) | mr::pack({.length = 2'048, .segments = true})
 //             | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});     // [32, 2048] u32 each
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. `segments` and `positions` are as long as `ids` if they were asked for, else empty.
+/// A row of tokens. `segments` and `positions` are as long as `ids` if they were requested, else empty.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

@@ -1,31 +1,31 @@
-// position: the resume point, which says where a run stands in one line of text for a checkpoint.
+// position: the resume point of a run, as one line of text for a checkpoint.
 //
 //   std::string text = mr::to_text(position);          // "millrace version=1 seed=7 epoch=3 position=640000 ..."
-//   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with the text
-//   mr::detail::check_same(from, current);             // setup_error that names what differs: data set, seed, ...
+//   mr::position from = mr::parse_position(text);      // data_error that describes the defect of the text
+//   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
 // decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
-// damage is refused. The text holds everything that the order depends on: none of that may change. It excludes the
+// damage is refused. The text contains everything that the order depends on: none of that may change. It excludes the
 // number of workers and the read-ahead: both may change.
 // Version 6 is the order of an index, for any number of ranks. Version 7 is the order of a source without an index. It
-// adds where reading begins again, for which ranks, and a hash of the times of the files' last changes. Version 8 is
-// version 7 for samples that are packed into rows. It adds the number of tokens that the first row already holds.
-// Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes where no other number was set, and a window
-// of the complete data set was not a uniform permutation. Such a run continues in its own order, and its resume points
-// keep the version.
+// adds the point at which reading begins again, its ranks, and a hash of the modification times of the files. Version 8
+// is version 7 for samples that are packed into rows. It adds the number of tokens in the first row.
+// Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes by default, and a window of the complete
+// data set was not a uniform permutation. Such a run continues in its own order, and its resume points keep the
+// version.
 // Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
 // order is the same, so they are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
 // wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // A run that does not use all samples, each once, has the field `choice`, a checksum of those that it uses.
-// A run that mixes rows (stages/mix_rows.hpp) has the field `stride`, the distance of the rows of a pair. It goes on
+// A run that mixes rows (stages/mix_rows.hpp) has the field `stride`, the distance of the rows of a pair. It continues
 // with any number of ranks that divides the stride.
 // `shards` and `samples` count the data set, for the errors of a run whose data set has changed. They may be missing.
 // If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
-// resumes from such a text is not refused. It reports once that its digests will mean nothing.
-// Errors: as above. The text is not trusted: any text gives a position or a data_error. Threads: pure.
+// resumes from such a text is accepted. It reports once that its digests will be meaningless.
+// Errors: as above. The text is not trusted: any text results in a position or a data_error. Threads: pure.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -38,11 +38,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The point at which a run without an index begins to read again, in order to continue behind a batch.
+/// The point at which a run without an index begins to read again, in order to continue after a batch.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
-  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample that is made into rows
-  std::uint64_t rows = 0;      ///< rows from that sample on that were already delivered or dropped
+  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample with undelivered rows
+  std::uint64_t rows = 0;      ///< rows starting at that sample that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the shards of the pass before it
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
@@ -50,8 +50,8 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, kept to see whether the user summed it.
-/// Comparisons ignore it, because it does not say where a run stands.
+/// The digest of one of several ranks, for checking whether the user summed it. Comparisons ignore it, because it is
+/// not part of the progress of a run.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
@@ -59,24 +59,25 @@ struct digest_share {
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
 
-/// The size of the data set of a run, for errors. Comparisons ignore it, because it does not say where a run stands.
+/// The size of the data set of a run, for errors. Comparisons ignore it, because it is not part of the progress of a
+/// run.
 struct data_counts {
   std::uint64_t shards = 0, samples = 0;   ///< 0: unknown
 
   friend constexpr bool operator==(const data_counts&, const data_counts&) { return true; }
 };
 
-/// The resume point of a run: its settings, and how far it is.
+/// The resume point of a run: its settings and its progress.
 struct position {
   /// Version of the text and of its order. A build with another order has another version.
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The versions of these three from when the quality of a shuffle depended on the number of lanes.
+  /// The earlier versions of these three, in which the quality of a shuffle depended on the number of lanes.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// The versions of the last two from when lanes did not wait for each other between passes.
+  /// The earlier versions of the last two, in which lanes did not wait for each other between passes.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 
@@ -96,10 +97,10 @@ struct position {
   // In all versions but 1 and 6:
   std::uint64_t step = 0;            ///< number of batches of the run so far
   replay_point replay{};
-  std::uint32_t ranks = 0;           ///< number of ranks that the point is valid for; 0: any
-  std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
+  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0: any
+  std::uint32_t rank = 0;            ///< the rank for which it is valid; equal to `ranks`: all of them
   // In versions 4, 5, 7 and 8, which have no digest:
-  std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
+  std::uint32_t times = 0;           ///< hash of the modification times of the files; 0: unknown
   digest_share share{};      ///< in versions 1 and 6 only
   data_counts counts{};      ///< of the data set
 
@@ -114,7 +115,7 @@ struct position {
   /// Returns whether the point is of the order whose quality depends on the number of lanes.
   bool is_older() const noexcept { return version < index_version; }
   /// Returns a number that is equal on all ranks whose resume points are of the same run and the same step. Ranks that
-  /// resume exchange it, for example by MPI_Allreduce with MPI_MIN and MPI_MAX: different checkpoints are detected so.
+  /// resume exchange it, for example by MPI_Allreduce with MPI_MIN and MPI_MAX, to detect different checkpoints.
   std::uint32_t place() const;
   /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
@@ -127,25 +128,25 @@ namespace detail {
 struct position_field {
   const char* name;
   bool hexadecimal = false;
-  std::uint64_t most = std::numeric_limits<std::uint64_t>::max(), least = 0;
+  std::uint64_t max = std::numeric_limits<std::uint64_t>::max(), min = 0;
 };
 
 /// Calls visit(field, member) for each field, in the order of the text.
 template <class Position, class Visit>
 void for_each_field(Position& p, const Visit& visit) {
   constexpr std::uint64_t narrow = std::numeric_limits<std::uint32_t>::max();
-  visit(position_field{.name = "version", .most = narrow}, p.version);
+  visit(position_field{.name = "version", .max = narrow}, p.version);
   visit(position_field{.name = "seed"}, p.seed);
   visit(position_field{.name = "epoch"}, p.epoch);
   visit(position_field{.name = "position"}, p.next_position);
-  visit(position_field{.name = "lanes", .most = narrow}, p.lanes);
+  visit(position_field{.name = "lanes", .max = narrow}, p.lanes);
   visit(position_field{.name = "window"}, p.window);
   visit(position_field{.name = "global_batch"}, p.global_batch);
   visit(position_field{.name = "epoch_batches"}, p.epoch_batches);
-  visit(position_field{.name = "drop_last", .most = 1}, p.drop_last);
+  visit(position_field{.name = "drop_last", .max = 1}, p.drop_last);
   visit(position_field{.name = "data", .hexadecimal = true}, p.data_set);
   if (p.has_index() || p.is_oldest()) visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
-  else visit(position_field{.name = "times", .hexadecimal = true, .most = narrow}, p.times);
+  else visit(position_field{.name = "times", .hexadecimal = true, .max = narrow}, p.times);
   if (p.has_index()) return;
   visit(position_field{.name = "step"}, p.step);
   visit(position_field{.name = "pass"}, p.replay.pass);
@@ -153,24 +154,24 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "rows"}, p.replay.rows);
   visit(position_field{.name = "part"}, p.replay.shard);
   visit(position_field{.name = "first"}, p.replay.first);
-  visit(position_field{.name = "ranks", .most = narrow}, p.ranks);
-  visit(position_field{.name = "rank", .most = narrow}, p.rank);
+  visit(position_field{.name = "ranks", .max = narrow}, p.ranks);
+  visit(position_field{.name = "rank", .max = narrow}, p.rank);
   if (p.packs())
     visit(position_field{.name = "held"}, p.replay.held);
 }
 
-inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .least = 1};
-inline constexpr position_field stride_field{.name = "stride", .most = std::numeric_limits<std::uint32_t>::max(),
-                                             .least = 1};
-inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max(),
-                                             .least = 2};
-inline constexpr position_field shards_field{.name = "shards", .least = 1};
-inline constexpr position_field samples_field{.name = "samples", .least = 1};
+inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .min = 1};
+inline constexpr position_field stride_field{.name = "stride", .max = std::numeric_limits<std::uint32_t>::max(),
+                                             .min = 1};
+inline constexpr position_field shares_field{.name = "shares", .max = std::numeric_limits<std::uint32_t>::max(),
+                                             .min = 2};
+inline constexpr position_field shards_field{.name = "shards", .min = 1};
+inline constexpr position_field samples_field{.name = "samples", .min = 1};
 inline constexpr std::string_view position_mark = "millrace";
 
 inline std::string field_text(const position_field& field, std::uint64_t value) {
   constexpr std::uint64_t narrow = std::numeric_limits<std::uint32_t>::max();
-  return field.hexadecimal ? hex(value, field.most > narrow ? 16 : 8) : std::to_string(value);
+  return field.hexadecimal ? hex(value, field.max > narrow ? 16 : 8) : std::to_string(value);
 }
 
 std::uint32_t checksum_of(std::string_view text) noexcept;
@@ -182,11 +183,11 @@ class position_reader {
 
   bool has(const position_field& field) const { return left_.starts_with(" " + std::string(field.name) + "="); }
 
-  std::uint64_t take(const position_field& field);
+  std::uint64_t read(const position_field& field);
 
-  void take_checksum();
+  void read_checksum();
 
-  [[noreturn]] void fail(const std::string& why) const;
+  [[noreturn]] void fail(const std::string& problem) const;
 
  private:
   std::string_view text_, left_;
@@ -206,7 +207,7 @@ namespace detail {
 std::string counts_text(const data_counts& counts);
 
 /// Checks that a run with the settings of `current` may resume at `from`. Throws setup_error that lists the
-/// differences. Does not compare how far the two runs are (epoch, position, digest), nor the times of their files.
+/// differences. Does not compare the progress of the two runs (epoch, position, digest), nor the times of their files.
 void check_same(const position& from, const position& current);
 
 }  // namespace detail

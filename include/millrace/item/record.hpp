@@ -1,13 +1,13 @@
 // record: one sample of a shard, with its key, its shard and its named fields of bytes.
 //
-//   mr::bytes picture = r["jpg;png"];              // the first that the record has; data_error if it has none
+//   mr::bytes image = r["jpg;png"];                // the first that the record has; data_error if it has none
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
-// A record is a handle of one word on a block, which holds payloads, names and key. So a record costs no
+// A record is a handle of one word on a block, which contains payloads, names and key. Therefore a record needs no
 // allocation. Records that were read together share a block.
-// Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block alive.
+// Threads: as `bytes`. Lifetime: the record and every `bytes` from it keep the block alive.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,7 +28,7 @@ struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// Lies in the block, behind the payloads; texts are offsets into the block too.
+/// The head of a record. It is stored in the block, after the payloads; texts are offsets into the block too.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
@@ -44,7 +44,7 @@ inline block* block_of(const record_head* head) noexcept {
   return reinterpret_cast<block*>(const_cast<std::byte*>(head->payload())) - 1;
 }
 
-/// The error of a field that a record does not have. The code that knows the shard may say where the field is.
+/// The error of a field that a record does not have. The code that knows the shard may add the location of the field.
 class missing_field_error : public data_error {
  public:
   using data_error::data_error;
@@ -64,12 +64,12 @@ using head_ref = counted_ref<const record_head>;
 /// One sample of a shard.
 class record {
  public:
-  /// Holds no sample: empty() is true.
+  /// Has no sample: empty() is true.
   record() = default;
-  /// Makes a handle on the record whose head lies in a block, which it keeps.
+  /// Creates a handle on the record whose head is in a block, which it keeps alive.
   explicit record(const detail::record_head* head) noexcept : head_(head) {}
 
-  /// Returns true if this holds no sample: default-constructed, or moved from.
+  /// Returns true if this has no sample: default-constructed, or moved from.
   bool empty() const noexcept { return !head_; }
 
   /// Returns the key; valid while the block lives.
@@ -108,7 +108,7 @@ class record {
   error_location where() const;
   /// Returns one number for the CRC-32Cs of all payloads in order, if the source computed them; else 0.
   std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
-  /// Sets checksums(), for sources: only before the record is handed on.
+  /// Sets checksums(), for sources: only before the record is delivered.
   void set_checksums(std::uint64_t all) noexcept {
     if (head_) head_->checksums = all;
   }
@@ -119,12 +119,12 @@ class record {
   void prefetch_held_bytes() const noexcept {
     if (head_) __builtin_prefetch(&head_->held_bytes);
   }
-  /// Prefetches the memory that a lookup of fields touches, for a small record that was read long ago. When that memory
-  /// has arrived, prefetch_fields() prefetches the fields.
+  /// Prefetches the memory that a search of fields accesses, for a small record that was read long ago. After this
+  /// memory is in the cache, prefetch_fields() prefetches the fields.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
     if (!head_) return;
     const auto* const head = reinterpret_cast<const std::byte*>(head_.get());
-    // The table of the fields lies before the head.
+    // The table of the fields is stored before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
   /// Prefetches small fields and the beginning of larger ones; call it some time after prefetch_head().
@@ -144,7 +144,7 @@ class record {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  // The processor detects the pattern and prefetches what lies behind these. The fields of many records do not fit into
+  // The processor detects the pattern and prefetches the memory after these. The fields of many records do not fit into
   // the first-level cache, only their beginnings.
   static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 128;
 

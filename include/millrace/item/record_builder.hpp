@@ -1,4 +1,4 @@
-// record_builder: builds a record field by field in one recycled block, for sources that make records.
+// record_builder: builds a record field by field in one recycled block, for sources that create records.
 //
 //   mr::record_builder build(pool);
 //   build.begin("train-000.tar", "n01/0001", offset_bytes);
@@ -20,10 +20,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Builds one record after the other.
 class record_builder {
  public:
-  /// Takes its blocks from `pool`, which must outlive the builder.
+  /// Allocates its blocks from `pool`, which must outlive the builder.
   explicit record_builder(block_pool& pool) : pool_(&pool) {}
 
-  /// Begins a record; drops an unfinished one.
+  /// Begins a record; discards an unfinished one.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes);
 
   /// Returns true if the record already has a field of this name.
@@ -36,11 +36,11 @@ class record_builder {
   /// Adds a field and returns its buffer of `size_bytes`; the buffer is valid until the next call.
   std::span<std::byte> add_field(std::string_view name, std::size_t size_bytes);
 
-  /// Gives the field that was added last its entry points; see bytes::entries(). A field of no bytes keeps none. The
-  /// buffer of the field is not valid any more.
+  /// Sets the entry points of the last added field; see bytes::entries(). An empty field has none. The buffer of the
+  /// field becomes invalid.
   void set_entries(std::span<const std::byte> entries);
 
-  /// Removes the field that was added last, because its bytes could not be read.
+  /// Removes the last added field, because its bytes could not be read.
   void drop_last_field();
 
   /// Returns the record, with all fields added since begin().
@@ -51,9 +51,9 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more and the table at the end fit. The guess for the rest of the record is
-  /// the size of the previous record without its largest field. So a big field followed by small ones is not copied.
-  void make_room(std::size_t size_bytes);
+  /// Grows the block so that `size_bytes` more and the table at the end fit. It estimates the rest of the record as the
+  /// size of the previous record without its largest field. Therefore a big field followed by small ones is not copied.
+  void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;
   detail::block_ref block_;

@@ -1,10 +1,10 @@
-// sample: an item on its way through a running flow, with its identity and its origin.
+// sample: an item that passes through a running flow, with its identity and its origin.
 //
 //   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
-// Randomness depends on the id, which names the sample in the data set and not its position in the epoch. It also
-// depends on the pass: a sample that an epoch meets in two passes gets different random numbers.
-// The origin (a record, if there was one) is kept to the end, so that an error can name shard and key.
+// Randomness depends on the id, which identifies the sample in the data set and not its position in the epoch. It also
+// depends on the pass: a sample that occurs in two passes of an epoch gets different random numbers. The origin (a
+// record, if there was one) is kept to the end, so that an error can name shard and key.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -17,20 +17,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns what the identities of all samples of a shard are made from: combine_keys(id_key(shard), index).
+/// Returns the base of the identities of all samples of a shard: combine_keys(id_key(shard), index).
 constexpr std::uint64_t id_key(std::uint64_t shard) noexcept { return combine_keys(0, shard); }
-/// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the list as the user gave it.
+/// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the user's list.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
   return combine_keys(id_key(shard), index);
 }
-/// Returns the identity of item `child` that a stage made from `parent`.
+/// Returns the identity of item `child` that a stage created from `parent`.
 constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {
   return combine_keys(parent, child);
 }
 
 /// The location of a sample in the data set.
 struct located_sample {
-  std::uint64_t shard = 0;    ///< ordinal in the list as the user gave it
+  std::uint64_t shard = 0;    ///< ordinal in the user's list
   std::uint64_t index = 0;   ///< in the shard, among the samples that an index counted
 
   /// Returns the identity of the sample.
@@ -44,7 +44,7 @@ concept names_its_origin = requires(const T& item) {
 template <class T>
 concept has_origin = std::is_base_of_v<record, T> || names_its_origin<T>;
 
-/// Returns the record that an item is or names; an empty record for other types.
+/// Returns the record that an item is or refers to; an empty record for other types.
 template <class T>
 record origin_of(const T& item) noexcept {
   if constexpr (names_its_origin<T>) return item.origin();
@@ -52,13 +52,13 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or one of the marks between items. Every sample goes from one core to another, so that it
-/// lies in one cache line if its item has a word.
+/// An item in a running flow, or one of the marks between items. Every sample passes from one core to another, so it
+/// fits into one cache line if its item has a word.
 template <class T>
 struct sample {
   /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. pass_end: a pass ended, and
-  /// stages keep what they hold. damaged: a sample that could not be read; failed: the end of the run. Both have an
-  /// error in the place of the item.
+  /// stages keep their content. damaged: a sample that could not be read; failed: the end of the run. Both have an
+  /// error instead of the item.
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
 
   [[no_unique_address]] item_or_error<T> item{};
@@ -67,8 +67,8 @@ struct sample {
   std::uint64_t pass = 0;     ///< number of the pass through the data set; the rng uses it as its epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
-  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; items made from it keep it
-  std::uint64_t held = 0;     ///< tokens that a packing stage held when that sample arrived
+  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; derived items keep it
+  std::uint64_t held = 0;     ///< tokens in the packing stage when that sample arrived
   record origin{};
 
   /// Sets the origin from the item, if it has one. Call it before the item is moved away.
@@ -95,7 +95,7 @@ std::size_t held_bytes_of(const sample<T>& s) noexcept {
   return s.item ? held_bytes_of(*s.item) : 0;
 }
 
-/// Prefetches what held_bytes_of() looks at, for an item that was read long ago.
+/// Prefetches the memory that held_bytes_of() reads, for an item that was read long ago.
 template <class T>
 void prefetch_held_bytes([[maybe_unused]] const sample<T>& s) noexcept {
   if constexpr (requires { s.item->prefetch_held_bytes(); })

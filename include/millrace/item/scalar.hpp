@@ -6,8 +6,8 @@
 //
 // White space is ASCII (blank, \t \n \v \f \r) and allowed only around the number. Digits are ASCII digits; an
 // underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
-// nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that T cannot hold
-// is an error too.
+// nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that does not fit
+// into T is an error too.
 // Errors: data_error with an excerpt; of a field, with its name, shard and key. Threads: no shared state.
 #pragma once
 
@@ -58,12 +58,12 @@ T parse_scalar(std::string_view text, std::string_view field = {}) {
 
 }  // namespace detail
 
-/// Returns the integer in a text, such as a key. Throws data_error if it is no integer or does not fit into T.
+/// Returns the integer in a text, such as a key. Throws data_error if it is not an integer or does not fit into T.
 template <detail::integer_scalar T>
 T integer(std::string_view text) {
   return detail::parse_scalar<T>(text);
 }
-/// Returns the real number in a text, correctly rounded. Throws data_error if it is no number or too large for T.
+/// Returns the real number in a text, correctly rounded. Throws data_error if it is not a number or too large for T.
 template <detail::real_scalar T>
 T real(std::string_view text) {
   return detail::parse_scalar<T>(text);

@@ -1,7 +1,7 @@
 // scratch: reusable working memory of one worker, for decoders, row buffers and tables.
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
-//     auto& decoder = s.get<my_decoder>();          // made on first use, kept from sample to sample
+//     auto& decoder = s.get<my_decoder>();          // created at first use, reused for each sample
 //     decoder.decode(frame, row);
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
@@ -32,9 +32,9 @@ class scratch {
     return *static_cast<T*>(tools_.back().object.get());
   }
 
-  /// Adds `times` to the event count of this name; `what` is a string literal.
-  void count(const char* what, std::uint64_t times = 1) noexcept {
-    if (counts_ && times > 0) counts_->count(what, times);
+  /// Adds `times` to the event count of this name; `event` is a string literal.
+  void count(const char* event, std::uint64_t times = 1) noexcept {
+    if (counts_ && times > 0) counts_->count(event, times);
   }
   /// Sets where count() counts; without it nothing is counted.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }

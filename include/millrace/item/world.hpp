@@ -1,20 +1,20 @@
-// Says which process of how many this is, in data-parallel training.
+// The rank of this process and the number of processes, in data-parallel training.
 //
-//   mr::world by_hand{.rank = 1, .size = 4};             // from MPI_Comm_rank() and the like
+//   mr::world explicit_world{.rank = 1, .size = 4};      // from MPI_Comm_rank() and the like
 //   mr::world mine = mr::world_from_launcher();          // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers the
-// innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
-// comes next, then Flux, HPE PALS, jsrun and Slurm, because their jobs may have started MPI. Any other disagreement is
-// an error, never a guess. A rank without a world size is an error, too: PMIx and ALPS do not write the size.
-// Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the whole job
-// (SLURM_PROCID=0, SLURM_NTASKS=64). Nevertheless each is one process.
-// Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is no number, or a
-// rank is not below the world size. Two launchers that contradict each other are an error, too.
+// innermost is used, if its identity is known. torchrun is used if its agent is active (TORCHELASTIC_RUN_ID). MPI
+// follows, then Flux, HPE PALS, jsrun and Slurm, because their jobs may have started MPI. Any other disagreement is an
+// error, never a guess. A rank without a world size is an error, too: PMIx and ALPS do not write the size.
+// Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
+// job (SLURM_PROCID=0, SLURM_NTASKS=64), although each is one process.
+// Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is not a number, a
+// rank is not below the world size, or two launchers contradict each other.
 // Threads: reads the environment, which no thread may change meanwhile.
-// Source: the documentation that launcher.hpp names, and Slurm's (srun's output environment variables). The
+// Source: the documentation named in launcher.hpp, and that of Slurm (output environment variables of srun). The
 // numbers of steps that srun did not start are at or above 0xfffffff0 (slurm.h).
 #pragma once
 
@@ -32,9 +32,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct world {
   std::size_t rank = 0;
   std::size_t size = 1;
-  std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not say
-  std::size_t local_size = 0;   ///< number of the run's processes on this machine; 0 if the launcher does not say
-  const char* from = "";        ///< name of the launcher; empty: set by hand
+  std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not set it
+  std::size_t local_size = 0;   ///< number of the run's processes on this machine; 0 if the launcher does not set it
+  const char* from = "";        ///< name of the launcher; empty: set by the program
 
   /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
   std::string describe() const;
@@ -58,37 +58,37 @@ namespace detail {
 /// Returns the number at index `node` of a list such as "2(x3),1", in which Slurm counts the tasks of nodes; 0: none.
 std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
-/// Reads the variables of all launchers. `Look` is getenv, or a replacement in a test.
-template <class Look>
+/// Reads the variables of all launchers. `Getenv` is getenv, or a replacement in a test.
+template <class Getenv>
 class launcher_reader {
  public:
-  explicit launcher_reader(const Look& look) : look_(look) {}
+  explicit launcher_reader(const Getenv& getenv) : getenv_(getenv) {}
 
   world read() const {
     const std::optional<world> plain = read_one(launcher_named("torchrun"));
     if (plain && set("TORCHELASTIC_RUN_ID")) return *plain;
     const std::optional<world> step = read_job();
-    std::optional<world> found;
+    std::optional<world> result;
     for (const char* name : {"Horovod", "Open MPI", "MVAPICH2", "MPICH"}) {
       if (std::string_view(name) == "MPICH" && !set("PMI_RANK") && set("PALS_RANKID")) continue;
       const std::optional<world> next = read_one(launcher_named(name));
       const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its PMI
       if (!next || of_job) continue;
-      if (found && !agree(*found, *next)) disagree(*found, *next);
-      if (!found) found = next;
+      if (result && !agree(*result, *next)) disagree(*result, *next);
+      if (!result) result = next;
     }
-    if (!found) found = step;
+    if (!result) result = step;
     // Much other software sets RANK and WORLD_SIZE, and leaves them set.
-    if (plain && found && !agree(*plain, *found)) disagree(*plain, *found);
+    if (plain && result && !agree(*plain, *result)) disagree(*plain, *result);
     // MPI_Init() of a program that is started without mpirun sets PMIX_RANK=0.
-    const bool is_single = set("PMIX_RANK") && std::string_view(look_("PMIX_RANK")) == "0";
-    if (!found && !plain)
+    const bool is_single = set("PMIX_RANK") && std::string_view(getenv_("PMIX_RANK")) == "0";
+    if (!result && !plain)
       for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
         if (set(rank) && !(is_single && std::string_view(rank) == "PMIX_RANK"))
-          throw setup_error(std::string(rank) + "=" + printable(look_(rank)) +
-                                " says that this is one of several processes, and no variable has their number",
-                            "Give .world by hand, from MPI_Comm_rank() and MPI_Comm_size()");
-    return found.value_or(plain.value_or(world{}));
+          throw setup_error(std::string(rank) + "=" + printable(getenv_(rank)) +
+                                " indicates one of several processes, but no variable has their number",
+                            "Set .world from MPI_Comm_rank() and MPI_Comm_size()");
+    return result.value_or(plain.value_or(world{}));
   }
 
   /// Returns single_process. Throws setup_error if there are more processes, or if read() throws.
@@ -99,13 +99,13 @@ class launcher_reader {
       if (mine.size == 1) return single_process;
       cause = ": got " + mine.describe() + " from the environment, expected one process";
     } catch (const setup_error& e) {
-      cause = ", and the environment does not say which rank this is: " + e.message();
+      cause = ", and the environment does not contain a valid rank: " + e.message();
     }
     throw_world_unset(cause);
   }
 
  private:
-  /// Reads the variables of the job's own launcher. One that may run inside another comes first.
+  /// Reads the variables of the job's own launcher. Launchers that may run inside another are tried first.
   std::optional<world> read_job() const {
     if (auto flux = read_one(launcher_named("Flux"))) {
       const std::size_t nodes = set("FLUX_JOB_NNODES") ? number("FLUX_JOB_NNODES") : 0;
@@ -125,11 +125,11 @@ class launcher_reader {
     if (!step) return step;
     const std::size_t node = set("SLURM_NODEID") ? number("SLURM_NODEID") : 0;
     for (const char* list : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
-      if (step->local_size == 0 && set(list)) step->local_size = tasks_of_node(look_(list), node);
+      if (step->local_size == 0 && set(list)) step->local_size = tasks_of_node(getenv_(list), node);
     return with_local_size(*step);
   }
 
-  /// A number of processes on this machine that cannot be is not used.
+  /// Ignores an impossible number of processes on this machine.
   static world with_local_size(world w) noexcept {
     if (w.local_size > w.size || w.local_size <= w.local_rank) w.local_size = 0;
     return w;
@@ -146,14 +146,14 @@ class launcher_reader {
   }
 
   bool set(const char* variable) const {
-    const char* const text = look_(variable);
+    const char* const text = getenv_(variable);
     return text && *text != '\0';
   }
 
   std::size_t number(const char* variable) const {
-    const int value = launcher_number(look_(variable));
+    const int value = launcher_number(getenv_(variable));
     if (value < 0)
-      throw setup_error(std::string(variable) + "=" + printable(look_(variable)) + " is not a number of processes",
+      throw setup_error(std::string(variable) + "=" + printable(getenv_(variable)) + " is not a number of processes",
                         hint());
     return static_cast<std::size_t>(value);
   }
@@ -162,7 +162,7 @@ class launcher_reader {
     if (!set(l.rank) && !set(l.world_size)) return std::nullopt;
     const char* const missing = !set(l.rank) ? l.rank : !set(l.world_size) ? l.world_size : nullptr;
     if (missing)
-      throw setup_error(std::string(missing == l.rank ? l.world_size : l.rank) + " (" + l.name + ") is set and " +
+      throw setup_error(std::string(missing == l.rank ? l.world_size : l.rank) + " (" + l.name + ") is set, but " +
                             missing + " is not",
                         hint());
     world r{.rank = number(l.rank), .size = number(l.world_size), .local_rank = 0, .from = l.name};
@@ -177,7 +177,8 @@ class launcher_reader {
 
   void check_below(const char* rank, const char* world_size) const {
     if (number(rank) >= number(world_size))
-      throw setup_error(std::string(rank) + "=" + look_(rank) + " is not below " + world_size + "=" + look_(world_size),
+      throw setup_error(std::string(rank) + "=" + getenv_(rank) + " is not below " + world_size + "=" +
+                            getenv_(world_size),
                         hint());
   }
 
@@ -185,7 +186,7 @@ class launcher_reader {
     const char* variable = set("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID";
     if (!set(variable)) return false;
     // Step numbers from 4294967280 on belong to batch scripts and interactive shells.
-    const std::string_view text = look_(variable);
+    const std::string_view text = getenv_(variable);
     return text.size() < 10 || (text.size() == 10 && text < "4294967280");
   }
 
@@ -197,18 +198,18 @@ class launcher_reader {
   }
 
   [[noreturn]] static void disagree(const world& a, const world& b) {
-    throw setup_error("the environment says " + a.describe() + " and " + b.describe() + " at once", hint());
+    throw setup_error("the environment contains " + a.describe() + " and " + b.describe() + " at once", hint());
   }
-  static const char* hint() { return "Unset what does not belong to this run, or give the ranks by hand"; }
+  static const char* hint() { return "Unset the variables of other runs, or set .world explicitly"; }
 
-  const Look& look_;
+  const Getenv& getenv_;
 };
 
 /// Returns the world of a session whose options have none: one process. Throws setup_error, which names the choices, if
 /// the environment has several processes or is contradictory.
 world world_by_default();
 
-/// Returns how many processes of the run are on this machine, by the world or else the environment; 1 by default.
+/// Returns how many processes of the run are on this machine, from the world or else the environment; 1 by default.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
 }  // namespace detail

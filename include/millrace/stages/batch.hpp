@@ -100,7 +100,7 @@ struct batch_stage : stage_tag {
   template <class In>
   using out = batched<Members...>;
   template <class In>
-  using wanted_instead_of = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
+  using expected_input = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
 };
 
 /// Made by batch<Item>() of a type whose members cannot be listed.

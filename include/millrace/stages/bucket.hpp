@@ -174,10 +174,10 @@ struct bucket_stage : stage_tag {
   template <class In>
   static constexpr diagnose::mistake mistake_on =
       !detail::says_a_length<detail::member_type<Column>> ? diagnose::mistake::no_length
-      : !std::same_as<detail::member_owner<Column>, In>   ? diagnose::mistake::takes_another_type
+      : !std::same_as<detail::member_owner<Column>, In>   ? diagnose::mistake::accepts_another_type
                                                           : diagnose::mistake::none;
   template <class>
-  using wanted_instead_of = detail::member_owner<Column>;
+  using expected_input = detail::member_owner<Column>;
   template <class In>
   using out = bucketed<In>;
   template <class In>

@@ -51,7 +51,7 @@ constexpr diagnose::mistake mistake_of_expanding() {
   } else {
     using takes = typename taken_by_push<C, In>::type;
     if constexpr (std::same_as<takes, diagnose::any_type>) return mistake::expanding_is_incomplete;
-    else return std::is_convertible_v<In, takes> ? mistake::expanding_is_incomplete : mistake::takes_another_type;
+    else return std::is_convertible_v<In, takes> ? mistake::expanding_is_incomplete : mistake::accepts_another_type;
   }
 }
 
@@ -91,7 +91,7 @@ struct expand_stage : stage_tag {
   }
 
   template <class In>
-  using wanted_instead_of = typename detail::taken_by_push<C, In>::type;
+  using expected_input = typename detail::taken_by_push<C, In>::type;
 };
 
 }  // namespace detail
@@ -138,9 +138,9 @@ struct filter_stage : stage_tag {
   template <class In>
   static constexpr diagnose::mistake mistake_on = std::is_invocable_r_v<bool, const Keep&, const In&>
                                                       ? diagnose::mistake::none
-                                                      : diagnose::mistake::takes_another_type;
+                                                      : diagnose::mistake::accepts_another_type;
   template <class>
-  using wanted_instead_of = typename diagnose::first_parameter<Keep>::type;
+  using expected_input = typename diagnose::first_parameter<Keep>::type;
   template <class In>
   using out = In;
   template <class In>

@@ -52,9 +52,9 @@ constexpr diagnose::mistake mistake_of_map() {
                        std::invocable<F&, In, rng&, scratch&>) {
     return mistake::callable_is_mutable;
   } else if constexpr (takes_lvalues<F, In>) {
-    return mistake::takes_a_reference;
+    return mistake::accepts_a_reference;
   } else {
-    return swaps_arguments<F, In> ? mistake::arguments_are_swapped : mistake::takes_another_type;
+    return swaps_arguments<F, In> ? mistake::arguments_are_swapped : mistake::accepts_another_type;
   }
 }
 
@@ -71,7 +71,7 @@ struct map_stage : stage_tag {
   template <class In>
   static constexpr bool draws = detail::draws_on<F, In>;
   template <class>
-  using wanted_instead_of = typename diagnose::first_parameter<F>::type;
+  using expected_input = typename diagnose::first_parameter<F>::type;
 };
 
 }  // namespace detail

@@ -204,9 +204,9 @@ struct pack_stage : expand_stage<Packing> {
   static constexpr diagnose::mistake mistake_on = expand_stage<Packing>::template mistake_on<In> ==
                                                           diagnose::mistake::none
                                                       ? diagnose::mistake::none
-                                                      : diagnose::mistake::takes_another_type;
+                                                      : diagnose::mistake::accepts_another_type;
   template <class>
-  using wanted_instead_of = std::span<const std::uint32_t>;
+  using expected_input = std::span<const std::uint32_t>;
 };
 
 }  // namespace detail

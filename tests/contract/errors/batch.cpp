@@ -11,7 +11,7 @@ example prepare(int n) { return {n}; }
 const std::vector<int> numbers(100);
 
 // case: batch_before_map
-// error: arrives<int>.*column_of<example>.*Put map\(\) before batch: map comes first
+// error: flow_item<int>.*column_of<example>.*Put map\(\) before batch: map is first
 void train() {
 #if MISTAKE
   auto flow = mr::from(numbers)
@@ -25,7 +25,7 @@ void train() {
 }
 
 // case: batch_called_batch_size
-// error: batch has no option of this name: its rows are \.size
+// error: batch has no option of this name: it has \.size rows
 void train() {
   auto flow = mr::from(numbers)
             | mr::map(prepare)
@@ -53,7 +53,7 @@ void train() {
 }
 
 // case: batch_of_a_number
-// error: batch<...> is given a bare number
+// error: batch<...> got a bare number
 void train() {
   auto flow = mr::from(numbers)
             | mr::map(prepare)
@@ -81,7 +81,7 @@ void train() {
 }
 
 // case: map_after_batch
-// error: this stage stands behind batch: only mix_rows, prefetch and to_device may follow batch
+// error: this stage follows batch: only mix_rows, prefetch and to_device may follow batch
 void train() {
 #if MISTAKE
   auto flow = mr::from(numbers)
@@ -96,7 +96,7 @@ void train() {
 }
 
 // case: prefetch_of_a_number
-// error: prefetch is given a bare number
+// error: prefetch got a bare number
 void train() {
   auto flow = mr::from(numbers)
             | mr::map(prepare)
@@ -141,7 +141,7 @@ void train() {
 }
 
 // case: shuffle_of_a_number
-// error: shuffle is given a bare number
+// error: shuffle got a bare number
 void train() {
   auto flow = mr::from(numbers)
             | mr::map(prepare)
@@ -168,7 +168,7 @@ void train() {
 }
 
 // case: batch_of_unlisted_members
-// error: batch<T> takes all members of an aggregate with 1 to 16 members
+// error: batch<T> uses all members of an aggregate with 1 to 16 members
 struct with_array {
   int number[3];
 };

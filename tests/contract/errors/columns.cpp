@@ -17,7 +17,7 @@ namespace mr = millrace;
 const std::vector<int> numbers(100, 3);
 
 // case: bucket_without_length
-// error: bucket<...> names a column without a length: expected a ragged one, or an integer that says it
+// error: bucket<...> names a column without a length: expected a ragged one, or an integer with the length
 struct example {
   float weight;
   std::uint32_t frames;
@@ -103,7 +103,7 @@ void train() {
 }
 
 // case: column_of_another_type
-// error: arrives<example>.*column_of<other>.*batch<...> names a member of another type than the flow makes here
+// error: flow_item<example>.*column_of<other>.*batch<...> names a member of another type than the flow produces here
 struct example {
   int number;
   float weight;
@@ -173,7 +173,7 @@ void train() {
 }
 
 // case: map_after_bucket
-// error: this stage stands behind bucket: only batch<...> may follow bucket
+// error: this stage follows bucket: only batch<...> may follow bucket
 struct example {
   mr::ragged<std::uint8_t> letters;
   std::int32_t label;
@@ -196,7 +196,7 @@ void train() {
 }
 
 // case: pack_of_text
-// error: arrives<.*string.*wanted<.*span<.*the stage after '\|' takes another type than the flow makes here
+// error: flow_item<.*string.*stage_input<.*span<.*the stage after '\|' accepts another type than the flow produces here
 std::vector<std::uint32_t> tokenize(const std::string& text) { return {text.begin(), text.end()}; }
 const std::vector<std::string> texts(100, "to be");
 

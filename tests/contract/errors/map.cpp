@@ -13,7 +13,7 @@ example prepare(int n) { return {n}; }
 const std::vector<int> numbers(100);
 
 // case: callable_without_map
-// error: what follows '\|' is not a stage\. Put a callable into map
+// error: the operand after '\|' is not a stage\. Put a callable into map
 void train() {
 #if MISTAKE
   auto flow = mr::from(numbers) | prepare | mr::batch<&example::number>({.size = 4});   // wrong here
@@ -67,7 +67,7 @@ void train() {
 }
 
 // case: map_arguments_swapped
-// error: the callable in map\(\) takes its arguments in another order: expected \(item, rng&, scratch&\)
+// error: the callable in map\(\) accepts its arguments in another order: expected \(item, rng&, scratch&\)
 #if MISTAKE
 example shift(mr::rng& random, int n) { return {n + static_cast<int>(random.below(3))}; }
 #else
@@ -152,7 +152,7 @@ void train() {
 }
 
 // case: map_takes_a_reference
-// error: takes its item by a reference that is not const
+// error: accepts its item by a reference that is not const
 void train() {
   auto flow =
 #if MISTAKE
@@ -166,7 +166,7 @@ void train() {
 }
 
 // case: map_takes_another_type
-// error: arrives<int>.*wanted<.*string.*the stage after '\|' takes another type than the flow makes here
+// error: flow_item<int>.*stage_input<.*string.*the stage after '\|' accepts another type than the flow produces here
 #if MISTAKE
 int wrong(const std::string& s) { return static_cast<int>(s.size()); }
 #else
@@ -183,7 +183,7 @@ void train() {
 }
 
 // case: map_takes_auto_references
-// error: takes its item by a reference that is not const
+// error: accepts its item by a reference that is not const
 void train() {
   auto flow =
 #if MISTAKE
@@ -197,7 +197,7 @@ void train() {
 }
 
 // case: map_without_from
-// error: what stands before '\|' is not a flow
+// error: the operand before '\|' is not a flow
 void train() {
   auto flow =
 #if MISTAKE

@@ -94,7 +94,7 @@ void train() {
 }
 
 // case: mix_rows_without_labels
-// error: the second column of mix_rows<...> holds no labels: expected a number for each row
+// error: the second column of mix_rows<...> has no labels: expected a number for each row
 #if MISTAKE
 constexpr auto labels = &example::dense;
 #else

@@ -350,12 +350,12 @@ TEST_CASE("session: the host is told that it cannot read a column, by its name")
   contract::start();
   mr::session run{flow(160), quiet(2)};
   auto b = run.next();
-  CHECK_THROWS_WITH_AS(b.get<&example::label>().host(), doctest::Contains("example::label lies in GPU memory"),
+  CHECK_THROWS_WITH_AS(b.get<&example::label>().host(), doctest::Contains("example::label is in GPU memory"),
                        mr::setup_error);
   CHECK_THROWS_AS(b.get<&example::label>().span(), mr::setup_error);
   CHECK(b.get<&example::pixels>()[1].data == b.get<&example::pixels>().data + b.get<&example::pixels>().shape[1]);
 #ifndef NDEBUG
-  const auto elsewhere = doctest::Contains("example::label lies in GPU memory");
+  const auto elsewhere = doctest::Contains("example::label is in GPU memory");
   CHECK_THROWS_WITH_AS(b.get<&example::label>()[0], elsewhere, mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(b.get<&example::label>()(0), elsewhere, mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(b.get<&example::label>().begin(), elsewhere, mr::detail::bad_element_access);

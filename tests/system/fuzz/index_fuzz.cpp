@@ -269,7 +269,7 @@ void slow::write_seeds(const seed_folder& seeds) {
     const mr::detail::entry_maker half = [](std::string_view, std::span<const std::byte> payload) {
       return file_bytes(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payload.size() / 2));
     };
-    const auto made = mr::detail::make_entries({.storage = local, .shard = path, .make = half}, index);
+    const auto made = mr::detail::build_entries({.storage = local, .shard = path, .build = half}, index);
     file_bytes with = index_bytes(index);
     for (const auto& piece : made.pieces) with.insert(with.end(), piece.begin(), piece.end());
     for (const char knob : {'\0', '\x0f'}) seeds.add(std::string(1, knob) + std::string(text_of(with)));

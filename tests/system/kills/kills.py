@@ -61,9 +61,9 @@ PLANTED = [
     ("indexes", [Edit("io/index/format/impl/index_file.inl", "replacement.append(detail::index_bytes(index));",
                       "const auto all = detail::index_bytes(index); "
                       "unique_fd(::open(path.c_str(), O_TRUNC | O_WRONLY)); replacement.append(all);")]),
-    ("indexes", [Edit("io/index/set/impl/index_build.inl", "clean_folder_of(kept_at);", "")]),
-    ("checksums", [Edit("io/index/format/impl/index_file.inl", "if (!news) return result;",
-                        "if (!news || index.known_checksums() % 16 == 9) return result;")]),
+    ("indexes", [Edit("io/index/set/impl/index_build.inl", "clean_folder_of(index_file);", "")]),
+    ("checksums", [Edit("io/index/format/impl/index_file.inl", "if (!has_new) return result;",
+                        "if (!has_new || index.known_checksums() % 16 == 9) return result;")]),
     ("reports", [Edit("report/print/impl/write_reports.inl", "file.commit();",
                       "file.publish(); std::ofstream(path_without_ending + ending) << text;"),
                  Edit("report/print/impl/write_reports.inl", "#include <millrace/io/file/atomic_file.hpp>",

@@ -86,7 +86,7 @@ void write_indexes(const records& wanted) {
     const timespec times[] = {time, time};
     if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) wrong("cannot set a shard's time");
     const auto built = mr::detail::build_indexes({&path, 1});
-    if (built.counts.not_kept > 0) wrong(built.why_not_kept);
+    if (built.counts.not_stored > 0) wrong(built.store_failure);
     acknowledge(n);
   }
 }
@@ -118,7 +118,7 @@ void write_checksums(const records& wanted) {
     const auto member = static_cast<std::uint32_t>(n / shards.size());
     if (known.state != mr::detail::index_file_state::good || member >= known.index.members()) wrong("no such member");
     known.index.set_checksum(member, checksum_of(member));
-    mr::detail::keep_index(mr::detail::index_path(path), known.index);
+    mr::detail::store_index(mr::detail::index_path(path), known.index);
     acknowledge(n);
   }
 }

@@ -57,7 +57,7 @@ TEST_CASE("exhausted memory is a failure of the machine, with its location") {
   try {
     std::rethrow_exception(located);
   } catch (const mr::io_error& e) {
-    CHECK(e.message() == "the memory ran out: the system refused an allocation");
+    CHECK(e.message() == "memory is exhausted: the system refused an allocation");
     CHECK(e.where().shard == "s.tar");
   }
 }

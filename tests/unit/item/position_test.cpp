@@ -146,9 +146,9 @@ TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has on
     of_lanes.lanes = now.lanes = 24;
     now.version = version + 2;
     CHECK(message_of([&] { mr::detail::check_same(of_lanes, now); }) ==
-          "this resume point is of version " + std::to_string(version) +
-              ", whose order of lanes is not made any more: got 24 lanes that went from pass to pass each for itself, "
-              "expected version " + std::to_string(version + 2) + ", where they wait for each other");
+          "this resume point has version " + std::to_string(version) +
+              ", whose order of lanes is no longer supported: got 24 lanes that changed from pass to pass "
+              "independently, expected version " + std::to_string(version + 2) + ", where they wait for each other");
   }
 }
 
@@ -252,13 +252,13 @@ TEST_CASE("every changed byte is refused, in a value by the checksum") {
       if (changed == full) continue;
       const std::string refusal = refusal_of(changed);
       REQUIRE_MESSAGE(refusal != "no error", changed);
-      by_checksum += refusal == "its checksum does not fit: it was changed or damaged";
+      by_checksum += refusal == "its checksum is wrong: it was changed or damaged";
     }
   CHECK(by_checksum > 9 * 20);
-  CHECK(refusal_of(replaced(text, "seed=7", "seed=8")) == "its checksum does not fit: it was changed or damaged");
+  CHECK(refusal_of(replaced(text, "seed=7", "seed=8")) == "its checksum is wrong: it was changed or damaged");
   // Two bytes, or a complete value.
   CHECK(refusal_of(replaced(text, "position=640000", "position=046000")) != "no error");
-  CHECK(refusal_of(replaced(text, "epoch=3", "epoch=30")) == "its checksum does not fit: it was changed or damaged");
+  CHECK(refusal_of(replaced(text, "epoch=3", "epoch=30")) == "its checksum is wrong: it was changed or damaged");
 }
 
 TEST_CASE("values that the checksum accepts are still validated") {
@@ -281,9 +281,9 @@ TEST_CASE("values that the checksum accepts are still validated") {
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for that field");
   CHECK(with("version=6", "version=9") ==
-        "this resume point is of version 9, and only versions 1 to 8 are known here");
-  CHECK(refusal_of(text + " ") == "more follows its checksum");
-  CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
+        "this resume point has version 9, and only versions 1 to 8 are supported");
+  CHECK(refusal_of(text + " ") == "data follows its checksum");
+  CHECK(refusal_of(text + "\n\n") == "data follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
 }
 

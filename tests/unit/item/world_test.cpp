@@ -100,10 +100,11 @@ TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
   CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
   for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never silently rank 0 of 1
     CHECK(message_of({{rank, "1"}}) ==
-          std::string(rank) + "=1 says that this is one of several processes, and no variable has their number");
+          std::string(rank) + "=1 indicates one of several processes, but no variable has their number");
   CHECK(read({{"PMIX_RANK", "0"}}) == mr::world{});   // Open MPI without mpirun
-  CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set and FLUX_JOB_SIZE is not");
-  CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) == "JSM_NAMESPACE_SIZE (jsrun) is set and JSM_NAMESPACE_RANK is not");
+  CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set, but FLUX_JOB_SIZE is not");
+  CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) ==
+        "JSM_NAMESPACE_SIZE (jsrun) is set, but JSM_NAMESPACE_RANK is not");
 }
 
 TEST_CASE("the processes of this machine are counted by the launcher's variables") {
@@ -165,12 +166,13 @@ TEST_CASE("the innermost launcher takes precedence") {
 
 TEST_CASE("contradicting variables are refused by name") {
   CHECK(message_of(open_mpi + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}) ==
-        "the environment says rank 0 of 1 (torchrun, local rank 0) and rank 3 of 4 (Open MPI, local rank 1) at once");
+        "the environment contains rank 0 of 1 (torchrun, local rank 0) and rank 3 of 4 (Open MPI, local rank 1) at "
+        "once");
   CHECK(message_of(slurm_step + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}).find("(Slurm, ") != std::string::npos);
   CHECK(message_of(open_mpi + mpich).find("(MPICH, ") != std::string::npos);
-  CHECK(message_of({{"RANK", "1"}}) == "RANK (torchrun) is set and WORLD_SIZE is not");
+  CHECK(message_of({{"RANK", "1"}}) == "RANK (torchrun) is set, but WORLD_SIZE is not");
   CHECK(message_of({{"OMPI_COMM_WORLD_SIZE", "1"}}) ==
-        "OMPI_COMM_WORLD_SIZE (Open MPI) is set and OMPI_COMM_WORLD_RANK is not");
+        "OMPI_COMM_WORLD_SIZE (Open MPI) is set, but OMPI_COMM_WORLD_RANK is not");
   CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not below PMI_SIZE=2");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not below WORLD_SIZE=0");
   CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is not a number of processes");
@@ -204,7 +206,7 @@ TEST_CASE("a session without a world is one process, or an error that names both
 
 TEST_CASE("a session without a world is refused if the environment does not determine the rank") {
   const std::string start =
-      "session_options::world is not set, and the environment does not say which rank this is: ";
+      "session_options::world is not set, and the environment does not contain a valid rank: ";
   for (const environment& wrong :
        {environment{{"RANK", "1"}}, environment{{"PMI_RANK", "0"}, {"PMI_SIZE", "one"}},
         environment{{"RANK", "1"}, {"WORLD_SIZE", "1"}}, environment{{"PALS_RANKID", "1"}},

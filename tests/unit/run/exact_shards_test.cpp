@@ -169,7 +169,7 @@ TEST_CASE("a resume point of a stream is refused by name if the order is exact, 
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = exact, .source = {.index = mr::index::off}}),
                        doctest::Contains(
-                           "Leave out .index = mr::index::off of shards() to continue a run with an index"),
+                           "Remove .index = mr::index::off of shards() to continue a run with an index"),
                        mr::setup_error);
 }
 

@@ -114,8 +114,8 @@ TEST_CASE("several ranks of a launcher choose the world of their session, a sing
   {
     const environment_variables contradictory(
         {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
-    refused("session_options::world is not set, and the environment does not say which rank this is: the environment "
-            "says rank 0 of 1 (torchrun, local rank 0) and rank 1 of 2 (Open MPI, local rank 0) at once");
+    refused("session_options::world is not set, and the environment does not contain a valid rank: the environment "
+            "contains rank 0 of 1 (torchrun, local rank 0) and rank 1 of 2 (Open MPI, local rank 0) at once");
     CHECK(files.start(mr::single_process).starts_with("millrace: host"));
     CHECK(files.start(mr::world{.rank = 1, .size = 2}).starts_with("millrace: rank 1 of 2; host"));
   }

@@ -118,7 +118,7 @@ std::string run_to(batches& all, Flow&& flow_of) {
   } catch (const mr::io_error& e) {
     return e.message();
   } catch (const std::bad_alloc&) {
-    return "the memory ran out";
+    return "memory is exhausted";
   }
   return "ok";
 }
@@ -139,7 +139,7 @@ void refuse_memory_to(const Flow& flow_of, long every = 3) {
     REQUIRE(got.size() <= expected.size());
     REQUIRE(std::equal(got.begin(), got.end(), expected.begin()));
     if (end == "ok") REQUIRE(got.size() == expected.size());
-    else REQUIRE(end.starts_with("the memory ran out"));
+    else REQUIRE(end.starts_with("memory is exhausted"));
   }
 }
 

@@ -237,7 +237,7 @@ TEST_CASE("a sample that was changed in place is an error the next time; a chang
   CHECK(description().find("the times of") == std::string::npos);
   touch(1);
   const std::string line = description();
-  CHECK(line.find("\nmillrace: the times of 1 of 5 shards were changed: got others, expected those of their indexes (" +
+  CHECK(line.find("\nmillrace: the times of 1 of 5 shards changed: got other times than those of their indexes (" +
                   first + "). Check that") != std::string::npos);
   CHECK(description().find("the times of") == std::string::npos);   // the index is of that time now
   touch(1);

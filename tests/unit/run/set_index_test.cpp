@@ -160,7 +160,7 @@ TEST_CASE("a set index that is out of date is an error that names the shard, and
 TEST_CASE("shards that a set index lacks are requested") {
   const both_places data;
   data.copy_indexes();
-  auto partial = mr::detail::make_set_index(
+  auto partial = mr::detail::build_set_index(
       {"cellar://box/s0-0.tar", "cellar://box/s40-0.tar"}, {.files = {.storage = data.options().storage}});
   CHECK(partial.shards().size() == 2);
   data.files->files[beside].text = partial.text();

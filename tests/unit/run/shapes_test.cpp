@@ -88,8 +88,8 @@ std::string end_of(const NewSession& new_session) {
 
 constexpr int many_workers[] = {0, 1, 4, 16};
 const std::string one_shape =
-    ". Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what varies in "
-    "length can be mr::ragged";
+    ". Give every sample the same shape in map(), for example by a crop or resize to a fixed size; use mr::ragged for "
+    "variable lengths";
 
 /// From `at` on the shapes differ from those before, and from each other.
 std::size_t length_of(int n, int at) { return static_cast<std::size_t>(n < at ? 4 : n == at ? 3 : 5 + n % 3); }
@@ -176,7 +176,7 @@ TEST_CASE("a defect of the first sample ends the run before any other sample is 
           : kind == bad::setup ? "start after 0 batches: setup_error millrace: the first is refused (stage map 1, "
                                  "position 0)"
                                : "next after 0 batches: stage_error millrace: the first threw (stage map 1, position "
-                                 "0). The callable given to this stage threw; see cause()";
+                                 "0). The callable of this stage threw; see cause()";
       std::atomic<int> calls{0};
       CHECK(end_of([&] {
               return mr::session{mr::from(numbers(256)) | mr::map([&](int n) {
@@ -215,9 +215,9 @@ TEST_CASE("a first sample without a shape of its rows, or one that cannot be ren
             return mr::session{mr::from(numbers(256)) | mr::map([](int) { return ragged_row{}; }) |
                                    mr::batch<&ragged_row::values>({.size = rows}),
                                quiet(threads)};
-          }) == "next after 0 batches: data_error millrace: the column ragged_row::values is ragged, and the first "
-                "sample of the run says nothing of its rows (stage batch, position 0). Make it with ragged(elements, "
-                "{.max_length = n})");
+          }) == "next after 0 batches: data_error millrace: the column ragged_row::values is ragged, but its row "
+                "in the first sample of the run has no options (stage batch, position 0). Construct it with "
+                "ragged(elements, {.max_length = n})");
     CHECK(end_of([&] {
             return mr::session{mr::from(numbers(256)) | mr::map([](int n) { return holds_twin{{2, n - 1}}; }) |
                                    mr::batch<&holds_twin::column>({.size = rows}),

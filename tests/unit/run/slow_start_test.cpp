@@ -159,7 +159,7 @@ TEST_CASE("a stalled index build is reported with its shard") {
   const std::vector<std::string> names{"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"};
   const std::string text = stderr_while_slow(at, "the longest now: m:s-2.tar", [&] {
     const auto built = mr::detail::build_indexes(
-        names, {.files = {.storage = storage_with(at)}, .keep = false, .report_after_ns = 5 * millisecond});
+        names, {.files = {.storage = storage_with(at)}, .store = false, .report_after_ns = 5 * millisecond});
     CHECK(built.indexes.size() == 3);
   });
   CHECK_MESSAGE(text.find("reads and builds indexes, ") != std::string::npos, text);
@@ -183,7 +183,7 @@ TEST_CASE("with a function, a slow listing is progress, and a stalled index buil
       CHECK(mr::detail::list_stored("m:s-*.tar", {.at = storage_with(at), .notice = notice,
                                                   .report_after_ns = 5 * millisecond}).size() == 3);
     else
-      CHECK(mr::detail::build_indexes(names, {.files = {.storage = storage_with(at)}, .keep = false,
+      CHECK(mr::detail::build_indexes(names, {.files = {.storage = storage_with(at)}, .store = false,
                                               .notices = &outlet, .report_after_ns = 5 * millisecond})
                 .indexes.size() == 3);
     REQUIRE(!notices.empty());

@@ -78,38 +78,38 @@ MILLRACE_INLINE late_data_error::late_data_error(std::string message, error_loca
   suspect(suspect_samples::not_said);
 }
 
-MILLRACE_INLINE void late_data_error::suspect(suspect_samples which, std::uint64_t first, bool exact) {
-  suspects_ = which;
+MILLRACE_INLINE void late_data_error::suspect(suspect_samples samples, std::uint64_t first, bool exact) {
+  suspects_ = samples;
   first_ = first;
   exact_ = exact;
   const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
-  advise(which == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
-         : which == suspect_samples::since
+  advise(samples == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
+         : samples == suspect_samples::since
              ? "Samples of this shard delivered since position " + since +
-                   " may be wrong: go on from a resume point before it, with a good copy of the shard"
-             : "Samples of this shard that were delivered before may be wrong: go on from a resume point before its "
+                   " may be wrong: resume from a point before it, with a good copy of the shard"
+             : "Samples of this shard that were delivered before may be wrong: resume from a point before its "
                "first, with a good copy of the shard");
 }
 
 MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr cause, error_location where)
-    : error(std::move(message), "The callable given to this stage threw; see cause()", std::move(where)),
+    : error(std::move(message), "The callable of this stage threw; see cause()", std::move(where)),
       cause_(std::move(cause)) {}
 
 namespace detail {
 
-MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& why) {
+MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& failure) {
   try {
-    std::rethrow_exception(why);
+    std::rethrow_exception(failure);
   } catch (const error& e) {
     return std::make_exception_ptr(lost_shard_error(e.message(), e.hint(), e.where()));
   } catch (...) {
-    return why;
+    return failure;
   }
 }
 
-MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& why) noexcept {
+MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& failure) noexcept {
   try {
-    std::rethrow_exception(why);
+    std::rethrow_exception(failure);
   } catch (const io_error&) {
     return true;
   } catch (...) {
@@ -151,38 +151,38 @@ MILLRACE_INLINE std::string printable_text(std::string_view text) {
   }
 }
 
-MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
+MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                                  std::uint64_t first, bool exact) {
   try {
-    std::rethrow_exception(why);
+    std::rethrow_exception(failure);
   } catch (late_data_error& late) {
-    if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(which, first, exact);
+    if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(samples, first, exact);
   } catch (...) {
   }
-  return why;
+  return failure;
 }
 
 }  // namespace detail
 
 MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where) noexcept {
-  const std::exception_ptr as_it_is = std::current_exception();
+  const std::exception_ptr original = std::current_exception();
   try {
     try {
       throw;
-    } catch (error& known) {
-      known.locate(where);
-      return as_it_is;
+    } catch (error& e) {
+      e.locate(where);
+      return original;
     } catch (const std::bad_alloc&) {
-      return std::make_exception_ptr(io_error("the memory ran out: the system refused an allocation",
-                                              "Give the process more memory, or the session a smaller memory_bytes",
+      return std::make_exception_ptr(io_error("memory is exhausted: the system refused an allocation",
+                                              "Allow the process more memory, or set a smaller session memory_bytes",
                                               where));
     } catch (const std::exception& foreign) {
-      return std::make_exception_ptr(stage_error(foreign.what(), as_it_is, where));
+      return std::make_exception_ptr(stage_error(foreign.what(), original, where));
     } catch (...) {
-      return std::make_exception_ptr(stage_error("an exception of unknown type", as_it_is, where));
+      return std::make_exception_ptr(stage_error("an exception of unknown type", original, where));
     }
   } catch (...) {
-    return as_it_is;   // out of memory while composing the message
+    return original;   // memory ran out while composing the message
   }
 }
 

@@ -17,7 +17,7 @@ namespace file_marks {
 
 using namespace std::string_view_literals;
 
-/// A mark of at least five bytes, which needs no other check.
+/// A signature of at least five bytes, which needs no other check.
 struct mark {
   file_kind kind;
   std::string_view text;
@@ -53,7 +53,7 @@ inline constexpr std::array<mark, 27> marks{{
     {file_kind::zip, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv},                        // without a member
 }};
 
-/// The front of a file as numbers. Bytes after its end are 0xff, which no header has where it is asked for.
+/// The front of a file as numbers. Bytes after its end are 0xff, which no header has at the positions that are read.
 struct reader {
   std::span<const std::byte> front;
   std::uint64_t file_bytes;
@@ -180,7 +180,7 @@ MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; });
 }
 
-/// llm.c and the trainers that took over its format: a magic number, a version, a count, and zeros up to 256 words.
+/// llm.c and the trainers that adopted its format: a magic number, a version, a count, and zeros up to 256 words.
 MILLRACE_INLINE bool is_llm_c(const reader& r) noexcept {
   constexpr std::size_t words = 256, used = 16;
   const std::uint32_t magic = r.u32(0);

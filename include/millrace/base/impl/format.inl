@@ -20,7 +20,7 @@ MILLRACE_INLINE std::string three_digits(double value) {
   return fixed(value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
-MILLRACE_INLINE std::string whole(double value) {
+MILLRACE_INLINE std::string grouped(double value) {
   const std::string digits = fixed(value, 0);
   std::string text;
   for (std::size_t i = 0; i < digits.size(); ++i) {

@@ -25,17 +25,17 @@ MILLRACE_INLINE bool json_objects::is_other_word(std::string_view word) noexcept
   return !word.empty() && word.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
-MILLRACE_INLINE std::string json_objects::string_behind_quote() {
+MILLRACE_INLINE std::string json_objects::string_after_quote() {
   std::string out;
   for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
     if (text_[at_] != '\\') {
       out += text_[at_];
       continue;
     }
-    constexpr std::string_view escapes = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
+    constexpr std::string_view escapes = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     if (++at_ >= text_.size()) fail();
-    const std::size_t which = escapes.find(text_[at_]);
-    if (which != std::string_view::npos) out += meant[which];
+    const std::size_t index = escapes.find(text_[at_]);
+    if (index != std::string_view::npos) out += meanings[index];
     else if (text_[at_] == 'u') append_escape(out);
     else fail();
   }

@@ -71,7 +71,7 @@ MILLRACE_INLINE void name_this_thread([[maybe_unused]] const char* name) noexcep
 
 namespace detail {
 
-/// The tightest limit of a cgroup, and the folder in which it is.
+/// The lowest limit of a cgroup, and its folder.
 struct cgroup_limit {
   double amount = 0;   // 0: none
   std::string folder{};
@@ -82,7 +82,7 @@ struct cgroup_limit {
     folder = at;
   }
 
-  /// Returns whether that process is under the limit, too.
+  /// Returns whether another process is under the same limit.
   bool is_also_of(const std::string& process, const std::string& controller_v1) const {
     if (amount <= 0 || process == "0") return true;
     for (const std::string& controller : {std::string(), controller_v1})

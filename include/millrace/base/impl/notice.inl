@@ -10,7 +10,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void print_notice(std::string_view text, std::string_view more) noexcept {
-  const auto begin = [](std::string_view of) { return of.empty() ? "" : of.data(); };
+  const auto begin = [](std::string_view view) { return view.empty() ? "" : view.data(); };
   std::fprintf(stderr, "millrace: %.*s%.*s\n", static_cast<int>(text.size()), begin(text),
                static_cast<int>(more.size()), begin(more));
 }

@@ -22,7 +22,7 @@ MILLRACE_INLINE std::string sysfs_line(const std::string& path) {
 
 MILLRACE_INLINE std::vector<unsigned> numbers_of_list(const std::string& text) {
   constexpr unsigned long limit = 4'096;
-  std::vector<bool> found(limit);
+  std::vector<bool> listed(limit);
   const char* at = text.c_str();
   const auto number = [&](unsigned long& value) {
     if (!std::isdigit(static_cast<unsigned char>(*at))) return false;
@@ -36,13 +36,13 @@ MILLRACE_INLINE std::vector<unsigned> numbers_of_list(const std::string& text) {
     if (!number(first)) return {};
     last = first;
     if (*at == '-' && (++at, !number(last))) return {};
-    for (unsigned long i = first; i <= last && i < limit; ++i) found[i] = true;
+    for (unsigned long i = first; i <= last && i < limit; ++i) listed[i] = true;
     if (*at == ',') ++at;
     else if (*at && *at != '\n') return {};
   }
   std::vector<unsigned> numbers;
   for (unsigned i = 0; i < limit; ++i)
-    if (found[i]) numbers.push_back(i);
+    if (listed[i]) numbers.push_back(i);
   return numbers;
 }
 
@@ -51,7 +51,7 @@ MILLRACE_INLINE std::optional<unsigned> numa_node_of_pci_device(std::string addr
   if (nodes.size() < 2) return {};
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));   // as sysfs names it
   const std::vector<unsigned> node = numbers_of_list(sysfs_line(sysfs + "/bus/pci/devices/" + address + "/numa_node"));
-  if (node.size() != 1 || !std::binary_search(nodes.begin(), nodes.end(), node[0])) return {};   // "-1": not known
+  if (node.size() != 1 || !std::binary_search(nodes.begin(), nodes.end(), node[0])) return {};   // "-1": unknown
   return node[0];
 }
 
@@ -73,11 +73,11 @@ MILLRACE_INLINE std::vector<unsigned> allowed_cores(const std::vector<unsigned>&
 
 MILLRACE_INLINE core_scope::core_scope(const std::vector<unsigned>& cores) noexcept {
   if (cores.empty() || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-  cpu_set_t wanted;
-  CPU_ZERO(&wanted);
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
   for (const unsigned core : cores)
-    if (core < CPU_SETSIZE) CPU_SET(core, &wanted);
-  changed_ = sched_setaffinity(0, sizeof wanted, &wanted) == 0;
+    if (core < CPU_SETSIZE) CPU_SET(core, &mask);
+  changed_ = sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
 MILLRACE_INLINE core_scope::~core_scope() {

@@ -3,9 +3,9 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate has one to 16 members, none of them an array of the language, and no base classes.
-// Names of members and positions of member pointers are those of a constant that is declared and never defined: its
-// addresses are constant expressions.
+// An aggregate has one to 16 members, none of them a built-in array, and no base classes. Names of members and
+// positions of member pointers are those of a constant that is declared and never defined: its addresses are constant
+// expressions.
 // Errors: none; member_count() is 0 for any other type. Threads: pure.
 // Source of the technique: Boost.PFR documents it.
 #pragma once
@@ -49,38 +49,40 @@ struct any_base {
 
 inline constexpr std::size_t max_members = 16;
 
-/// Whether braces with any members, then an empty pair of braces, then more of any members initialize an Item.
+/// Whether an Item can be initialized with any members, then an empty pair of braces, then more members.
 template <class Item, std::size_t... Before, std::size_t... After>
-constexpr bool takes_empty(std::index_sequence<Before...>, std::index_sequence<After...>) {
+constexpr bool accepts_empty(std::index_sequence<Before...>, std::index_sequence<After...>) {
   return requires { Item{any_member<Item, Before>{}..., {}, any_member<Item, After>{}...}; };
 }
 template <class Item, std::size_t... Index>
-constexpr bool takes_members(std::index_sequence<Index...>) {
+constexpr bool accepts_members(std::index_sequence<Index...>) {
   return requires { Item{any_member<Item, Index>{}...}; };
 }
 
-/// Returns the number of initializers that an Item takes: its members, and each element of arrays of the language.
+/// Returns the number of initializers that an Item accepts: its members, and each element of built-in arrays.
 template <class Item>
 constexpr std::size_t initializer_count() {
   std::size_t count = 0;
   [&count]<std::size_t... Size>(std::index_sequence<Size...>) {
-    ((takes_members<Item>(std::make_index_sequence<Size>{}) ? static_cast<void>(count = Size) : void()), ...);
+    ((accepts_members<Item>(std::make_index_sequence<Size>{}) ? static_cast<void>(count = Size) : void()), ...);
   }(std::make_index_sequence<max_members + 2>{});
   return count;
 }
 
-/// Returns whether initializer `Index` of `Count` begins an array: an empty pair of braces then stands for several.
+/// Returns whether initializer `Index` of `Count` begins an array: an empty pair of braces then initializes several
+/// elements.
 template <class Item, std::size_t Count, std::size_t Index>
 constexpr bool begins_array() {
-  const auto takes = []<std::size_t... After>(std::index_sequence<After...>) {
-    return (takes_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<After>{}) || ...);
+  const auto accepts = []<std::size_t... After>(std::index_sequence<After...>) {
+    return (accepts_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<After>{}) || ...);
   };
-  if (takes_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<Count - Index - 1>{})) return false;
-  return takes(std::make_index_sequence<Count - Index - 1>{});
+  if (accepts_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<Count - Index - 1>{}))
+    return false;
+  return accepts(std::make_index_sequence<Count - Index - 1>{});
 }
 
-/// Returns the number of members of an aggregate; 0 if it has more than 16, an array of the language or a base class,
-/// or Item is no aggregate.
+/// Returns the number of members of an aggregate; 0 if it has more than 16, a built-in array or a base class, or if
+/// Item is not an aggregate.
 template <class Item>
 constexpr std::size_t member_count() {
   if constexpr (std::is_aggregate_v<Item> && !std::is_array_v<Item> && !requires { Item{any_base<Item>{}}; }) {
@@ -156,7 +158,7 @@ struct item_constant {
   Item value;
 };
 template <class Item>
-extern const item_constant<Item> unmade;   // has addresses, and no definition
+extern const item_constant<Item> undefined_item;   // has addresses, and no definition
 
 /// An address as a template argument: clang++ 14 accepts that of a member inside a class only.
 template <class T>
@@ -164,10 +166,10 @@ struct address_constant {
   const T* address;
 };
 
-/// Returns the address of a member in `unmade`.
+/// Returns the address of a member in `undefined_item`.
 template <class Item, std::size_t Index>
 consteval auto address_of_member() {
-  return std::get<Index>(member_addresses(unmade<Item>.value));
+  return std::get<Index>(member_addresses(undefined_item<Item>.value));
 }
 
 /// Returns the address as a constant, whose text the compiler spells with the member's name.
@@ -180,7 +182,7 @@ consteval auto name_of_member() {
 /// Returns whether member `Index` of an aggregate is the one that the pointer M names.
 template <class Item, std::size_t Index, auto M>
 consteval bool is_member() {
-  constexpr auto* named = &(unmade<Item>.value.*M);
+  constexpr auto* named = &(undefined_item<Item>.value.*M);
   constexpr auto* listed = address_of_member<Item, Index>();
   if constexpr (std::same_as<decltype(named), decltype(listed)>) return named == listed;
   else return false;

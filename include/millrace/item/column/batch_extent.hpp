@@ -1,4 +1,4 @@
-// batch_extent: the part of a slot that a batch uses, and its padding, known only after its last row is written.
+// batch_extent: the used part of a slot, and its padding, which are known only after the last row is written.
 //
 //   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
 //   backend.copy_to_device(to, base, e.used_bytes);
@@ -18,10 +18,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< limit of ragged columns in a batch
 
-  /// The row length of each, in the order of batch<...>; of rows of two varying sides height * 65536 + width.
+  /// The row length of each, in the order of batch<...>; for rows with two varying sides height * 65536 + width.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
-  std::size_t padding_rows = 0;   ///< masked rows behind those of samples
+  std::size_t padding_rows = 0;   ///< masked rows after those of samples
 };
 
 }}}  // namespace millrace::detail

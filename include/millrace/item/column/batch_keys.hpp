@@ -4,8 +4,8 @@
 //   keys.set(row, s.origin.key());            // workers, each its own rows
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// Each row keeps its buffer from batch to batch. The buffer grows to the longest key.
-// Threads: set() may run on different rows at the same time. Errors: std::bad_alloc.
+// Each row reuses its buffer for each batch. The buffer grows to the longest key.
+// Threads: set() may run on different rows concurrently. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,28 +20,28 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The keys of the rows in one slot.
 class batch_keys {
  public:
-  /// Holds no rows, for a flow without keys.
+  /// Has no rows, for a flow without keys.
   batch_keys() = default;
-  /// Holds keys for `rows` rows, empty at first.
-  explicit batch_keys(std::size_t rows) : held_(rows), texts_(rows) {}
+  /// Has keys for `rows` rows, empty at first.
+  explicit batch_keys(std::size_t rows) : keys_(rows), texts_(rows) {}
 
   /// Sets the key of one row.
   void set(std::size_t row, std::string_view key) {
-    held_[row].assign(key);
-    texts_[row] = held_[row];
+    keys_[row].assign(key);
+    texts_[row] = keys_[row];
   }
-  /// Gives row `to` the key of row `from`.
+  /// Copies the key of row `from` to row `to`.
   void copy(std::size_t from, std::size_t to) { set(to, texts_[from]); }
   /// Returns one text for each row, or null if there are none. swap() does not invalidate the texts.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept {
-    held_.swap(other.held_);
+    keys_.swap(other.keys_);
     texts_.swap(other.texts_);
   }
 
  private:
-  std::vector<std::string> held_;
+  std::vector<std::string> keys_;
   std::vector<std::string_view> texts_;   // views of held_
 };
 

@@ -1,6 +1,6 @@
-// Holds what a run knows about a batch beyond its rows: its step, the rows of all ranks, the resume point behind it.
+// The context of a batch in its run: its step, the rows of all ranks, and the resume point after it.
 //
-//   const mr::detail::batch_origin from{.first_step = 1000, .global_rows = 512, .next = behind_it};
+//   const mr::detail::batch_origin from{.first_step = 1000, .global_rows = 512, .next = position};
 //   const std::uint64_t step = from.first_step + 3;      // what step() of the session's fourth batch returns
 //
 // Errors: none. Threads: a value.

@@ -1,9 +1,9 @@
-// Which columns of a batch render several rows at once, by themselves or in groups over several columns.
+// Which columns of a batch render several rows at once, alone or in groups over several columns.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
 //
-// item/column/columns.hpp says what a group is. Errors: none. Threads: pure.
+// item/column/columns.hpp describes groups. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>
@@ -16,8 +16,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A column type whose rows are made in groups, over several rows and columns. Each item joins the group, then the
-/// group makes all rows at once.
+/// A column type whose rows are rendered in groups, over several rows and columns. Each item joins the group, then the
+/// group renders all rows at once.
 template <class T>
 concept joins_groups = requires(const T& item, typename T::group& g, std::span<typename T::element> row, scratch& s) {
   item.join(g, row);
@@ -58,37 +58,37 @@ struct innermost<std::array<T, N>> : innermost<T> {};
 /// Returns the largest number of rows that one of these column types renders at once.
 template <class... Columns>
 constexpr std::size_t rows_together() {
-  std::size_t most = 1;
-  const auto look = [&most]<class T>(std::type_identity<T>) {
+  std::size_t largest = 1;
+  const auto inspect = [&largest]<class T>(std::type_identity<T>) {
     if constexpr (renders_together<T> || (joins_groups<T> && requires { T::together; }))
-      most = T::together > most ? T::together : most;
+      largest = T::together > largest ? T::together : largest;
   };
-  (look(std::type_identity<typename innermost<Columns>::type>{}), ...);
-  return most;
+  (inspect(std::type_identity<typename innermost<Columns>::type>{}), ...);
+  return largest;
 }
 
 /// Returns the name of rendering that one of these column types defines, else "render".
 template <class... Columns>
 constexpr const char* rendering_name() {
   const char* name = "render";
-  const auto look = [&name]<class T>(std::type_identity<T>) {
+  const auto inspect = [&name]<class T>(std::type_identity<T>) {
     if constexpr (requires { T::rendering; }) name = T::rendering;
   };
-  (look(std::type_identity<typename innermost<Columns>::type>{}), ...);
+  (inspect(std::type_identity<typename innermost<Columns>::type>{}), ...);
   return name;
 }
 
 /// Returns whether M is the first of the columns with its group. It renders for all of them.
 template <auto M, auto... Members>
 constexpr bool begins_group() {
-  bool found = false, first = false;
-  const auto look = [&]<auto Other>(std::integral_constant<decltype(Other), Other>) {
+  bool is_found = false, first = false;
+  const auto inspect = [&]<auto Other>(std::integral_constant<decltype(Other), Other>) {
     using group = typename group_of<member_type<M>>::type;
-    if (found || !std::same_as<typename group_of<member_type<Other>>::type, group>) return;
-    found = true;
+    if (is_found || !std::same_as<typename group_of<member_type<Other>>::type, group>) return;
+    is_found = true;
     first = same_member<M, Other>();
   };
-  (look(std::integral_constant<decltype(Members), Members>{}), ...);
+  (inspect(std::integral_constant<decltype(Members), Members>{}), ...);
   return first;
 }
 

@@ -1,9 +1,9 @@
-// The place of a column in a slot: the shape of its rows, where they begin, and how ragged rows are padded.
+// The place of a column in a slot: the shape of its rows, their offset, and the padding of ragged rows.
 //
 //   mr::detail::column_place<mr::ragged<float, 2>> place;
 //   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();
 //   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
-//   const std::uint32_t longest = place.close(base, rows, used_bytes);    // `used_bytes` grows by what the rows take
+//   const std::uint32_t longest = place.close(base, rows, used_bytes);    // adds the bytes of the rows to `used_bytes`
 //
 // Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: a value; one thread closes a slot.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the bytes of a slot up to where the next column begins.
+/// Returns the bytes of a slot up to the next column.
 constexpr std::size_t aligned_column_bytes(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
 /// The place of a column whose rows have one shape.
@@ -36,11 +36,11 @@ template <varying_item T>
 struct column_place<T> {
   using element = typename T::element;
   static constexpr bool sized = sized_item<T>;
-  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< that say how large a row is
+  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< numbers of each row's size
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
-  std::size_t offset_bytes = 0;   ///< a column that is not fixed lies here only until close()
+  std::size_t offset_bytes = 0;   ///< a column that is not fixed is here only until close()
   std::size_t lengths_at_bytes = 0;
   std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
 
@@ -62,8 +62,8 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Pads the rows and moves them together, behind the `used_bytes` so far, to which it adds theirs. Returns what they
-  /// are padded to.
+  /// Pads the rows and moves them together, after the `used_bytes` so far, to which it adds theirs. Returns their
+  /// padded length.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
     const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + lengths_at_bytes);
     const auto length = [&](std::size_t i) { return static_cast<std::size_t>(lengths[i]); };
@@ -75,38 +75,38 @@ struct column_place<T> {
       line_mover move{base + used_bytes, base + offset_bytes};
       for (std::size_t i = 0; i < rows; ++i)
         for (std::size_t y = 0; y < shape[0]; ++y) {
-          const std::size_t there = y < length(2 * i) ? length(2 * i + 1) * inner : 0;
-          const std::span<element> rest = move.next(there, y < height ? width * inner : 0, shape[1] * inner);
+          const std::size_t present = y < length(2 * i) ? length(2 * i + 1) * inner : 0;
+          const std::span<element> rest = move.next(present, y < height ? width * inner : 0, shape[1] * inner);
           options.fill(rest);
         }
       used_bytes += bytes(rows, height << 16 | width);
       return static_cast<std::uint32_t>(height << 16 | width);
     } else {
-      std::size_t most = 0;
-      for (std::size_t i = 0; i < rows; ++i) most = std::max(most, length(i));
-      most = options.padded(most);
-      if (options.fixed) return static_cast<std::uint32_t>(most);
+      std::size_t longest_row = 0;
+      for (std::size_t i = 0; i < rows; ++i) longest_row = std::max(longest_row, length(i));
+      longest_row = options.padded(longest_row);
+      if (options.fixed) return static_cast<std::uint32_t>(longest_row);
       const std::size_t inner = row_elements / shape[0];
       line_mover move{base + used_bytes, base + offset_bytes};
       for (std::size_t i = 0; i < rows; ++i) {
-        const std::span<element> rest = move.next(length(i) * inner, most * inner, row_elements);
+        const std::span<element> rest = move.next(length(i) * inner, longest_row * inner, row_elements);
         std::fill(rest.begin(), rest.end(), options.padding);
       }
-      used_bytes += bytes(rows, most);
-      return static_cast<std::uint32_t>(most);
+      used_bytes += bytes(rows, longest_row);
+      return static_cast<std::uint32_t>(longest_row);
     }
   }
 
  private:
-  /// Moves lines only towards the front, in order, so no line is overwritten before it was moved.
+  /// Moves lines only towards the front, in order, so that no line is overwritten before it was moved.
   struct line_mover {
     std::byte* to;
     const std::byte* from;
 
-    /// Moves `there` of the next line's `stored` elements into a line of `length`. Returns the rest of that line.
-    std::span<element> next(std::size_t there, std::size_t length, std::size_t stored) noexcept {
-      if (there > 0 && to != from) std::memmove(to, from, there * sizeof(element));
-      const std::span<element> rest(reinterpret_cast<element*>(to) + there, length - there);
+    /// Moves `present` of the next line's `stored` elements into a line of `length`. Returns the rest of that line.
+    std::span<element> next(std::size_t present, std::size_t length, std::size_t stored) noexcept {
+      if (present > 0 && to != from) std::memmove(to, from, present * sizeof(element));
+      const std::span<element> rest(reinterpret_cast<element*>(to) + present, length - present);
       to += length * sizeof(element);
       from += stored * sizeof(element);
       return rest;

@@ -1,11 +1,11 @@
-// Where the columns of a batch are in its slot, and the views of a delivered batch.
+// The places of the columns of a batch in its slot, and the views of a delivered batch.
 //
 //   mr::detail::column_places<mr::picture, std::int32_t> places;        // columns<...> fills it from the first item
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
 //
-// In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
-// possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
-// slot is contiguous. Rows of two varying sides are ragged columns too.
+// In a slot, the columns of fixed shape precede the others. Each row of a ragged column is written with space for the
+// longest possible row. Then close() pads all rows to the longest of the batch and moves them together. Therefore the
+// used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: a value; one thread closes a slot.
 #pragma once
 
@@ -38,10 +38,10 @@ class column_places {
   std::size_t rows() const noexcept { return rows_; }
   /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
   std::size_t batch_bytes() const noexcept { return bytes_; }
-  /// Returns where a derived class's part of a slot begins.
+  /// Returns the offset of the part of a slot for a derived class.
   std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
 
-  /// The facts about a delivered batch that views need.
+  /// The properties of a delivered batch that views need.
   struct delivered {
     std::byte* base = nullptr;
     std::size_t rows = 0;
@@ -61,7 +61,7 @@ class column_places {
     if constexpr (varying_item<type<Index>>) {
       std::size_t at_bytes = ragged_at_bytes_;
       [&]<std::size_t... Before>(std::index_sequence<Before...>) {
-        (pass_column<Before>(b, at_bytes), ...);
+        (add_column_bytes<Before>(b, at_bytes), ...);
       }(std::make_index_sequence<Index>{});
       if (place.is_fixed()) at_bytes = place.offset_bytes;
       v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
@@ -90,13 +90,13 @@ class column_places {
   /// The two halves of flags().
   enum class row_flags : std::uint8_t { valid, replaced };
   /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
-  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags which, const delivered& b) const noexcept {
+  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags kind, const delivered& b) const noexcept {
     if (flags_at_bytes_ == no_flags) return std::nullopt;
-    const std::size_t at_bytes = flags_at_bytes_ + (which == row_flags::valid ? 0 : rows_);
+    const std::size_t at_bytes = flags_at_bytes_ + (kind == row_flags::valid ? 0 : rows_);
     return tensor_view<const std::uint8_t, 1>{.data = reinterpret_cast<const std::uint8_t*>(b.base + at_bytes),
                                               .shape = {b.rows},
                                               .memory = b.memory,
-                                              .name = which == row_flags::valid ? "valid()" : "replaced()"};
+                                              .name = kind == row_flags::valid ? "valid()" : "replaced()"};
   }
 
  protected:
@@ -116,12 +116,12 @@ class column_places {
   std::size_t bytes_ = 0;
   static constexpr std::size_t no_flags = ~std::size_t{0};
   std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
-  std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, after those of fixed shape
+  std::size_t ragged_at_bytes_ = 0;   // offset of the ragged columns, after those of fixed shape
 
  private:
   /// Adds the bytes of a ragged column to `at_bytes`.
   template <std::size_t Index>
-  void pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
+  void add_column_bytes(const delivered& b, std::size_t& at_bytes) const noexcept {
     if constexpr (varying_item<type<Index>>) {
       const auto& place = std::get<Index>(places_);
       if (!place.is_fixed()) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Index>()]);

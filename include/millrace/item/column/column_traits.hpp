@@ -3,7 +3,7 @@
 //   static_assert(mr::detail::column_type<mr::picture>);
 //   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
-// item/column/columns.hpp lists what may be a column. Errors: none. Threads: pure.
+// item/column/columns.hpp lists the possible columns. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -116,7 +116,7 @@ concept fixed_column = requires(const T& item, std::span<typename column_traits<
   column_traits<T>::render(item, row, s);
 };
 
-/// Rows of two varying sides, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest possible
+/// Rows with two varying sides, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest possible
 /// row.
 template <class T>
 concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
@@ -129,22 +129,22 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
   throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
                        ", but the first one has " + first,
-                   "Bring all elements to one shape, or give each shape a column of its own");
+                   "Give all elements the same shape, or use one column for each shape");
 }
 
 /// Several of a column type in one row: its shape is [N, ...].
 template <class T, std::size_t N>
   requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T>)
 struct column_traits<std::array<T, N>> {
-  using of_one = column_traits<T>;
-  using element = typename of_one::element;
-  static constexpr std::size_t rank = 1 + of_one::rank;
+  using item_traits = column_traits<T>;
+  using element = typename item_traits::element;
+  static constexpr std::size_t rank = 1 + item_traits::rank;
 
   /// Throws data_error if the shapes of the elements differ.
   static std::array<std::size_t, rank> shape(const std::array<T, N>& items) {
-    const std::array<std::size_t, of_one::rank> first = of_one::shape(items[0]);
+    const std::array<std::size_t, item_traits::rank> first = item_traits::shape(items[0]);
     for (std::size_t i = 1; i < N; ++i)
-      if (const std::array<std::size_t, of_one::rank> other = of_one::shape(items[i]); other != first)
+      if (const std::array<std::size_t, item_traits::rank> other = item_traits::shape(items[i]); other != first)
         throw_other_shape(i, to_string(other), to_string(first));
     std::array<std::size_t, rank> all{N};
     for (std::size_t d = 0; d < first.size(); ++d) all[d + 1] = first[d];
@@ -154,7 +154,7 @@ struct column_traits<std::array<T, N>> {
     return row.subspan(row.size() / N * i, row.size() / N);
   }
   static void render(const std::array<T, N>& items, std::span<element> row, scratch& s) {
-    for (std::size_t i = 0; i < N; ++i) of_one::render(items[i], row_of(i, row), s);
+    for (std::size_t i = 0; i < N; ++i) item_traits::render(items[i], row_of(i, row), s);
   }
 };
 
@@ -165,7 +165,7 @@ concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
   { t.elements() } -> std::same_as<std::span<const typename T::element>>;
   t.options().padded(t.length());
 };
-/// Rows of a size of their own; each batch pads them to one.
+/// Rows with individual sizes; each batch pads them to one.
 template <class T>
 concept varying_item = ragged_item<T> || sized_item<T>;
 template <ragged_item T>

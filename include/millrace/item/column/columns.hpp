@@ -5,18 +5,18 @@
 //
 // A column type is one of these:
 //   a number; std::array<number, N>; std::vector<number>
-//   bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
+//     bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
 //   a type with shape() and span(), such as an image or a tensor
 //   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
-//   std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one picture
+//     std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one image
 //   ragged, for rows of varying length (item/tensor/ragged.hpp)
 //   a type with size(), the two sides of its row, and options(): image/picture/ragged_picture.hpp
 // A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
 // void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
 // to `together` rows. The bits of a row must not depend on the other rows.
-// A type that gains even more if several columns of a row are made at once has `using group` and `join(group&,
-// std::span<element>) const` instead. A group has clear() and render(scratch&), and lies in the scratch. All items of
-// up to `together` rows join it, from all columns with this group. Then it makes all these rows.
+// A type that renders faster if several columns of a row are rendered at once has `using group` and `join(group&,
+// std::span<element>) const` instead. A group has clear() and render(scratch&), and is stored in the scratch. All items
+// of up to `together` rows join it, from all columns with this group. Then it renders all these rows.
 // The first item of a run fixes the shapes. column_places.hpp describes the slot.
 // Errors: data_error for another shape later; it names both shapes.
 #pragma once
@@ -50,9 +50,8 @@ class columns : public column_places<member_type<Members>...> {
   /// The name of rendering in reports: the one that a column defines, else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
-  /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.
-  /// `more_bytes`: for what a derived class keeps in a slot. Throws data_error if a ragged column of it has no
-  /// max_length.
+  /// Fixes all shapes from the first item. `flags`: a slot also has flags for valid rows and for copies. `more_bytes`:
+  /// space of a derived class in a slot. Throws data_error if a ragged column of the item has no max_length.
   void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
     rows_ = rows;
     bytes_ = 0;
@@ -98,7 +97,7 @@ class columns : public column_places<member_type<Members>...> {
   /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
-  /// Pads ragged rows and moves them together; returns the used part of the slot. One thread calls it, after all rows
+  /// Pads ragged rows and moves them together; returns the used part of the slot. Called by one thread, after all rows
   /// of the batch are written.
   batch_extent close(std::byte* base, std::size_t rows) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
@@ -141,8 +140,8 @@ class columns : public column_places<member_type<Members>...> {
       place.options = member_of<M>(first).options();
       if (place.shape[0] == 0)
         throw data_error(named_column<M>() +
-                             " is ragged, and the first sample of the run says nothing of its rows",
-                         "Make it with ragged(elements, {.max_length = n})");
+                             " is ragged, but its row in the first sample of the run has no options",
+                         "Construct it with ragged(elements, {.max_length = n})");
       place.lengths_at_bytes = add_bytes(rows_ * place.numbers * sizeof(std::int32_t));
       if (!place.is_fixed()) return;
     }
@@ -251,7 +250,7 @@ class columns : public column_places<member_type<Members>...> {
     }
   }
 
-  // ---- columns whose rows are made in groups ----
+  // ---- columns whose rows are rendered in groups ----
 
   template <auto M>
   static constexpr bool has_group = !std::is_void_v<typename group_of<member_type<M>>::type>;

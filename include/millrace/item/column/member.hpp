@@ -51,8 +51,8 @@ constexpr const member_type<M>& member_of(const member_owner<M>& item) noexcept 
   if constexpr (std::is_member_object_pointer_v<decltype(M)>) {
     return item.*M;
   } else {
-    return []<std::size_t Index>(member_at<member_owner<M>, Index>, const member_owner<M>& of) -> const auto& {
-      return *std::get<Index>(member_addresses(of));
+    return []<std::size_t Index>(member_at<member_owner<M>, Index>, const member_owner<M>& object) -> const auto& {
+      return *std::get<Index>(member_addresses(object));
     }(M, item);
   }
 }
@@ -80,7 +80,8 @@ consteval bool same_member() {
   }
 }
 
-/// Returns the position of M among these members, or M itself if it is a number; their number if M is none of them.
+/// Returns the position of M among these members, or M itself if it is a number; the number of members if M is not one
+/// of them.
 template <auto M, auto... Members>
 consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {
@@ -92,7 +93,7 @@ consteval std::size_t index_of_member() {
   }
 }
 
-/// Returns the template argument in the compiler's name of a function: what follows `before`, such as "M = ".
+/// Returns the template argument in the compiler's name of a function: the text after `before`, such as "M = ".
 constexpr std::string_view argument_after(std::string_view before, std::string_view function) {
   const std::size_t begin = function.find(before) + before.size();
   return function.substr(begin, function.find_first_of(";]", begin) - begin);
@@ -134,7 +135,7 @@ constexpr member_text text_of_member() {
   }
 }
 
-/// Returns "example::pixels", taken from the compiler's texts; leaves out an anonymous namespace.
+/// Returns "example::pixels", from the compiler's texts; omits an anonymous namespace.
 template <auto M>
 constexpr auto spell_member() {
   constexpr member_text text = text_of_member<M>();

@@ -1,13 +1,13 @@
-// The columns of a batch whose rows are mixed: beside those of the user, the partner's label, lambda, and how each row
-// was mixed.
+// The columns of a batch whose rows are mixed: in addition to those of the user, the partner's label, lambda, and how
+// each row was mixed.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
 //   c.fix_shapes(first, 256);
-//   c.start_row(base, 4);                      // after its rendering: it stays as it is, with lambda 1
-//   c.pair_rows(base, {4, 5}, how, 0.7F);      // once both rows are there: either has the other's label
+//   c.start_row(base, 4);                      // after its rendering: it stays unmixed, with lambda 1
+//   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the other's label
 //
-// They lie in the slot behind the columns of fixed shape, and so are copied to a device with them.
+// They are stored in the slot after the columns of fixed shape, and are copied to a device with them.
 // Errors: those of columns. Threads: one thread at a time for each pair of rows.
 #pragma once
 
@@ -24,7 +24,7 @@ concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typ
 template <class T>
 concept mixable_label = tensor_element<T>;
 
-/// Where the columns that mixing adds are, from the begin of their part of a slot.
+/// The offsets of the columns that mixing adds, from the start of their part of a slot.
 template <mixable_label Label>
 struct mixed_part {
   std::size_t lambda_at_bytes = 0, mixes_at_bytes = 0, bytes = 0;
@@ -65,24 +65,24 @@ class mixed_columns : public columns<Members...> {
   auto pixels(std::byte* base, std::size_t row) const noexcept { return plain::template row<Pixels>(base, row); }
   const auto& pixels_shape() const noexcept { return plain::template row_shape<Pixels>(); }
 
-  /// Makes a rendered row one that stays as it is.
+  /// Marks a rendered row as unmixed.
   void start_row(std::byte* base, std::size_t row) const noexcept {
     label_b(base)[row] = label_a(base, row);
     lambda(base)[row] = 1;
     mixes(base)[row] = {};
   }
-  /// Says of two rows that they are mixed with each other.
-  void pair_rows(std::byte* base, const pair& rows, const row_mix& how, float lambda_of_both) const noexcept {
+  /// Records that two rows are mixed with each other.
+  void pair_rows(std::byte* base, const pair& rows, const row_mix& mix, float lambda_of_both) const noexcept {
     const auto enter = [&](std::size_t row, std::size_t partner) {
       label_b(base)[row] = label_a(base, partner);
       lambda(base)[row] = lambda_of_both;
-      mixes(base)[row] = how;
+      mixes(base)[row] = mix;
       mixes(base)[row].partner = static_cast<std::int32_t>(partner);
     };
     enter(rows.first, rows.second);
     enter(rows.second, rows.first);
   }
-  /// As columns::copy_row(). The copy has the original's labels and lambda, and follows it if that is mixed later.
+  /// As columns::copy_row(). The copy has the original's labels and lambda, and is mixed like the original later.
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     plain::copy_row(base, from, to);
     label_b(base)[to] = label_b(base)[from];

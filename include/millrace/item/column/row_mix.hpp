@@ -1,15 +1,15 @@
-// Says how a row of a batch is mixed with another one, by mixup or cutmix, and has the formulas of both.
+// Describes how a row of a batch is mixed with another one, by mixup or cutmix, and implements the formulas of both.
 //
 //   const mr::row_mix by_mixup{.partner = 5, .weight = 45'874};                      // 0.7 of the row, 0.3 of row 5
 //   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is row 5's
 //   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
 //
-// Both rows of a pair have the same weight and the same box. Each takes from the other as it was before.
-// The formulas are those of the host and of the kernels, so both give the same bits:
+// Both rows of a pair have the same weight and the same box. Each uses the other's elements from before the mix. The
+// host and the kernels use the same formulas, so both produce the same bits:
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
-// A weight is even. So a CPU that multiplies 16-bit numbers with 15 fraction bits gives the same bytes.
-// A row that is a copy of a damaged one's neighbor (session_options::on_damage) is listed by the row that it copies.
+// A weight is even. Therefore a CPU that multiplies 16-bit numbers with 15 fraction bits produces the same bytes. If a
+// row is a copy of a damaged one's neighbor (session_options::on_damage), the original lists it.
 // Errors: none. Threads: pure. A .cu file may include this header: it is cheap to compile.
 #pragma once
 
@@ -26,10 +26,10 @@ struct row_mix {
   static constexpr std::int32_t none = -1;
   static constexpr std::uint32_t whole = 65'536;   ///< a weight of 1
 
-  std::int32_t partner = none;     ///< the row that it is mixed with; none: it stays as it is
+  std::int32_t partner = none;     ///< the row with which it is mixed; none: it is unmixed
   std::int32_t next_copy = none;   ///< the first row that is a copy of this one; there: the next copy of the same row
-  std::uint32_t weight = whole;    ///< of its own elements, in 65536ths, even; the partner's have the rest
-  /// The box whose pixels are the partner's: rows top to bottom - 1, columns left to right - 1. Empty: none.
+  std::uint32_t weight = whole;    ///< of its own elements, in 65536ths, even; the partner's elements get the rest
+  /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: none.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
   /// Returns whether it has a partner that changes it.
@@ -41,7 +41,7 @@ struct row_mix {
 
 namespace detail {
 
-/// A weight as the formulas need it.
+/// A weight in the form for the formulas.
 struct mix_weights {
   MILLRACE_BOTH_SIDES explicit constexpr mix_weights(std::uint32_t weight) noexcept
       : own(weight),

@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #if defined(__linux__)
-// Null without AddressSanitizer. A program may have it where the compiled library does not.
+// Null without AddressSanitizer. The program may use it although the compiled library does not.
 extern "C" __attribute__((weak)) void* __asan_region_is_poisoned(void* begin, std::size_t bytes);
 #endif
 
@@ -41,7 +41,7 @@ MILLRACE_INLINE bool is_mapped(std::span<const std::byte> data) noexcept {
   return static_cast<bool>(data.data());
 }
 
-MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const char* what,
+MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const char* name,
                                                     const error_location& where) const {
   bool is_freed = !is_mapped(data);
 #if defined(__linux__)
@@ -49,9 +49,9 @@ MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const cha
     is_freed = __asan_region_is_poisoned(const_cast<std::byte*>(data.data()), data.size()) != nullptr;
 #endif
   if (!is_freed && checksum_of(data) == checksum_) return;
-  throw setup_error(std::string("the bytes of ") + what + (is_freed ? " were freed" : " changed") +
-                        " before it was decoded: bytes::borrowed() keeps no memory alive, and decoding comes after "
-                        "the function that plans",
+  throw setup_error(std::string("the bytes of ") + name + (is_freed ? " were freed" : " changed") +
+                        " before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs after "
+                        "the function that creates the plan",
                     "Pass bytes that own their memory: mr::bytes::owned(text), or mr::read_file(path)", where);
 }
 

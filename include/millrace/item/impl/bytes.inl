@@ -31,10 +31,10 @@ MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<cons
   std::memcpy(&count, table, sizeof count);
   const auto* const rows = reinterpret_cast<const entries_place*>(table + sizeof count);
   const auto data_at = static_cast<std::size_t>(view.data() - b.data());
-  const auto* const found = std::lower_bound(
+  const auto* const entry = std::lower_bound(
       rows, rows + count, data_at, [](const entries_place& row, std::size_t at) { return row.data_at < at; });
-  if (found == rows + count || found->data_at != data_at || found->data_size != view.size()) return {};
-  return {b.data() + found->entries_at, found->entries_size};
+  if (entry == rows + count || entry->data_at != data_at || entry->data_size != view.size()) return {};
+  return {b.data() + entry->entries_at, entry->entries_size};
 }
 
 MILLRACE_INLINE pool_state::~pool_state() {
@@ -43,13 +43,13 @@ MILLRACE_INLINE pool_state::~pool_state() {
 }
 
 MILLRACE_INLINE block* pool_state::take_idle(std::size_t size_class) noexcept {
-  // A larger block is better than a new one: otherwise each class keeps as many as it ever used at once.
+  // A larger block is better than a new one: otherwise each class retains its maximum number of blocks in use.
   for (std::size_t c = size_class; c < std::min(size_class + larger_classes + 1, classes); ++c) {
     if (idle[c].empty()) continue;
-    block* const found = idle[c].back();
+    block* const reused = idle[c].back();
     idle[c].pop_back();
-    idle_bytes -= found->capacity_bytes;
-    return found;
+    idle_bytes -= reused->capacity_bytes;
+    return reused;
   }
   return nullptr;
 }
@@ -67,27 +67,27 @@ MILLRACE_INLINE block_pool::block_pool(std::size_t idle_limit_bytes)
 
 MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   const std::size_t size_class = detail::size_class_of(bytes);
-  detail::block* found = nullptr;
+  detail::block* block = nullptr;
   {
     const std::lock_guard lock(state_->mutex);
-    found = state_->take_idle(size_class);
-    if (auto& list = state_->idle[size_class]; !found && list.capacity() == 0) list.reserve(1024);
+    block = state_->take_idle(size_class);
+    if (auto& list = state_->idle[size_class]; !block && list.capacity() == 0) list.reserve(1024);
   }
-  if (found) {
-    detail::show_to_readers(*found);
+  if (block) {
+    detail::show_to_readers(*block);
   } else {
     const std::size_t capacity = detail::bytes_of_class(size_class);
     void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
-    found = new (memory) detail::block;
-    found->capacity_bytes = capacity;
-    found->size_class = size_class;
+    block = new (memory) detail::block;
+    block->capacity_bytes = capacity;
+    block->size_class = size_class;
   }
-  found->home = state_;
-  return detail::block_ref(found);
+  block->home = state_;
+  return detail::block_ref(block);
 }
 
 MILLRACE_INLINE bytes bytes::owned(std::span<const std::byte> data, std::string_view name) {
-  auto block = block_pool(0).take(data.size() + name.size());   // goes back to the heap
+  auto block = block_pool(0).take(data.size() + name.size());   // is freed to the heap
   std::byte* const base = block.get()->data();
   if (!data.empty()) std::memcpy(base, data.data(), data.size());
   if (!name.empty()) std::memcpy(base + data.size(), name.data(), name.size());

@@ -23,7 +23,7 @@ MILLRACE_INLINE position_reader::position_reader(std::string_view text) : text_(
   left_.remove_prefix(position_mark.size());
 }
 
-MILLRACE_INLINE std::uint64_t position_reader::take(const position_field& field) {
+MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field) {
   const std::string before = " " + std::string(field.name) + "=";
   if (!left_.starts_with(before)) {
     if (before.starts_with(left_)) fail("it is cut off before " + std::string(field.name));
@@ -34,29 +34,29 @@ MILLRACE_INLINE std::uint64_t position_reader::take(const position_field& field)
   left_.remove_prefix(digits.size());
   std::uint64_t value = 0;
   const char* const end = digits.data() + digits.size();
-  const auto read = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
-  // Accepts only the spelling that to_text() writes, so that no other text means the same.
-  if (read.ec != std::errc{} || read.ptr != end || value > field.most || value < field.least ||
+  const auto parsed = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
+  // Accepts only the spelling that to_text() writes, so that no other text has the same meaning.
+  if (parsed.ec != std::errc{} || parsed.ptr != end || value > field.max || value < field.min ||
       field_text(field, value) != digits)
     fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
   return value;
 }
 
-MILLRACE_INLINE void position_reader::take_checksum() {
+MILLRACE_INLINE void position_reader::read_checksum() {
   const std::string_view covered = text_.substr(0, text_.size() - left_.size());
   const std::string before = " crc32c=", expected = before + hex(checksum_of(covered), 8);
   if (left_ == expected) return;
   if (left_.size() < expected.size() && (left_.starts_with(before) || before.starts_with(left_)))
     fail("it is cut off in its checksum");
   if (!left_.starts_with(before)) fail("'crc32c=' is missing in front of '" + printable(left_.substr(0, 40)) + "'");
-  if (left_.size() > expected.size()) fail("more follows its checksum");
-  fail("its checksum does not fit: it was changed or damaged");
+  if (left_.size() > expected.size()) fail("data follows its checksum");
+  fail("its checksum is wrong: it was changed or damaged");
 }
 
-MILLRACE_INLINE void position_reader::fail(const std::string& why) const {
-    throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) +
+MILLRACE_INLINE void position_reader::fail(const std::string& problem) const {
+    throw data_error("this is not a resume point of a run: " + problem + "; it has " + std::to_string(text_.size()) +
                          " bytes",
-                     "Give the text that batch::resume_text() gave, whole and unchanged");
+                     "Pass the text that batch::resume_text() returned, complete and unchanged");
   }
 
 }  // namespace detail
@@ -83,24 +83,24 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   detail::position_reader reader(text);
   position p;
   detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
-    member = static_cast<T>(reader.take(field));
+    member = static_cast<T>(reader.read(field));
     if (p.version < position::older_index_version || p.version > position::packing_version)
-      throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only versions " +
+      throw data_error("this resume point has version " + std::to_string(p.version) + ", and only versions " +
                            std::to_string(position::older_index_version) + " to " +
-                           std::to_string(position::packing_version) + " are known here",
+                           std::to_string(position::packing_version) + " are supported",
                        "Resume with the release of Millrace that wrote it");
   });
   if (p.has_index() && reader.has(detail::choice_field)) {
-    p.choice = reader.take(detail::choice_field);
+    p.choice = reader.read(detail::choice_field);
   }
-  if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.take(detail::stride_field));
+  if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.read(detail::stride_field));
   if (p.has_index() && reader.has(detail::shares_field)) {
     p.share = digest_share{.digest = p.digest,
-                                   .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
+                                   .ranks = static_cast<std::uint32_t>(reader.read(detail::shares_field))};
   }
-  if (reader.has(detail::shards_field)) p.counts.shards = reader.take(detail::shards_field);
-  if (reader.has(detail::samples_field)) p.counts.samples = reader.take(detail::samples_field);
-  reader.take_checksum();
+  if (reader.has(detail::shards_field)) p.counts.shards = reader.read(detail::shards_field);
+  if (reader.has(detail::samples_field)) p.counts.samples = reader.read(detail::samples_field);
+  reader.read_checksum();
   return p;
 }
 
@@ -115,7 +115,7 @@ MILLRACE_INLINE std::uint32_t position::place() const {
 
 namespace detail {
 
-/// Returns whether shards or samples were added to a data set, as far as the counts say.
+/// Returns whether shards or samples were added to a data set, according to the counts.
 MILLRACE_INLINE bool has_grown(const data_counts& then, const data_counts& now) noexcept {
   return then.shards > 0 && now.shards >= then.shards && now.samples >= then.samples &&
          (now.shards > then.shards || now.samples > then.samples);
@@ -133,16 +133,16 @@ MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
 
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
-    throw setup_error("this resume point is of version " + std::to_string(from.version) + ", whose order of lanes is "
-                          "not made any more: got " + std::to_string(from.lanes) + " lanes that went from pass to pass "
-                          "each for itself, expected version " + std::to_string(current.version) +
+    throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose order of lanes is "
+                          "no longer supported: got " + std::to_string(from.lanes) + " lanes that changed from pass to "
+                          "pass independently, expected version " + std::to_string(current.version) +
                           ", where they wait for each other",
                       "Resume with the release of Millrace that wrote it, or start without it");
   std::string differences;
-  const auto compare = [&](const char* what, const std::string& then, const std::string& now) {
+  const auto compare = [&](const char* setting, const std::string& then, const std::string& now) {
     if (then == now) return;
     differences += differences.empty() ? "" : "; ";
-    differences += std::string(what) + " was " + then + " and is " + now;
+    differences += std::string(setting) + " was " + then + " and is " + now;
   };
   const auto epoch_of = [](const position& p) -> std::string {
     if (p.epoch_batches == std::numeric_limits<std::uint64_t>::max()) return "endless";
@@ -181,13 +181,13 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (!differences.empty() && from.has_index() != current.has_index())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index()
-                          ? "Leave out .index = mr::index::off of shards() to continue a run with an index"
+                          ? "Remove .index = mr::index::off of shards() to continue a run with an index"
                           : "Set .index = mr::index::off of shards() to continue a run that streamed them");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)
                           ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
-                            "name the shards of before"
+                            "name the previous shards"
                           : "Make them equal, or start without it; workers may change, and with an index the ranks of "
                             "one global batch");
 }

@@ -31,11 +31,11 @@ MILLRACE_INLINE std::size_t record::find(std::string_view names) const noexcept 
 MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
   for (;;) {
     const std::size_t end = names.find(';');
-    const std::string_view wanted = names.substr(0, end);
+    const std::string_view alternative = names.substr(0, end);
     for (std::size_t i = 0; i < field_count(); ++i) {
       const std::string_view name = field(i).name();
-      const bool longer = name.size() > wanted.size() && name.ends_with(wanted);
-      if (longer && name[name.size() - wanted.size() - 1] == '.') return std::string(name);
+      const bool longer = name.size() > alternative.size() && name.ends_with(alternative);
+      if (longer && name[name.size() - alternative.size() - 1] == '.') return std::string(name);
     }
     if (end == std::string_view::npos) return {};
     names.remove_prefix(end + 1);
@@ -43,16 +43,16 @@ MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
 }
 
 MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
-    std::string there;
+    std::string present;
     for (std::size_t i = 0; i < field_count(); ++i) {
-      there += there.empty() ? "'" : ", '";
-      there += printable(field(i).name());
-      there += '\'';
+      present += present.empty() ? "'" : ", '";
+      present += printable(field(i).name());
+      present += '\'';
     }
     const std::string longer = longer_name(names);
     throw detail::missing_field_error(
-        "the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
-        longer.empty() ? "Name a field that every sample has, alternatives as \"jpg;png\", ask with has() first, or "
+        "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "none" : present),
+        longer.empty() ? "Name a field that every sample has, alternatives as \"jpg;png\", check with has() first, or "
                          "choose samples by .having = \"" + printable(names) + "\""
                        : "A key ends at the first dot of the file name: name the field '" + printable(longer) +
                              "', or write the shard with no other dot in its names",

@@ -24,7 +24,7 @@ MILLRACE_INLINE bool record_builder::has(std::string_view name) const noexcept {
 }
 
 MILLRACE_INLINE std::span<std::byte> record_builder::add_field(std::string_view name, std::size_t size_bytes) {
-  make_room(size_bytes);
+  ensure_space(size_bytes);
   fields_.push_back({names_.size(), name.size(), used_bytes_, size_bytes});
   names_ += name;
   const std::span<std::byte> buffer(block_.get()->data() + used_bytes_, size_bytes);
@@ -39,7 +39,7 @@ MILLRACE_INLINE void record_builder::set_entries(std::span<const std::byte> entr
     entries_.pop_back();
   }
   if (entries.empty() || last.data_size == 0) return;
-  make_room(entries.size());
+  ensure_space(entries.size());
   std::memcpy(block_.get()->data() + used_bytes_, entries.data(), entries.size());
   entries_.push_back({last.data_at, last.data_size, used_bytes_, entries.size()});
   used_bytes_ += entries.size();
@@ -54,7 +54,7 @@ MILLRACE_INLINE void record_builder::drop_last_field() {
 
 MILLRACE_INLINE record record_builder::finish() {
   using detail::field_entry, detail::record_head;
-  make_room(0);
+  ensure_space(0);
   detail::block& block = *block_.get();
   std::byte* const base = block.data();
   std::size_t at = used_bytes_;
@@ -76,13 +76,13 @@ MILLRACE_INLINE record record_builder::finish() {
                          .fields_at = fields_at, .field_count = fields_.size(), .offset_bytes = offset_bytes_,
                          .head_at = at, .held_bytes = block.capacity_bytes};
   std::memcpy(base + at, &head, sizeof head);
-  const auto* lasting = reinterpret_cast<const record_head*>(base + at);
-  block.head = lasting;
+  const auto* stored_head = reinterpret_cast<const record_head*>(base + at);
+  block.head = stored_head;
   const std::size_t largest = largest_field();
   tail_hint_bytes_ = at + sizeof head - largest;
-  record made(lasting);
+  record result(stored_head);
   block_ = {};
-  return made;
+  return result;
 }
 
 MILLRACE_INLINE std::size_t record_builder::largest_field() const noexcept {
@@ -91,7 +91,7 @@ MILLRACE_INLINE std::size_t record_builder::largest_field() const noexcept {
   return largest;
 }
 
-MILLRACE_INLINE void record_builder::make_room(std::size_t size_bytes) {
+MILLRACE_INLINE void record_builder::ensure_space(std::size_t size_bytes) {
   const std::size_t table = 256 + names_.size() + key_.size() + shard_.size() +
                             (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head) +
                             detail::entries_table_bytes(entries_.size() + 1);

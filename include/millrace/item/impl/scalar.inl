@@ -18,10 +18,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns the beginning of a text and its size, safe to print: "7.5" (3 bytes).
 MILLRACE_INLINE std::string excerpt_of(std::string_view text) {
   constexpr std::size_t max_characters = 40;
-  std::string shown = printable(text.substr(0, max_characters));
-  const bool cut = text.size() > max_characters || shown.size() > max_characters;
-  shown.resize(std::min(shown.size(), max_characters));
-  return "\"" + shown + (cut ? "\"..." : "\"") + " (" + std::to_string(text.size()) + " bytes)";
+  std::string text_shown = printable(text.substr(0, max_characters));
+  const bool cut = text.size() > max_characters || text_shown.size() > max_characters;
+  text_shown.resize(std::min(text_shown.size(), max_characters));
+  return "\"" + text_shown + (cut ? "\"..." : "\"") + " (" + std::to_string(text.size()) + " bytes)";
 }
 
 MILLRACE_INLINE void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
@@ -40,7 +40,7 @@ MILLRACE_INLINE std::string_view without_blanks(std::string_view text) noexcept 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// Removes digits with single underscores between them from the front of `text`; returns the number of digits.
-MILLRACE_INLINE std::size_t take_digits(std::string_view& text) noexcept {
+MILLRACE_INLINE std::size_t skip_digits(std::string_view& text) noexcept {
   std::size_t digits = 0, at = 0;
   while (at < text.size()) {
     if (is_digit(text[at])) ++digits;
@@ -51,7 +51,7 @@ MILLRACE_INLINE std::size_t take_digits(std::string_view& text) noexcept {
   return digits;
 }
 
-MILLRACE_INLINE bool take_sign(std::string_view& text) noexcept {
+MILLRACE_INLINE bool skip_sign(std::string_view& text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   return negative;
@@ -65,22 +65,22 @@ MILLRACE_INLINE bool equal_ignoring_case(std::string_view text, std::string_view
   return true;
 }
 
-/// Digits with an optional point and exponent. `below_one` tells too small ("1e-400", accepted) from too large
+/// Digits with an optional point and exponent. `below_one` distinguishes too small ("1e-400", accepted) from too large
 /// ("1e400").
 struct decimal {
   bool valid = false;
-  bool below_one = false;   ///< the first digit that is not 0 is behind the point
+  bool below_one = false;   ///< the first nonzero digit is after the point
 };
 
 MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
   const std::string_view all = text;
-  std::size_t digits = take_digits(text);
-  const std::string_view whole = all.substr(0, all.size() - text.size());
+  std::size_t digits = skip_digits(text);
+  const std::string_view integer_part = all.substr(0, all.size() - text.size());
   std::string_view fraction;
   if (text.starts_with('.')) {
     text.remove_prefix(1);
     const std::string_view from = text;
-    digits += take_digits(text);
+    digits += skip_digits(text);
     fraction = from.substr(0, from.size() - text.size());
   }
   if (digits == 0) return {};
@@ -88,23 +88,23 @@ MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
   std::int64_t exponent = 0;
   if (text.starts_with('e') || text.starts_with('E')) {
     text.remove_prefix(1);
-    exponent_negative = take_sign(text);
+    exponent_negative = skip_sign(text);
     const std::string_view from = text;
-    if (take_digits(text) == 0) return {};
+    if (skip_digits(text) == 0) return {};
     constexpr std::int64_t enough = std::numeric_limits<std::int64_t>::max() / 100;
     for (const char c : from.substr(0, from.size() - text.size()))
       if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
   }
   if (!text.empty()) return {};
-  // The position of the first digit that is not 0, counted from the decimal point.
+  // The position of the first nonzero digit, counted from the decimal point.
   std::int64_t magnitude = 0;
-  bool nonzero_seen = false;
-  for (const char c : whole) {
-    nonzero_seen = nonzero_seen || (c != '0' && c != '_');
-    magnitude += nonzero_seen && c != '_';
+  bool has_nonzero = false;
+  for (const char c : integer_part) {
+    has_nonzero = has_nonzero || (c != '0' && c != '_');
+    magnitude += has_nonzero && c != '_';
   }
   for (const char c : fraction) {
-    if (nonzero_seen || (c != '0' && c != '_')) break;
+    if (has_nonzero || (c != '0' && c != '_')) break;
     magnitude -= c != '_';
   }
   return {.valid = true, .below_one = (exponent_negative ? magnitude - exponent : magnitude + exponent) <= 0};
@@ -113,9 +113,9 @@ MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
 MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest,
                                             std::uint64_t largest) {
   std::string_view digits = without_blanks(text);
-  const bool negative = take_sign(digits);
+  const bool negative = skip_sign(digits);
   std::string_view rest = digits;
-  if (take_digits(rest) == 0 || !rest.empty())
+  if (skip_digits(rest) == 0 || !rest.empty())
     throw_no_scalar(text, field, " is not a valid integer", "Expected decimal digits, such as 7 or -12");
   const std::uint64_t limit = negative ? 0 - static_cast<std::uint64_t>(lowest) : largest;
   std::uint64_t value = 0;
@@ -123,7 +123,7 @@ MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_v
     if (c == '_') continue;
     const auto digit = static_cast<std::uint64_t>(c - '0');
     if (value > limit / 10 || value * 10 > limit - digit || digit > limit)
-      throw_no_scalar(text, field, " does not fit into the type asked for",
+      throw_no_scalar(text, field, " does not fit into the requested type",
                       "Expected a value from " + std::to_string(lowest) + " to " + std::to_string(largest));
     value = value * 10 + digit;
   }
@@ -133,7 +133,7 @@ MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_v
 template <class T>
 void parse_real_number(std::string_view text, std::string_view field, T& value) {
   std::string_view number = without_blanks(text);
-  const bool negative = take_sign(number);
+  const bool negative = skip_sign(number);
   if (equal_ignoring_case(number, "nan")) {
     value = std::numeric_limits<T>::quiet_NaN();
     return;
@@ -151,7 +151,7 @@ void parse_real_number(std::string_view text, std::string_view field, T& value) 
     value = 0;
     if (std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc::result_out_of_range) {
       if (!scanned.below_one)
-        throw_no_scalar(text, field, " is too large for the type asked for",
+        throw_no_scalar(text, field, " is too large for the requested type",
                         "The largest number is " + std::to_string(std::numeric_limits<T>::max()));
       value = 0;
     }

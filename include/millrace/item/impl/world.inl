@@ -24,7 +24,7 @@ MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t nod
       n = 10 * n + static_cast<std::size_t>(list[0] - '0');
     return n;
   };
-  const bool is_one = list.find_first_of(",(") == std::string_view::npos;   // as many on each node
+  const bool is_one = list.find_first_of(",(") == std::string_view::npos;   // the same number on each node
   while (!list.empty()) {
     const std::size_t tasks = number();
     std::size_t nodes = 1;
@@ -49,22 +49,22 @@ MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
                     "on one rank");
 }
 
-inline constexpr auto look_up = [](const char* variable) -> const char* { return std::getenv(variable); };
+inline constexpr auto read_variable = [](const char* variable) -> const char* { return std::getenv(variable); };
 
-MILLRACE_INLINE world world_by_default() { return launcher_reader(look_up).read_single(); }
+MILLRACE_INLINE world world_by_default() { return launcher_reader(read_variable).read_single(); }
 
 MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
   std::size_t count = mine.local_size;
   try {
     if (count == 0) count = world_from_launcher().local_size;
   } catch (...) {
-    // world_from_launcher() reports it to those who ask for the world.
+    // world_from_launcher() reports it to callers that need the world.
   }
   return count > 1 ? count : 1;
 }
 
 }  // namespace detail
 
-MILLRACE_INLINE world world_from_launcher() { return detail::launcher_reader(detail::look_up).read(); }
+MILLRACE_INLINE world world_from_launcher() { return detail::launcher_reader(detail::read_variable).read(); }
 
 }}  // namespace millrace

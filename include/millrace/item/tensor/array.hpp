@@ -1,13 +1,14 @@
 // Reads arrays from the bytes of a field: NumPy's .npy files and raw numbers.
 //
 //   auto embedding = mr::array<float>(r["npy"]);             // .shape {768}, .data: std::vector<float>
-//   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: another number of dimensions throws
-//   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // no .npy: raw elements, little-endian, shape {n}
+//   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: other numbers of dimensions throw
+//   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // without .npy: raw elements, little-endian, shape {n}
 //
 // A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field is raw.
-// Elements of more than one byte are never those of a compressed file, an archive, a text or another well-known kind.
+// Raw elements of more than one byte must not look like a compressed file, an archive, a text or another well-known
+// kind.
 // Accepted are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T. Nothing is converted.
-// Arrays of bool are read as std::uint8_t, and those that ml_dtypes writes as bfloat16 ('<V2') as bf16.
+// Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
 // Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: no shared state.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
@@ -45,7 +46,7 @@ static_assert(std::endian::native == std::endian::little, "fields hold little-en
 template <class T>
 concept array_element = tensor_element<T> && !std::same_as<T, bool>;
 
-/// Returns NumPy's name of T: "<f4", "|u1", ... NumPy has no bf16: the package ml_dtypes writes those as two raw bytes.
+/// Returns NumPy's name of T: "<f4", "|u1", ... NumPy has no bf16: the package ml_dtypes writes it as two raw bytes.
 template <array_element T>
 std::string npy_type() {
   if (std::same_as<T, bf16>) return "<V2";
@@ -59,7 +60,7 @@ struct npy_element {
   std::size_t size_bytes = 0;
   std::string_view name{};      // "f32"
   std::string type{};           // NumPy's name: "<f4"
-  std::string_view synonym{};   // another name of NumPy, which is read as well; empty: none
+  std::string_view synonym{};   // another name of NumPy, which is accepted as well; empty: none
 
   /// Returns whether elements of NumPy's type are read as this one.
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
@@ -83,13 +84,13 @@ class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
 
-  /// Returns nothing if the text is no such dictionary.
+  /// Returns nothing if the text is not such a dictionary.
   std::optional<npy_header> parse();
 
  private:
   void skip_blanks() noexcept { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n\r"), text_.size())); }
 
-  bool take(std::string_view token) noexcept;
+  bool skip(std::string_view token) noexcept;
   std::optional<std::string_view> string() noexcept;
   bool shape(std::vector<std::size_t>& extents);
 
@@ -107,7 +108,7 @@ struct array_layout {
 /// Throws data_error if the bytes are those of a well-known kind of file, not raw numbers.
 void check_raw(const bytes& field);
 
-/// Checks the whole field and returns its layout. Allocates the shape only.
+/// Checks the complete field and returns its layout. Allocates the shape only.
 array_layout layout_of(const bytes& field, const npy_element& element);
 
 template <array_element T>
@@ -143,9 +144,9 @@ tensor<T, N> array(const bytes& field) {
   const auto layout = detail::layout_of<T>(field);
   if (layout.shape.size() != N)
     detail::throw_no_array(field,
-                           "holds an array of " + std::to_string(layout.shape.size()) +
+                           "contains an array of " + std::to_string(layout.shape.size()) +
                                " dimensions (expected: " + std::to_string(N) + ")",
-                           "Ask for the number of dimensions that was written");
+                           "Request the number of dimensions in the file");
   std::array<std::size_t, N> shape{};
   std::copy(layout.shape.begin(), layout.shape.end(), shape.begin());
   return {shape, detail::elements_of<T>(layout)};

@@ -3,7 +3,7 @@
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...
 //
-// A .cu file may include this header: it is cheap to compile. For the same reason this is no millrace::error: its
+// A .cu file may include this header: it is cheap to compile. Therefore this class is not a millrace::error, whose
 // strings would slow down every .cu file that includes a view. If it leaves a callable of a flow, it becomes a
 // stage_error with shard and key.
 // Threads: a value.
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An element cannot be read or written: the index is out of range, or the memory is a GPU's.
+/// An element cannot be accessed: the index is out of range, or the element is in GPU memory.
 class bad_element_access : public std::exception {
  public:
   /// Returns the message.

@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The facts about a column that its line in a report says.
+/// The properties of a column in a report.
 struct column_facts {
   std::string_view name;
   bool ragged = false;
@@ -31,18 +31,18 @@ inline std::string shape_text(std::span<const std::size_t> shape) {
   return text + "]";
 }
 /// Returns "example::pixels [256, 224, 224, 3] u8".
-inline std::string column_text(const column_facts& of) {
-  std::string text = std::string(of.name) + (of.ragged ? " up to [" : " [") + std::to_string(of.rows);
-  for (const std::size_t extent : of.row) text += ", " + std::to_string(extent);
-  return text + "] " + std::string(of.dtype);
+inline std::string column_text(const column_facts& c) {
+  std::string text = std::string(c.name) + (c.ragged ? " up to [" : " [") + std::to_string(c.rows);
+  for (const std::size_t extent : c.row) text += ", " + std::to_string(extent);
+  return text + "] " + std::string(c.dtype);
 }
-/// Throws the data_error of a row that has another shape than the first sample's.
+/// Throws the data_error of a row whose shape differs from that of the first sample.
 [[noreturn]] inline void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
                                            std::span<const std::size_t> first) {
   throw data_error("the column " + std::string(column) + " has shape " + shape_text(here) + " here, but " +
                        shape_text(first) + " in the first sample of the run",
-                   "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what "
-                   "varies in length can be mr::ragged");
+                   "Give every sample the same shape in map(), for example by a crop or resize to a fixed size; use "
+                   "mr::ragged for variable lengths");
 }
 
 }}}  // namespace millrace::detail

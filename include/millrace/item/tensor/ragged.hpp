@@ -8,9 +8,9 @@
 //
 //   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32
 //
-// It is made from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
+// Construct it from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
 // longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
-// all batches have one shape, as CUDA graphs need it.
+// all batches have one shape, as CUDA graphs require.
 // All samples of a run must have the options of the first sample.
 // Errors: the constructor throws data_error for a length above max_length (unless `truncate`), and setup_error for
 // invalid options. Threads and lifetime: a value.
@@ -35,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 template <class T>
 struct ragged_options {
   std::size_t max_length = 0;     ///< limit of the length; required, because slots have space for it
-  T padding{};                    ///< value behind the end of a row
+  T padding{};                    ///< value after the end of a row
   bool truncate = false;          ///< true: cuts longer rows; false: a longer row is a data_error
   bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
   std::size_t multiple_of = 1;    ///< rounds the padded length up to a multiple of this, at most to max_length
@@ -64,16 +64,16 @@ class ragged {
   using element = T;
   static constexpr std::size_t rank = N;
 
-  /// Holds an empty row without options; not valid as a row of a batch.
+  /// An empty row without options; not valid as a row of a batch.
   ragged() = default;
-  /// Makes a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
+  /// Creates a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
   ragged(std::vector<T> elements, const ragged_options<T>& o)
     requires(N == 1)
       : options_(o), data_(std::move(elements)) {
     shape_[0] = data_.size();
     fit();
   }
-  /// Makes a row of the tensor, whose first dimension varies. Throws as above.
+  /// Creates a row of the tensor, whose first dimension varies. Throws as above.
   template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
@@ -89,9 +89,9 @@ class ragged {
   const ragged_options<T>& options() const noexcept { return options_; }
   /// Returns the shape of the longest possible row: `[max_length, ...]`.
   std::array<std::size_t, N> shape() const noexcept {
-    auto most = shape_;
-    most[0] = options_.max_length;
-    return most;
+    auto longest = shape_;
+    longest[0] = options_.max_length;
+    return longest;
   }
   /// Returns the bytes of memory of the row.
   std::size_t held_bytes() const noexcept { return sizeof(ragged) + data_.size() * sizeof(T); }
@@ -108,7 +108,7 @@ class ragged {
     if (!o.truncate)
       throw data_error("a ragged row has length " + std::to_string(length()) + ", more than its max_length of " +
                            std::to_string(o.max_length),
-                       "Raise ragged_options::max_length, or set truncate to cut off what is longer");
+                       "Raise ragged_options::max_length, or set truncate to cut longer rows");
     data_.resize(data_.size() / length() * o.max_length);
     shape_[0] = o.max_length;
   }

@@ -1,9 +1,9 @@
-// row_iterator: goes through the rows of a view or tensor with 2 or more dimensions.
+// row_iterator: iterates over the rows of a view or tensor with 2 or more dimensions.
 //
-//   for (auto picture : b.get<&example::pixels>()) use(picture.shape[0], picture.data);     // [H, W, C] each
+//   for (auto image : b.get<&example::pixels>()) use(image.shape[0], image.data);     // [H, W, C] each
 //
-// Rows are views, returned by value; they refer to the memory of the whole view. A .cu file may include this header: it
-// is cheap to compile. Threads: a value.
+// Rows are views, returned by value; they refer to the memory of the complete view. A .cu file may include this header:
+// it is cheap to compile. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -35,7 +35,7 @@ class row_iterator {
     ++at_;
     return *this;
   }
-  /// Moves to the next row and returns the iterator before.
+  /// Moves to the next row and returns the previous iterator.
   constexpr row_iterator operator++(int) noexcept {
     row_iterator before = *this;
     ++at_;

@@ -2,10 +2,10 @@
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
 //   box(3, 1) = 0.5F;                      // an element; with one dimension box[3] is one too
-//   box[3];                                // row 3, a view; for (auto row : box) goes through all rows
+//   box[3];                                // row 3, a view; for (auto row : box) iterates over all rows
 //   std::span<float> all = box.span();
 //
-// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor that pictures become.
+// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor of decoded images.
 // Threads: as std::vector.
 #pragma once
 
@@ -30,10 +30,10 @@ std::string to_string(const std::array<std::size_t, N>& shape) {
 
 namespace detail {
 
-/// Throws the setup_error of a view whose elements lie in GPU memory.
+/// Throws the setup_error of a view whose elements are in GPU memory.
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
-  throw setup_error("the column " + std::string(view.name) + " lies in GPU memory, which the host cannot read",
+  throw setup_error("the column " + std::string(view.name) + " is in GPU memory, which the host cannot read",
                     "Copy it to the host first, or use to_device({.device = host_device()})");
 }
 
@@ -63,11 +63,11 @@ class tensor {
   using element = T;
   static constexpr std::size_t rank = N;
 
-  /// Holds no elements.
+  /// Has no elements.
   tensor() = default;
-  /// Makes a tensor of zeros.
+  /// Creates a tensor of zeros.
   explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}
-  /// Takes over `elements`, whose number must fit the shape.
+  /// Moves `elements` into the tensor; their number must match the shape.
   tensor(std::array<std::size_t, N> shape, std::vector<T> elements) noexcept
       : shape_(shape), data_(std::move(elements)) {
     assert(data_.size() == count(shape));
@@ -84,7 +84,7 @@ class tensor {
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 
-  /// Returns a view of the whole tensor; valid while the tensor lives.
+  /// Returns a view of the complete tensor; valid while the tensor lives.
   tensor_view<T, N> view() noexcept { return {.data = data(), .shape = shape_}; }
   tensor_view<const T, N> view() const noexcept { return {.data = data(), .shape = shape_}; }
 

@@ -1,4 +1,4 @@
-// tensor_view: a typed view with a shape of a column of a batch, on the host or on a device.
+// tensor_view: a typed, shaped view of a column of a batch, on the host or on a device.
 //
 //   mr::tensor_view<const std::uint8_t, 4> x = b.get<&example::pixels>();   // [B, H, W, C] u8
 //   x.shape[1];                                // H
@@ -149,7 +149,7 @@ struct padded_view {
   tensor_view<T, N> values{};                ///< [rows, longest, ...]
   tensor_view<std::int32_t, 1> lengths{};    ///< [rows]: length of each row without its padding
 
-  /// Returns row `i` without its padding. Throws bad_element_access in every build if the column lies in GPU memory,
+  /// Returns row `i` without its padding. Throws bad_element_access in every build if the column is in GPU memory,
   /// where the host cannot read the length.
   tensor_view<T, N - 1> operator[](std::size_t i) const {
     if (lengths.memory != memory_kind::host) throw detail::bad_element_access::memory(lengths.name);
@@ -181,7 +181,7 @@ struct sized_view {
 
 }}  // namespace millrace
 
-// A view is only a pointer with a shape. With rows it is no sized range: size() counts elements.
+// A view is only a pointer with a shape. With rows it is not a sized range: size() counts elements.
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
 template <class T, std::size_t N>

@@ -48,7 +48,7 @@ inline auto printed_facts(const run_report& r) {
 /// one of `marks`; with no marks, at any blank.
 std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "");
 
-inline std::string counted_text(std::uint64_t times) { return whole(static_cast<double>(times)); }
+inline std::string counted_text(std::uint64_t times) { return grouped(static_cast<double>(times)); }
 
 /// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
 std::string pictures_text(const picture_figures& p);

@@ -167,7 +167,7 @@ EXAMPLE
 // ---- entry_files.hpp
 void example(const mr::detail::index_file_options& options, const std::string& name,
              const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::event_counts& counts,
-             const mr::detail::indexed_reader& reader, mr::detail::told_entries& told) {
+             const mr::detail::indexed_reader& reader, mr::detail::reported_entries& told) {
 EXAMPLE
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("bytes without NumPy's mark are raw elements") {
   CHECK(message_of(file, "pcm") == "the field 'pcm' has 6 bytes, which is not a multiple of the 4 bytes of one f32");
   CHECK_THROWS_AS((void)(mr::array<std::int16_t, 2>(mr::bytes::borrowed(file))), mr::data_error);
   // A damaged .npy file is not read as raw numbers.
-  CHECK(message_of(std::string(8, 'x')) == "the field 'npy' is not a .npy file: it does not begin with NumPy's mark");
+  CHECK(message_of(std::string(8, 'x')) ==
+        "the field 'npy' is not a .npy file: it does not begin with NumPy's magic bytes");
 }
 
 TEST_CASE("another type, order or version is an error that names both") {
@@ -109,7 +110,7 @@ TEST_CASE("another type, order or version is an error that names both") {
     return npy("{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': (2, 3), }", raw(six));
   };
   CHECK(message_of(with("<f8", "False")) ==
-        "the field 'npy' holds elements of type '<f8' (expected: '<f4', which is f32)");
+        "the field 'npy' contains elements of type '<f8' (expected: '<f4', which is f32)");
   CHECK(message_of(with(">f4", "False")).find("'>f4'") != std::string::npos);
   CHECK(message_of(with("|O", "False")).find("'|O'") != std::string::npos);
   CHECK(message_of(with("<f4", "True")).find("Fortran order") != std::string::npos);
@@ -189,7 +190,7 @@ TEST_CASE("raw elements are not read from a file of another kind") {
   const std::string zip = "PK\3\4\x2d\0\0\0\0\0\0\0\x21\0\0\xf6\xc8\x6a\x23\xff\xff\xff\xff\xff\xff\xff\x09\0\x14\0"s;
   const std::string wav = "RIFF\x24\x08\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"s;
   CHECK(message_of(gzip, "emb") ==
-        "the field 'emb' holds no raw numbers: got a gzip stream, expected a .npy file or raw numbers");
+        "the field 'emb' does not contain raw numbers: got a gzip stream, expected a .npy file or raw numbers");
   CHECK(message_of(zip, "npz").find("a ZIP archive") != std::string::npos);
   CHECK(message_of<std::int16_t>(wav, "pcm").find("a WAV file") != std::string::npos);
   CHECK(message_of("0.5 0.25 0.125 1.5 2.5 3.5 4.5 5", "txt").find("a text") != std::string::npos);
@@ -210,7 +211,7 @@ TEST_CASE("bools are bytes, and two raw bytes are a bf16, as ml_dtypes writes it
   CHECK(mr::array<std::uint8_t>(mr::bytes::borrowed(bools)).data == std::vector<std::uint8_t>{1, 0});
   CHECK(mr::array<std::uint8_t, 1>(mr::bytes::borrowed(bools))(0) == 1);
   CHECK(message_of<std::int8_t>(bools) ==
-        "the field 'npy' holds elements of type '|b1' (expected: '|i1', which is i8)");
+        "the field 'npy' contains elements of type '|b1' (expected: '|i1', which is i8)");
   CHECK_THROWS_WITH_AS((void)mr::array<std::int8_t>(mr::bytes::borrowed(bools)),
                        doctest::Contains("Read bools as std::uint8_t"), mr::data_error);
   for (const char* type : {"<V2", "|V2"}) {

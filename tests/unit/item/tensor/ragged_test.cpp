@@ -142,5 +142,6 @@ TEST_CASE("all samples of a run have the options of the first") {
   CHECK_NOTHROW(l.check_shapes({mr::ragged(std::vector<float>(8), {.max_length = 8})}));
   CHECK_THROWS_WITH_AS(l.check_shapes({mr::ragged(std::vector<float>(3), {.max_length = 8, .padding = 2})}),
                        doctest::Contains("one::a has max_length 8, padding 2"), mr::data_error);
-  CHECK_THROWS_WITH_AS(l.fix_shapes({}, 2), doctest::Contains("says nothing of its rows"), mr::data_error);
+  CHECK_THROWS_WITH_AS(l.fix_shapes({}, 2), doctest::Contains("in the first sample of the run has no options"),
+                       mr::data_error);
 }

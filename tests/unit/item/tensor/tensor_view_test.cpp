@@ -92,7 +92,7 @@ TEST_CASE("a row of a padded column can be read without its padding") {
   CHECK(std::ranges::equal(words[0], std::vector{1, 2, 3}));
   CHECK(std::ranges::equal(words[1], std::vector{4}));
   words.values.memory = words.lengths.memory = mr::memory_kind::device;
-  CHECK_THROWS_WITH_AS(words[0], doctest::Contains("the column pair::words lies in GPU memory"),
+  CHECK_THROWS_WITH_AS(words[0], doctest::Contains("the column pair::words is in GPU memory"),
                        mr::detail::bad_element_access);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("in debug builds an access out of range is an error that names the col
                        mr::detail::bad_element_access);
 
   view.memory = mr::memory_kind::device;
-  const char* const elsewhere = "the column example::box lies in GPU memory";
+  const char* const elsewhere = "the column example::box is in GPU memory";
   CHECK_THROWS_WITH_AS(view(0, 0), doctest::Contains(elsewhere), mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(view[1][0], doctest::Contains(elsewhere), mr::detail::bad_element_access);
   CHECK_THROWS_WITH_AS(view[1].begin(), doctest::Contains(elsewhere), mr::detail::bad_element_access);

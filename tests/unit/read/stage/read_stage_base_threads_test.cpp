@@ -110,7 +110,7 @@ TEST_CASE("a reader that runs out of memory while it passes on ends the run, and
   t.sink.fails = true;
   t.stage.start();
   CHECK(eventually([&] { return t.sink.log() == "failed"; }));
-  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("memory is exhausted") != std::string::npos);
   CHECK(error_text(t.sink.error()).find("stage source") != std::string::npos);
 }
 

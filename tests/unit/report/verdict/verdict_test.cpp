@@ -354,9 +354,9 @@ TEST_CASE("a window is the difference between two times, with the later settings
 
 TEST_CASE("metrics are printed readably") {
   using namespace mr::detail;
-  CHECK(whole(21'400) == "21 400");
-  CHECK(whole(-1'234'567) == "-1 234 567");
-  CHECK(whole(999) == "999");
+  CHECK(grouped(21'400) == "21 400");
+  CHECK(grouped(-1'234'567) == "-1 234 567");
+  CHECK(grouped(999) == "999");
   CHECK(time_text(1.88e6) == "1.88 ms");
   CHECK(time_text(999'999) == "1.00 ms");
   CHECK(bytes_text(6.79e8) == "679 MB");

@@ -270,7 +270,7 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   t.put({2});
   t.sink.fails = true;
   CHECK(t.run() == "0 failed");
-  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("memory is exhausted") != std::string::npos);
   CHECK(error_text(t.sink.error()).find("key n018") != std::string::npos);
 }
 

@@ -395,6 +395,6 @@ TEST_CASE("another shape later is a bad item that names both") {
     FAIL("no error");
   } catch (const mr::data_error& e) {
     CHECK(std::string(e.what()).find("has shape [3] here, but [4]") != std::string::npos);
-    CHECK(std::string(e.what()).find("what varies in length can be mr::ragged") != std::string::npos);
+    CHECK(std::string(e.what()).find("use mr::ragged for variable lengths") != std::string::npos);
   }
 }

@@ -320,7 +320,7 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   t.sink.settled = false;
   t.put({1, 2});
   REQUIRE(t.logs("0 failed"));
-  CHECK(error_text(t.sink.error()).find("the memory ran out") != std::string::npos);
+  CHECK(error_text(t.sink.error()).find("memory is exhausted") != std::string::npos);
   CHECK(error_text(t.sink.error()).find("stage pass") != std::string::npos);
   REQUIRE(t.sleeps("waits for room"));   // the sink has not yet written the error
   t.sink.settled = true;

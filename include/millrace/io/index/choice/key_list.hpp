@@ -1,11 +1,11 @@
-// A list of sample keys: which samples of an indexed data set to use, or to leave out.
+// A list of sample keys, which selects or excludes samples of an indexed data set.
 //
 //   const mr::key_list few = std::vector<std::string>{"n01440764/0017", "n01440764/0020"};
 //   mr::shards("train-{000..146}.tar", {.only = few});
-//   few.contains("n01440764/0017", "train-003.tar");       // true: these keys hold in every shard
+//   few.contains("n01440764/0017", "train-003.tar");       // true: these keys match in every shard
 //
-// A key may be bound to one shard: it then holds in shards of that file name, in any folder. mr::keys_from() of
-// sources/keys_from.hpp reads lists from files. A key that is given twice counts once.
+// A key may be bound to one shard: then it matches in shards of that file name, in any folder. mr::keys_from() of
+// sources/keys_from.hpp reads lists from files. Duplicate keys count once.
 // Memory: the keys and 24 bytes for each. Errors: none. Threads: immutable; copies share the keys.
 #pragma once
 
@@ -30,9 +30,9 @@ class key_table {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// Adds a key; `shard` is a path whose file name binds it, or empty. Call sort() after the last one.
+  /// Adds a key; `shard` is a path whose file name binds it, or empty. Call sort() after the last add().
   void add(std::string_view key, std::string_view shard);
-  /// Sorts the keys, and removes those that say nothing new.
+  /// Sorts the keys, and removes redundant ones.
   void sort();
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -63,11 +63,11 @@ class key_table {
 /// Keys of samples, each in every shard or in one.
 class key_list {
  public:
-  /// Makes an empty list.
+  /// Creates an empty list.
   key_list() = default;
-  /// Makes a list of keys that hold in every shard.
+  /// Creates a list of keys that match in every shard.
   key_list(const std::vector<std::string>& keys);
-  /// Takes a sorted table.
+  /// Creates a list of a sorted table.
   explicit key_list(std::shared_ptr<const detail::key_table> keys) noexcept : keys_(std::move(keys)) {}
 
   /// Returns the number of keys.

@@ -1,16 +1,17 @@
-// Chooses samples of indexed shards by their keys, before any is read.
+// Selects samples of indexed shards by their keys, before any is read.
 //
 //   const mr::detail::sample_choice choice{.only = mr::key_list(keys), .repeats = weight_of};
 //   mr::detail::choice_search search(choice);
-//   const mr::detail::chosen_samples of_shard = search.choose(index, "train-003.tar");    // one shard after the other
+//   const mr::detail::chosen_samples of_shard = search.choose(index, "train-003.tar");    // for each shard in order
 //   of_shard.size();                          // positions that the shard has in a pass
-//   of_shard.number(0);   of_shard.repeat(0);    // the first one: which sample of the shard, and the how many-th time
+//   of_shard.number(0);   of_shard.repeat(0);    // the first one: its number in the shard, and how often it occurred
+//   before
 //
-// The chosen samples lie round after round: first all of them in the order of the shard, then those that are wanted a
-// second time, and so on. So the repeats of a sample stand apart.
-// Memory: 4 bytes for each position; none where a whole shard is chosen once. Time: one look-up in each list for each
-// sample. Errors: setup_error for a shard with 2^32 positions or more. Threads: a choice_search belongs to one thread;
-// chosen_samples are immutable.
+// The chosen samples are in rounds: first all of them in the order of the shard, then those with two or more uses, and
+// so on. This separates the repeats of a sample.
+// Memory: 4 bytes for each position; none if all samples of a shard are used once. Time: one search in each list for
+// each sample. Errors: setup_error for a shard with 2^32 positions or more. Threads: a choice_search belongs to one
+// thread; chosen_samples are immutable.
 #pragma once
 
 #include <millrace/io/index/choice/key_list.hpp>
@@ -28,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The samples that the user wants. By default a run uses all, each once.
+/// The options that select samples. By default a run uses all, each once.
 struct sample_choice {
   std::optional<key_list> only{};
   key_list without{};
@@ -36,8 +37,8 @@ struct sample_choice {
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
   required_fields having{};   // fields that a sample must have
 
-  /// Returns whether the user said anything.
-  bool given() const noexcept { return only || !without.empty() || where || repeats || !having.empty(); }
+  /// Returns whether an option is set.
+  bool is_set() const noexcept { return only || !without.empty() || where || repeats || !having.empty(); }
 };
 
 /// The samples of one shard that a run uses.
@@ -45,7 +46,7 @@ class chosen_samples {
  public:
   /// The samples of a shard, each once.
   explicit chosen_samples(std::uint32_t samples = 0) noexcept : all_(samples) {}
-  /// The samples that `times` gives a number above 0; that often.
+  /// The samples whose number in `times` is above 0, that many times.
   explicit chosen_samples(const std::vector<std::uint32_t>& times);
 
   /// Returns the number of positions.
@@ -56,7 +57,7 @@ class chosen_samples {
   }
   /// Returns how often earlier positions have the same sample.
   std::uint32_t repeat(std::uint32_t position) const noexcept;
-  /// Returns the identity of the sample at a position. Each repeat has one of its own.
+  /// Returns the identity of the sample at a position. Each repeat has its own identity.
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
@@ -66,7 +67,7 @@ class chosen_samples {
   std::vector<std::uint32_t> numbers_{}, rounds_{};   // the end of each round; none: every sample once
 };
 
-/// Finds the chosen samples of one shard after the other.
+/// Selects samples of one shard after the other.
 class choice_search {
  public:
   /// `choice` outlives the search.
@@ -77,32 +78,32 @@ class choice_search {
 
   /// Returns a checksum of (ordinal of the shard, number, times) of all samples so far; 0 if each was chosen once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about keys of the lists that no shard so far has, with keys that shards have; empty if all were
-  /// found.
+  /// Returns a sentence about keys of the lists that no shard so far has, with keys that shards have; empty if all keys
+  /// occurred.
   std::string missing() const;
-  /// Returns what to do about missing keys.
+  /// Returns advice on missing keys.
   std::string advice() const;
   /// Returns "273 of 400 samples chosen (127 lack 'jpg')". Throws setup_error if all `samples` lack a required field.
   std::string text(std::uint64_t positions, std::uint64_t samples) const;
 
  private:
-  struct sought {
+  struct key_search {
     const key_table* keys;
-    std::vector<bool> found;
+    std::vector<bool> matched;
   };
 
-  static sought seek(const std::shared_ptr<const key_table>& keys);
-  static bool finds(sought& in, std::string_view key, std::string_view shard);
-  static std::string_view first_missing(const sought& of) noexcept;
-  static void tell_missing(std::string& text, const char* option, const sought& of);
+  static key_search search_for(const std::shared_ptr<const key_table>& keys);
+  static bool match(key_search& search, std::string_view key, std::string_view shard);
+  static std::string_view first_missing(const key_search& search) noexcept;
+  static void append_missing(std::string& text, const char* option, const key_search& search);
   std::size_t times(std::string_view key, std::string_view shard);
   /// Sets the bits of required fields that each field of a shard satisfies.
-  void look_up_fields(const shard_index& index);
+  void find_fields(const shard_index& index);
   bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 
   const sample_choice* choice_;
-  sought only_, without_;
-  std::vector<std::string> keys_;   // the first of the shards, to be shown beside those of the lists
+  key_search only_, without_;
+  std::vector<std::string> keys_;   // the first keys of the shards, for comparison with those of the lists
   std::vector<std::uint64_t> bits_;   // by the number of a field
   std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;

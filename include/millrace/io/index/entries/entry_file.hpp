@@ -5,9 +5,9 @@
 //   mr::detail::entry_file entries({.storage = place, .name = name, .shard = 7}, meter, cache);
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
-// A local file is read as it is: the system keeps what lies beside. A file in a storage is read in chunks of 256 KiB,
-// which are kept for the neighbors; one holds the entries of more than a hundred photographs. All files of a data set
-// share one limit. Beyond it, the chunk that was used least recently is dropped.
+// A local file is read unbuffered: the system caches the neighboring bytes. A file in a storage is read in chunks of
+// 256 KiB, which are cached for the neighboring payloads; one chunk has the entries of more than a hundred photographs.
+// All files of a data set share one limit. Beyond it, the least recently used chunk is discarded.
 // Errors: io_error if the file cannot be opened or read. Threads: a file by one at a time; a cache by any number.
 // Lifetime: meter and cache outlive the file.
 #pragma once
@@ -39,28 +39,28 @@ class entry_cache {
 
   explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
 
-  /// Returns the chunk; null if it is not there.
+  /// Returns the chunk; null if it is not cached.
   chunk find(const chunk_name& name);
-  /// Adds a chunk; others may have to go.
+  /// Adds a chunk; evicts others if necessary.
   void add(const chunk_name& name, chunk added);
-  /// Sets the limit. It holds from the next add() on.
+  /// Sets the limit. It applies from the next add().
   void limit(std::size_t bytes);
   std::size_t held_bytes() const;
 
  private:
-  struct kept {
+  struct cached_chunk {
     chunk bytes{};
     std::uint64_t used_at = 0;
   };
 
   mutable std::mutex mutex_;   // guards all members below
   std::size_t limit_bytes_;
-  std::map<chunk_name, kept> chunks_;
+  std::map<chunk_name, cached_chunk> chunks_;
   std::size_t held_bytes_ = 0;
   std::uint64_t used_ = 0;
 };
 
-/// Where an index is, and whose it is.
+/// The location of an index, and the number of its shard.
 struct entry_file_options {
   const millrace::storage& storage;
   std::string name{};
@@ -75,7 +75,7 @@ class entry_file final : public byte_source {
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Tells a storage which chunks will be read.
+  /// Announces to a storage which chunks will be read.
   void will_read(std::span<const byte_range> ranges) override;
   void set_meter(read_meter& meter) noexcept { file_.set_meter(meter); }
 

@@ -1,12 +1,13 @@
-// The entry points of a data set: opens the files that hold them, and counts what came of it.
+// The entry points of a data set: opens the files that contain them, and counts their use.
 //
 //   mr::detail::entry_files entries;
-//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // bytes that may be held of a storage
+//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // limit for cached bytes of a storage
 //   auto file = entries.open({.files = options, .shard = name, .number = 7}, index, meter);
-//   entries.count(reader.counters(), told);
+//   entries.count(reader.counters(), reported);
 //   entries.report(counts);
 //
-// Errors: none; without a file, payloads come without entry points. Threads: any. Lifetime: outlives the open files.
+// Errors: none; without a file, payloads are delivered without entry points. Threads: any. Lifetime: outlives the open
+// files.
 #pragma once
 
 #include <millrace/io/index/entries/entry_file.hpp>
@@ -25,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shard whose entry points are to be opened.
+/// The shard whose entry points will be opened.
 struct entries_of_shard {
   const index_file_options& files;
   const std::string& shard;
@@ -33,7 +34,7 @@ struct entries_of_shard {
 };
 
 /// The counts of a reader at the last call of count().
-struct told_entries {
+struct reported_entries {
   std::uint64_t with_entries = 0, refused = 0;
 };
 
@@ -41,47 +42,47 @@ struct told_entries {
 class entry_files {
  public:
   struct limits {
-    std::uint64_t lanes = 1;          ///< lanes that are read at the same time
+    std::uint64_t lanes = 1;          ///< lanes that are read concurrently
     std::size_t max_held_bytes = 0;
   };
 
   /// Returns the file of the index; null if it has no entry points or cannot be opened.
-  std::unique_ptr<entry_file> open(const entries_of_shard& of, const shard_index& index, read_meter& meter) {
+  std::unique_ptr<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
     const entry_table& table = index.entries();
     if (table.bytes() == 0) return nullptr;
     const millrace::storage local;
     try {
       return std::make_unique<entry_file>(
-          entry_file_options{.storage = table.in_storage ? of.files.storage : local,
-                             .name = table.in_storage ? of.shard + std::string(index_ending)
-                                                      : index_path(of.shard, of.files),
-                             .shard = of.number},
+          entry_file_options{.storage = table.in_storage ? shard.files.storage : local,
+                             .name = table.in_storage ? shard.shard + std::string(index_ending)
+                                                      : index_path(shard.shard, shard.files),
+                             .shard = shard.number},
           meter, cache_);
     } catch (const io_error&) {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return nullptr;
     }
   }
-  /// Counts what a reader has read since `told`, and moves that on.
-  void count(const indexed_reader_counters& now, told_entries& told) noexcept {
-    with_entries_.fetch_add(now.with_entries - std::exchange(told.with_entries, now.with_entries),
+  /// Adds the counts of a reader since `reported`, and updates `reported`.
+  void count(const indexed_reader_counters& now, reported_entries& reported) noexcept {
+    with_entries_.fetch_add(now.with_entries - std::exchange(reported.with_entries, now.with_entries),
                             std::memory_order_relaxed);
-    refused_.fetch_add(now.entries_refused - std::exchange(told.refused, now.entries_refused),
+    refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
                        std::memory_order_relaxed);
   }
-  /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
+  /// Counts the fields that had entry points, and those whose entry points were wrong, since the last call.
   void report(event_counts& counts) noexcept {
     if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
       counts.count(text_of(event_name::fields_with_entries), fields);
     if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
       counts.count(text_of(event_name::fields_refused), fields);
   }
-  /// Makes room for what lanes read of a storage. Returns the bytes that may be held.
+  /// Sets the memory limit for lanes that read from a storage. Returns the limit in bytes.
   std::size_t limit(const limits& l) {
-    // A lane's window lies in one or two chunks.
-    const std::uint64_t wanted = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
+    // A lane's window is in one or two chunks.
+    const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
     const auto bytes = static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(wanted, least_bytes, std::max(least_bytes, l.max_held_bytes / 2)));
+        std::clamp<std::uint64_t>(bytes_of_lanes, least_bytes, std::max(least_bytes, l.max_held_bytes / 2)));
     cache_.limit(bytes);
     return bytes;
   }

@@ -1,11 +1,11 @@
-// Where the entry points of a shard's payloads lie in the file of its index.
+// The locations of the entry points of a shard's payloads in the file of its index.
 //
 //   const mr::detail::entry_table& entries = index.entries();
 //   mr::byte_range where = entries.range_of(member);      // in the index file; 0 bytes: the payload has none
 //
-// An entry point is a place in a payload where its decoder may start. This library stores the entry points of a payload
-// as bytes whose format only their maker and the decoder know. In the file, a CRC-32C over payload and entries lies
-// before them. Entries are never longer than their payload, and a shard has less than 4 GiB of them.
+// An entry point is a position in a payload at which its decoder may start. This library stores the entry points of a
+// payload as bytes whose format only their producer and the decoder know. In the file, a CRC-32C over payload and
+// entries precedes them. Entries are never longer than their payload, and a shard has less than 4 GiB of them.
 // Memory: 4 bytes for each member of a shard with entries. The entries themselves stay in the file.
 // Errors: none. Threads: a value.
 #pragma once
@@ -25,10 +25,10 @@ struct entry_table {
   static constexpr std::size_t checksum_bytes = 4;   // before the entries of each payload
   static constexpr std::uint64_t largest_bytes = std::numeric_limits<std::uint32_t>::max();
 
-  bool made = false;                   ///< every payload was looked at, whether it has entries or not
-  bool in_storage = false;             ///< the index file lies beside the shard in its storage
-  std::uint64_t begin_at = 0;          ///< where the first entries begin in the file
-  std::vector<std::uint32_t> ends{};   ///< for each member, where its entries end behind begin_at; made only
+  bool built = false;                   ///< every payload was inspected, whether it has entries or not
+  bool in_storage = false;             ///< the index file is stored next to the shard in its storage
+  std::uint64_t begin_at = 0;          ///< offset of the first entries in the file
+  std::vector<std::uint32_t> ends{};   ///< for each member, the end of its entries relative to begin_at; built only
 
   /// Returns the size of all entries with their checksums.
   std::uint64_t bytes() const noexcept { return ends.empty() ? 0 : ends.back(); }
@@ -39,7 +39,7 @@ struct entry_table {
     for (const std::uint32_t end : ends) count += end != std::exchange(before, end);
     return count;
   }
-  /// Returns where checksum and entries of a member lie; 0 bytes if it has none.
+  /// Returns the range of checksum and entries of a member; 0 bytes if it has none.
   byte_range range_of(std::uint32_t member) const noexcept {
     if (ends.empty()) return {0, 0};
     const std::uint32_t begin = member == 0 ? 0 : ends[member - 1];

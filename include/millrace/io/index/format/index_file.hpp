@@ -1,21 +1,21 @@
-// An index on disk, beside its shard or in one folder for all shards.
+// An index on disk, next to its shard or in one folder for all shards.
 //
 //   const std::string path = mr::detail::index_path("train-000.tar");   // "train-000.tar.millrace-index"
 //   const auto identity = mr::detail::identify_shard("train-000.tar");
 //   auto file = mr::detail::load_index(path, identity);
-//   if (file.state != mr::detail::index_file_state::good) {             // file.reason says why
+//   if (file.state != mr::detail::index_file_state::good) {             // file.reason is the reason
 //     auto old = std::exchange(file.index, mr::detail::scan_shard(source, pool));   // tar_index_scan.hpp
-//     file.index.identify(identity);                                    // without it, the file is never valid
-//     file.index.take_checksums_of(old);                                // only a touched index has any
+//     file.index.identify(identity);                                    // without this call, the file is never valid
+//     file.index.copy_checksums_from(old);                              // only a touched index has any
 //   }
-//   mr::detail::keep_index(path, file.index);                           // again after checksums were learned
+//   mr::detail::store_index(path, file.index);                          // again after checksums were learned
 //
-// An index is valid only for a shard with the size and the time (in ns) for which it was made. If only the time
-// differs, just its checksums are used, for the index that replaces it. A damaged index is never used: every cut and
-// every flipped bit is detected. An index may be removed at any time.
-// Many processes may call keep_index() at once. Each one locks the file, takes over its checksums and its entry points,
-// and replaces the file in one step. Entry points are taken over if all members lie where they did. Reading finds out
-// whether a payload is still the one that they were made for. On a file system without locks, checksums that two
+// An index is valid only for a shard with the size and the time (in ns) that it records. If only the time differs, only
+// its checksums are used, for the index that replaces it. A damaged index is never used: every cut and every flipped
+// bit is detected. An index may be removed at any time.
+// Many processes may call store_index() concurrently. Each one locks the file, copies its checksums and its entry
+// points, and replaces the file in one step. Entry points are copied if no member has moved. When a payload is read, a
+// checksum shows whether its entry points still belong to it. On a file system without locks, checksums that two
 // processes write at the same moment may be lost; they are learned again later.
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
 #pragma once
@@ -34,37 +34,37 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options for the files of indexes.
 struct index_file_options {
-  /// The folder for indexes; default empty: each index lies beside its shard. A missing folder is created; its parent
-  /// has to exist.
+  /// The folder for indexes; default empty: each index is stored next to its shard. A missing folder is created; its
+  /// parent must exist.
   std::string cache_folder{};
-  /// Where the shards are. An index beside a shard of a storage is read, and never written.
+  /// The storage of the shards. An index next to a shard of a storage is read, and never written.
   millrace::storage storage{};
 
-  /// Returns whether indexes can be kept.
-  bool keeps() const noexcept { return storage.is_local() || !cache_folder.empty(); }
+  /// Returns whether indexes can be stored.
+  bool can_store() const noexcept { return storage.is_local() || !cache_folder.empty(); }
 };
 
 /// Whether the file of an index can be used.
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< made for a shard of another size, or by another library version or kind of machine
-  touched,   ///< made for a shard of this size but another time: checksums of unmoved members are valid
+  stale,     ///< records another size of the shard, or another library version or kind of machine
+  touched,   ///< records this size of the shard but another time: checksums of unmoved members are valid
   damaged
 };
 
-/// An index, or why there is none.
+/// An index, or the reason for its absence.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
   std::string reason{};   ///< why the index is not good
   shard_index index{};    ///< set if the state is good or touched
 };
 
-/// The result of keep_index().
-struct kept_index {
+/// The result of store_index().
+struct stored_index {
   bool written = false;
-  std::uint64_t learned_checksums = 0;       ///< checksums taken over from the file
-  std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is kept
+  std::uint64_t learned_checksums = 0;       ///< checksums copied from the file
+  std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is used
 };
 
 /// The bytes of all entries of a shard, in the order of its members, in any number of pieces.
@@ -73,68 +73,68 @@ using entry_pieces = std::vector<std::vector<std::byte>>;
 /// The ending of the names of indexes.
 inline constexpr std::string_view index_ending = ".millrace-index";
 
-/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's whole path.
-/// Shards of the same name therefore have different indexes.
+/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's complete path.
+/// Therefore shards of the same name have different indexes.
 std::string index_path(const std::string& shard, const index_file_options& options = {});
 
-/// Throws the io_error for a failed call on an index; `reason` is an errno.
-[[noreturn]] void fail_index(std::string_view what, int reason, const std::string& path);
+/// Throws the io_error for a failed call on an index. `problem` describes the call; `reason` is an errno.
+[[noreturn]] void fail_index(std::string_view problem, int reason, const std::string& path);
 
-/// Opens an index; none, with errno, where that fails. Does not block on a pipe.
+/// Opens an index; returns none, with errno, if that fails. Does not block on a pipe.
 unique_fd open_index(const std::string& path, int flags) noexcept;
 
 /// Fills `buffer`. Returns false if the file ends before that, with errno 0, or if a read fails, with its errno.
 bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept;
 
 /// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
-/// has a sound head.
+/// has a valid head.
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
                                                          const shard_identity& shard, index_front& front);
 
-/// Reads and checks a whole index, all but its entries.
+/// Reads and checks an index completely, except its entries.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
-/// Returns the current size and time of a shard. Throws io_error if the system or the storage cannot tell them.
+/// Returns the current size and time of a shard. Throws io_error if the system or the storage does not return them.
 shard_identity identify_shard(const std::string& path, const storage& at = {});
 
-/// Loads the index of a shard, or says why it cannot be used. Throws io_error if the file cannot be read.
+/// Loads the index of a shard, or returns why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
 
-/// Loads an index as it was made, whatever has become of its shard since; the state tells whether it is sound.
-loaded_index load_index_as_made(const std::string& path);
+/// Loads an index without comparing it with its shard; the state indicates whether it is valid.
+loaded_index load_index_without_shard(const std::string& path);
 
-/// The head of an index, from one small read. The columns behind it may be damaged.
+/// The head of an index, from one small read. The columns after it may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
   std::uint64_t fingerprint = 0;
-  bool shard_is_whole = false;
-  bool without_end_marker = false;   ///< true if a whole shard has no end marker
-  bool entries_made = false;         ///< true if entry points were made, even if there are none
-  bool entries_in_storage = false;   ///< true if the index lies beside its shard in a storage
+  bool shard_is_complete = false;
+  bool without_end_marker = false;   ///< true if a complete shard has no end marker
+  bool entries_made = false;         ///< true if entry points were built, even if there are none
+  bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
   std::uint64_t entry_bytes = 0;     ///< size of all entry points
-  shard_identity shard{};            ///< size and time for which the index was made
+  shard_identity shard{};            ///< recorded size and time of the shard
   std::uint64_t index_bytes = 0;     ///< size of the file before entry points
-  bool identified = true;            ///< false: the shard was not asked for yet, and its time is not known
-  bool of_set_index = false;         ///< a set index tells it
+  bool identified = true;            ///< false: the shard was not queried yet, and its time is unknown
+  bool of_set_index = false;         ///< from a set index
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index beside a shard of a storage, as it was made: with the size that the shard should have, and a time
-/// that means nothing. The state tells whether it is sound. `file_bytes`: how many are expected; 0: not known. Throws
+/// Loads the index next to a shard of a storage with the recorded identity: the expected size of the shard, and a
+/// meaningless time. The state indicates whether it is valid. `file_bytes`: the expected size; 0: unknown. Throws
 /// io_error if it cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
-/// Reads the head of the index beside a shard of a storage. A good one is not identified.
+/// Reads the head of the index next to a shard of a storage. A good one is not identified.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Takes over the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a
-/// compressed shard. Throws io_error if the file cannot be read or written.
-/// `made` are the entries of index.entries(). Without it, `index` gets those of the file.
-kept_index keep_index(const std::string& path, shard_index& index, const entry_pieces* made = nullptr);
+/// Copies the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a compressed
+/// shard. Throws io_error if the file cannot be read or written. `entries` are those of index.entries(). Without them,
+/// `index` gets those of the file.
+stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
-/// Removes half-written indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
-/// whole folder: call it once before many calls of keep_index().
+/// Removes temporary indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
+/// complete folder: call it once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
 }}}  // namespace millrace::detail

@@ -1,17 +1,17 @@
-// A set index: one small file that tells of all shards of a set, so that a start need not ask for each of them.
+// A set index: one small file that describes all shards of a set, so that a start need not query each of them.
 //
 //   const mr::detail::set_index index = mr::detail::set_index::parse(text, "s3://photos/set.millrace-index");
 //   if (const auto* shard = index.find("s3://photos/train-007.tar")) shard->samples;
 //   write(index.text());
 //
 // Format: text. The first line is "millrace set index 1". A line for each shard follows, sorted by their names. It has
-// words: the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The size of its
-// index in bytes before entry points, "marked" or "unmarked", the version, and the name come next. A shard without an
-// end marker is unmarked. A version that is not known is "-". Blanks, "%" and bytes that are not printable ASCII are
-// written as %XX. The last line is "end", the number of shards and the CRC-32C of all before it (8 digits).
-// A name is the end of a shard's whole name: all of it, or what stands behind a slash. So a set may be moved or copied
-// with its set index, and be read in part. If several names fit, the longest counts.
-// The file is untrusted input. Every number is checked before memory is taken for it. A shard and its index are
+// words: the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The next words
+// are the size of its index in bytes before entry points, "marked" or "unmarked", the version, and the name. A shard
+// without an end marker is unmarked. An unknown version is "-". Blanks, "%" and bytes that are not printable ASCII are
+// written as %XX. The last line is "end", the number of shards and the CRC-32C of all bytes before it (8 digits).
+// A name is a suffix of a shard's full name: all of it, or the part after a slash. Therefore a set may be moved or
+// copied with its set index, and be read in part. If several names fit, the longest is used.
+// The file is untrusted input. Every number is checked before memory is allocated for it. A shard and its index are
 // compared with it when they are opened.
 // Errors: data_error with the file and the offset. Threads: a value.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard, as a set index tells of it.
+/// A shard, according to a set index.
 struct set_index_shard {
   std::string name{};
   std::uint64_t size_bytes = 0;
@@ -34,7 +34,7 @@ struct set_index_shard {
   std::uint64_t fingerprint = 0;      ///< of its index: the same for the same members at the same offsets
   std::uint64_t index_bytes = 0;      ///< of its index's file, before entry points
   bool without_end_marker = false;
-  std::string version{};              ///< as in file_identity; empty: not known
+  std::string version{};              ///< as in file_identity; empty: unknown
 
   friend bool operator==(const set_index_shard&, const set_index_shard&) = default;
 };
@@ -42,29 +42,29 @@ struct set_index_shard {
 /// The shards of a set, sorted by their names.
 class set_index {
  public:
-  static constexpr std::string_view usual_name = "set.millrace-index";   ///< beside the shards
+  static constexpr std::string_view default_name = "set.millrace-index";   ///< in the folder of the shards
   static constexpr std::size_t max_bytes = std::size_t{256} << 20;       ///< of a file
 
   set_index() = default;
-  /// Takes the shards in any order. Requires that no two have the same name.
+  /// Accepts the shards in any order. Requires that their names differ.
   explicit set_index(std::vector<set_index_shard> shards);
 
-  /// Returns the set index of a file's content. Throws data_error, with `path`, if it is not sound.
-  /// Returns whether a text begins as a set index of any version does.
+  /// Returns the set index of a file's content. Throws data_error, with `path`, if it is not valid.
+  /// Returns whether a text begins like a set index of any version.
   static bool has_mark(std::string_view text) noexcept;
   static set_index parse(std::string_view text, const std::string& path);
   /// Returns the content of a file.
   std::string text() const;
 
   const std::vector<set_index_shard>& shards() const noexcept { return shards_; }
-  /// Returns what is told of a shard; null if nothing is.
+  /// Returns the description of a shard; null if there is none.
   const set_index_shard* find(std::string_view shard) const noexcept;
 
  private:
   std::vector<set_index_shard> shards_;
 };
 
-/// Returns the folder that all names are in, with its last slash; empty if they have none in common.
+/// Returns the folder of all names, with its last slash; empty if they have none in common.
 std::string_view common_folder(const std::vector<std::string>& names) noexcept;
 
 }}}  // namespace millrace::detail

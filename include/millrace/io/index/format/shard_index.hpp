@@ -1,18 +1,18 @@
-// Records where everything lies in one plain shard: samples, keys, fields, and the known checksums.
+// Records the location of samples, keys and fields of one plain shard, and the known checksums.
 //
 //   // tar_index_scan.hpp; files: index_file.hpp
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
 //   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
-//   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: not known yet
+//   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: unknown
 //
-// The index describes the samples of shard_reader in its order, with all fields, wanted or not. The index of a damaged
-// shard has the samples before the damage. The index of a compressed shard has none, and its state says so.
+// The index describes the samples of shard_reader in its order, with all fields, selected or not. The index of a
+// damaged shard has the samples before the damage. The index of a compressed shard has none, as its state indicates.
 // Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
-// Checksums: 0 means not known. An empty payload has the checksum 0, and so has about one other payload in 2^32.
-// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it lies in one piece of less
-// than 4 GiB. Sparse members are not described. shard_reader has to read such a sample, from the sample's offset.
-// Errors: none. Threads: any number of readers; checksums may be learned at the same time.
+// Checksums: 0 means unknown. An empty payload has the checksum 0, and so has about one other payload in 2^32.
+// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it is stored in one piece of
+// less than 4 GiB. Sparse members are not described. shard_reader has to read such a sample, from the sample's offset.
+// Errors: none. Threads: any number of readers; checksums may be learned concurrently.
 #pragma once
 
 #include <millrace/io/index/format/entry_table.hpp>
@@ -45,7 +45,7 @@ struct indexed_sample {
 
 /// One file of a sample.
 struct indexed_member {
-  std::string_view field{};             ///< field name, letters lowered
+  std::string_view field{};             ///< field name in lower case
   std::uint64_t offset_bytes = 0;       ///< offset of the payload
   std::uint64_t size_bytes = 0;
   bool in_one_piece = true;             ///< if false, offset and size have no meaning
@@ -97,38 +97,38 @@ struct index_columns {
 /// The index of one shard.
 class shard_index {
  public:
-  /// Which samples of the shard the index has.
+  /// The part of the shard that the index describes.
   enum class shard_state : std::uint32_t {
-    whole,        ///< every sample of the shard
+    complete,        ///< every sample of the shard
     damaged,      ///< the samples before the damage
-    compressed    ///< none: a sample is found only by reading all before it
+    compressed    ///< none: finding a sample requires reading all before it
   };
 
   /// Everything the index knows about the shard except its samples.
   struct shard_facts {
-    shard_state state = shard_state::whole;
+    shard_state state = shard_state::complete;
     shard_identity identity{};
     std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;    ///< where the damage is
-    std::uint64_t resume_offset_bytes = 0;    ///< behind the last sample: reading from here meets the damage
+    std::uint64_t resume_offset_bytes = 0;    ///< after the last sample: reading from here reaches the damage
     shard_counters counters{};                ///< counts of samples and of skipped members
   };
 
-  /// Makes an empty index.
+  /// Creates an empty index.
   shard_index() = default;
-  /// Makes the index from its parts, which have to fit together.
+  /// Creates the index from its parts, which must fit together.
   shard_index(shard_facts facts, index_columns columns) noexcept;
 
-  /// Returns the facts about the shard.
+  /// Returns the properties of the shard.
   const shard_facts& facts() const noexcept { return facts_; }
-  /// Returns which samples of the shard the index has.
+  /// Returns which part of the shard the index describes.
   shard_state state() const noexcept { return facts_.state; }
   /// Returns the size and time of the shard.
   const shard_identity& identity() const noexcept { return facts_.identity; }
   /// Sets the size and time of the shard.
   void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
-  /// Returns a digest that is equal for shards with the same members at the same offsets. The shards' names, times and
-  /// payloads are not in it.
+  /// Returns a digest that is equal for shards with the same members at the same offsets. It does not depend on the
+  /// shards' names, times and payloads.
   std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
   /// Returns the text for the damage; empty if there is none.
   std::string_view damage() const noexcept { return columns_.damage(); }
@@ -137,39 +137,39 @@ class shard_index {
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
-  /// Counts the samples whose key an earlier sample has, in facts().counters; an index file does not have the number.
-  /// Cost: a comparison of each key with the one before it; a sort of all if they are not in order.
+  /// Counts the samples whose key an earlier sample has, in facts().counters; an index file does not contain the
+  /// number. Cost: one comparison for each key; a sort of all keys if they are not in order.
   void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 
-  /// Returns the sample with that number, from 0 on.
+  /// Returns the sample with that number, which begins at 0.
   indexed_sample sample(std::uint32_t number) const noexcept;
 
-  /// Returns the member with that number, from 0 on.
+  /// Returns the member with that number, which begins at 0.
   indexed_member member(std::uint32_t number) const noexcept;
   /// Returns the number of the member's field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
   /// Returns the name of the field with that number.
   std::string_view field_name(std::uint32_t field) const noexcept;
 
-  /// Returns the CRC-32C of a member's payload; 0 if it is not known.
+  /// Returns the CRC-32C of a member's payload; 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum if none is known. Returns the known checksum after that.
+  /// Sets the checksum if it is unknown. Returns the checksum that is then known.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Sets the checksum, whether one is known or not.
+  /// Sets the checksum, even if one is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Takes over the checksums of an older index of the shard, for members that have not moved. Such a member has the
-  /// same key, field, offset and size. Call it before any thread uses this index.
-  void take_checksums_of(const shard_index& before) noexcept;
+  /// Copies the checksums of an older index of the shard, for members that have not moved. Such a member has the same
+  /// key, field, offset and size. Call it before any thread uses this index.
+  void copy_checksums_from(const shard_index& before) noexcept;
   /// Returns whether the samples of `part` are the first ones of this index: the same keys at the same offsets.
   bool begins_with(const shard_index& part) const noexcept;
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 
-  /// Returns where the entry points of the payloads lie.
+  /// Returns the locations of the entry points of the payloads.
   const entry_table& entries() const noexcept { return entries_; }
-  /// Sets that, for all members. Must not be called while other threads use the index.
+  /// Sets the locations, for all members. Must not be called while other threads use the index.
   void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
 
   /// Returns the columns, for index_format.hpp.
@@ -178,8 +178,8 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether the member has not moved. For members in pieces, only the fingerprint can tell.
-  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
+  /// Returns whether the member has not moved. For members in pieces, only the fingerprint shows it.
+  static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};
   index_columns columns_{};

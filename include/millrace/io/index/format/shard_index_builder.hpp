@@ -1,10 +1,10 @@
 // Builds the index of a shard from its members, in order, by the rules of shard_reader.
 //
 //   mr::detail::shard_index_builder build;
-//   build.take({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
+//   build.add({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
 //   mr::detail::shard_index index = build.finish();           // or .finish_damaged(error)
 //
-// Errors: setup_error for a shard beyond the limits of an index. Threads: one. A builder makes one index.
+// Errors: setup_error for a shard beyond the limits of an index. Threads: one. A builder builds one index.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>
@@ -23,23 +23,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class shard_index_builder {
  public:
   /// Adds the next member to its sample, or counts it as skipped.
-  void take(const tar_member& member);
+  void add(const tar_member& member);
 
-  /// Marks the last member as not stored in one piece: its payload does not lie where its header said.
-  void last_is_in_pieces() noexcept;
+  /// Marks the last member as not stored in one piece: its header does not state the location of its payload.
+  void mark_last_as_pieces() noexcept;
 
   /// Sets the number of raw names.
   void count_unconverted_names(std::uint64_t count) noexcept { facts_.counters.unconverted_names = count; }
   /// Sets whether the end marker is missing: 1 or 0.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Closes the open sample if the damaged file called `name` begins another one: the open sample is complete then.
+  /// Closes the open sample if the damaged file `name` begins another one: then the open sample is complete.
   void end_sample_before(std::string_view name);
 
-  /// Returns the index of a whole shard.
+  /// Returns the index of a complete shard.
   shard_index finish();
 
-  /// Returns the index of a damaged shard. The sample that is open at the damage is not in it.
+  /// Returns the index of a damaged shard, without the sample that is open at the damage.
   shard_index finish_damaged(const error& damage);
 
  private:
@@ -52,17 +52,17 @@ class shard_index_builder {
 
   void open_sample(std::string_view key, std::uint64_t offset_bytes);
   void close_sample();
-  void drop_open_sample();
-  void count_passed_over(const tar_member& member, const member_name& name) noexcept;
+  void discard_open_sample();
+  void count_skipped(const tar_member& member, const member_name& name) noexcept;
 
-  /// Returns the number of a field. Tries the field at the same place in the previous sample first: most samples have
-  /// the same fields in the same order.
-  std::uint32_t number_of(std::string_view written);
+  /// Returns the number of a field. Tries the field at the same place in the previous sample first, because most
+  /// samples have the same fields in the same order.
+  std::uint32_t number_of(std::string_view name);
   shard_index pack(std::string_view damage);
 
   shard_index::shard_facts facts_{};
   std::vector<std::uint32_t> sample_blocks_, key_ends_, member_ends_, payload_blocks_, payload_sizes_, member_fields_;
-  std::string keys_, lowered_;
+  std::string keys_, lowercase_;
   std::vector<std::string> field_names_;
   std::map<std::string, std::uint32_t, std::less<>> fields_;
   bool open_ = false;

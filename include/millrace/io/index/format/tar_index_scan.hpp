@@ -1,4 +1,4 @@
-// Makes the index of a shard from its headers, without reading payloads.
+// Builds the index of a shard from its headers, without reading payloads.
 //
 //   mr::file_source source("train-000.tar");
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
@@ -7,7 +7,7 @@
 // Samples, keys, fields and skipped members are those of shard_reader. plain_tar reads ordinary archives. At the first
 // unusual header, tar_reader reads the shard again from its start.
 // Errors: io_error of the source; setup_error for a shard beyond the limits of an index. Damage is a state of the
-// index: shard_reader, started behind the last sample, throws the error. An empty file is damaged.
+// index: shard_reader, started after the last sample, throws the error. An empty file is damaged.
 // Threads: one at a time per source.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns the index of an ordinary shard; nothing if the shard is not ordinary.
 std::optional<shard_index> scan_plain_shard(byte_source& source, block_pool& pool);
 
-/// Returns the index of any shard, by tar_reader.
+/// Returns the index of any shard, with tar_reader.
 shard_index scan_any_shard(byte_source& source, block_pool& pool);
 
 /// Returns the index of the shard.

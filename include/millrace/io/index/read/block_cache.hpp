@@ -1,4 +1,4 @@
-// Caches small samples: reads a block of neighbors at once and gives its records out one by one, in any order.
+// Caches small samples: reads a block of neighbors at once and returns its records one by one, in any order.
 //
 //   mr::detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
 //   const auto read = [&](std::vector<mr::record>& block) { block = records_of(3, 7); };
@@ -6,14 +6,14 @@
 //   cache.held_bytes();
 //
 // The cache is for samples so small that reading each one separately would dominate its cost. `read` fills a vector
-// with the records of a whole block. A record that `read` leaves empty is given out empty; the caller finds out the
-// reason. Each record is given out once, and a block without records is forgotten. The next pass reads the block again.
-// Beyond the limit, the cache drops the least recently requested block. The drop costs another read, and never loses
-// a sample.
-// reserve() is for blocks that are fetched from far away, many at once. A thread that wants a reserved block waits
-// until its owner has filled it. A thread fills what it reserved before it takes anything, so no two wait for each
+// with the records of a complete block. A record that `read` leaves empty is returned empty; the caller determines the
+// reason. Each record is returned once, and a block without records is removed. The next pass reads the block again.
+// Beyond the limit, the cache evicts the least recently requested block. An eviction costs another read, and never
+// loses a sample.
+// reserve() is for remote blocks, which are fetched many at once. A thread that needs a reserved block waits until its
+// owner has filled it. A thread fills its reservations before it takes any block, so no two threads wait for each
 // other.
-// Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
+// Errors: those of `read`. Threads: any number; threads that need the same block wait for a single read of it.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -38,7 +38,7 @@ struct block_name {
   friend bool operator==(const block_name&, const block_name&) = default;
 };
 
-/// The blocks that still have records to give out.
+/// The blocks with records that were not returned yet.
 class block_cache {
   struct block;
 
@@ -68,10 +68,10 @@ class block_cache {
       s->left -= !from.empty();
       *places[i] = std::move(from);
     }
-    if (s->left == 0) forget(name, *s);
+    if (s->left == 0) erase(name, *s);
   }
 
-  /// A block that its owner alone may fill; until its end others wait for it.
+  /// A block that only its owner may fill; until its destruction others wait for it.
   class reservation {
    public:
     const block_name& name() const noexcept { return name_; }
@@ -88,21 +88,21 @@ class block_cache {
 
   /// Reads a reserved block.
   template <class Read>
-  void fill(reservation mine, const Read& read) {
-    fill(*mine.block_, read);
+  void fill(reservation owned, const Read& read) {
+    fill(*owned.block_, read);
   }
 
-  /// Returns the bytes of all blocks in the cache, as they were when each was read.
+  /// Returns the bytes of all blocks in the cache, measured when each was read.
   std::size_t held_bytes() const;
 
  private:
   struct block {
     std::mutex mutex;   // guards the records
     std::vector<record> records{};
-    std::size_t left = 0;   // records not yet given out
+    std::size_t left = 0;   // records not yet returned
     std::size_t bytes = 0;           // this and the members below are guarded by the cache's mutex
-    std::uint64_t asked_for_at = 0;
-    bool forgotten = false;
+    std::uint64_t requested_at = 0;
+    bool evicted = false;
   };
   struct hash {
     std::size_t operator()(const block_name& n) const noexcept;
@@ -121,20 +121,20 @@ class block_cache {
       bytes += r.held_bytes();
     }
     const std::lock_guard lock(mutex_);
-    if (s.forgotten) return;
+    if (s.evicted) return;
     held_bytes_ += bytes - std::exchange(s.bytes, bytes);
-    while (held_bytes_ > options_.limit_bytes && drop_oldest(s)) {
+    while (held_bytes_ > options_.limit_bytes && evict_oldest(s)) {
     }
   }
 
-  bool drop_oldest(const block& but);
-  void forget(const block_name& name, block& s);
+  bool evict_oldest(const block& except);
+  void erase(const block_name& name, block& s);
 
   const options options_;
   mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
   std::unordered_map<block_name, std::shared_ptr<block>, hash> blocks_;
   std::size_t held_bytes_ = 0;
-  std::uint64_t asked_ = 0;
+  std::uint64_t requests_ = 0;
 };
 
 }}}  // namespace millrace::detail

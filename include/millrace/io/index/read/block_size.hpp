@@ -1,12 +1,13 @@
-// How many bytes of a shard are read at once for one of its samples; its neighbors then wait in memory for their turn.
+// How many bytes of a shard are read together for one of its samples; its neighbors then stay in memory until their
+// turn.
 //
 //   const mr::detail::block_size size = mr::detail::block_size::choose(order, {.samples = 1'281'167,
 //                                                                              .sample_bytes = 110'000,
 //                                                                              .is_local = false});
-//   const bool alone = size.held_bytes == 0;              // each sample is read by itself
+//   const bool alone = size.held_bytes == 0;              // each sample is read separately
 //
-// From a local disk only small samples are read so. A request to a storage costs more, so larger ones are, up to eight
-// together, as far as the memory allows.
+// From a local disk only small samples are read in blocks. A request to a storage costs more, so larger samples are
+// read in blocks too, up to eight together, if the memory allows it.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -21,15 +22,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The order in which samples will be requested.
 struct expected_order {
   std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes read here
-  std::uint64_t lanes = 1;            ///< lanes that are read at the same time
+  std::uint64_t lanes = 1;            ///< lanes that are read concurrently
   std::size_t max_held_bytes = 0;    ///< limit for samples read before their turn
 };
 
-/// The bytes of a block, and of all blocks that are held.
+/// The bytes of a block, and of all blocks in memory.
 struct block_size {
   static constexpr std::uint64_t least_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_samples = 8;   // of samples that are not small
-  static constexpr std::uint64_t min_places = 16;   // that are read at the same time
+  static constexpr std::uint64_t min_places = 16;   // that are read concurrently
 
   struct data_set {
     std::uint64_t samples = 0, sample_bytes = 0;   // the mean of these, headers included
@@ -44,18 +45,19 @@ struct block_size {
     return std::uint64_t{is_local ? 16U : 256U} << 10;
   }
 
-  /// Returns the size that suits an order.
+  /// Returns the size for an order.
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
-    // A block is held from the first possible turn of its samples until the last one was taken. A lane may begin and
-    // end inside a block. The factor 2 covers two things: a pool block is up to a quarter larger than its content, and
-    // threads overtake each other. I/O threads that share a lane read at different places of it, as lanes do.
+    // A block stays in memory from the first possible turn of its samples until its last one is delivered. A lane may
+    // begin and end inside a block. The factor 2 covers two effects: a pool block is up to a quarter larger than its
+    // content, and threads overtake each other. I/O threads that share a lane read at different places of it, like
+    // lanes.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {
       const std::uint64_t bytes = std::max(least_bytes, together * data.sample_bytes);
-      const std::uint64_t held = 2 * (window * data.sample_bytes + 3 * places * bytes);
-      if (held <= order.max_held_bytes) return {bytes, held};
+      const std::uint64_t block_cache_bytes = 2 * (window * data.sample_bytes + 3 * places * bytes);
+      if (block_cache_bytes <= order.max_held_bytes) return {bytes, block_cache_bytes};
     }
     return {};
   }

@@ -5,17 +5,17 @@
 //   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // failure of sample numbers[good]
 //
 // The records equal those of shard_reader. One call reads its samples in shard order. It reads neighbors together, up
-// to `bytes_per_read`, into one block of memory. A record keeps that whole block alive, so request together the samples
-// that are used at about the same time. Payloads begin at multiples of 64 bytes. A small gap between two wanted
-// payloads is read too. Where the source reads parts, gaps stay out of the block: all are read to the same few bytes.
-// So small samples take less memory, and more of them stay in the cache.
-// CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp keeps them. Each
+// to `bytes_per_read`, into one block of memory. A record keeps that complete block alive, so request samples together
+// that are used at about the same time. Payloads begin at multiples of 64 bytes. A small gap between two requested
+// payloads is read too. If the source reads parts, gaps are not stored in the block: all are read to the same small
+// buffer. Small samples then need less memory, and more of them stay in the cache.
+// CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp stores them. Each
 // record has its checksums as record::checksums().
 // Entry points: with a source of the index file, a field gets those that the index has for it (bytes::entries()). Their
-// CRC-32C over payload and entries is checked first. Entries that are wrong or cannot be read are left out and counted:
-// a decoder does without.
+// CRC-32C over payload and entries is checked first. Wrong or unreadable entries are omitted and counted: a decoder
+// does not need them.
 // Errors: those of shard_reader for the same sample. data_error for a payload whose checksum changed, and for a shard
-// shorter than its index says. io_error of the source. The next call is independent of the failed one.
+// shorter than in its index. io_error of the source. The next call is independent of the failed one.
 // Threads: one thread at a time per reader; any number of readers share an index.
 // Lifetime: source, index and pool outlive the reader; records may outlive all of them.
 #pragma once
@@ -37,8 +37,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of indexed_reader.
 struct indexed_reader_options {
-  std::vector<std::string> fields{};                         ///< wanted fields, as in shard_reader_options
-  shard_limits limits{};                                     ///< more is an error before it is read
+  std::vector<std::string> fields{};                         ///< selected fields, as in shard_reader_options
+  shard_limits limits{};                                     ///< a sample beyond them is an error before it is read
   std::size_t bytes_per_read = std::size_t{1} << 20;         ///< a larger sample is read separately
   std::size_t largest_gap_bytes = std::size_t{32} << 10;     ///< a larger gap is skipped, not read
   bool checksums = true;                                     ///< checks and learns checksums
@@ -55,8 +55,8 @@ struct indexed_reader_counters {
 /// Reads samples of one shard by their numbers.
 class indexed_reader {
  public:
-  /// Throws setup_error if a wanted field has upper-case letters. `entries` is the file of the index, if entry points
-  /// are to be read.
+  /// Throws setup_error if a selected field has upper-case letters. `entries` is the file of the index; null: entry
+  /// points are not read.
   indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {},
                  byte_source* entries = nullptr);
 
@@ -64,21 +64,21 @@ class indexed_reader {
   /// are good. If that is not all, failure() is the error of the next one.
   std::size_t read(std::span<const std::uint32_t> numbers, std::span<record> records);
 
-  /// Tells the source which bytes read() will need for these samples, which are in the order of the shard.
+  /// Announces to the source the bytes that read() will need for these samples, which are in the order of the shard.
   void announce(std::span<const std::uint32_t> numbers);
 
-  /// Returns the error of the first sample that the last read() failed on; null if there is none.
+  /// Returns the error of the first failed sample of the last read(); null if there is none.
   std::exception_ptr failure() const noexcept { return failure_; }
-  /// Returns the same, and keeps nothing of it: the error may go to another thread, and the reader to a third.
+  /// Returns and clears the same: the error and the reader may go to different threads.
   std::exception_ptr take_failure() noexcept { return std::exchange(failure_, nullptr); }
 
   /// Returns one sample. Throws its error if it cannot be read.
   record read_one(std::uint32_t number);
 
-  /// For a shard whose index says that it is damaged. Throws the error of shard_reader behind the last good sample.
+  /// For a shard that is damaged according to its index. Throws the error of shard_reader after the last good sample.
   [[noreturn]] void throw_damage();
 
-  /// For a shard whose index says that it has no end marker. Throws the error of shard_reader with its option strict.
+  /// For a shard without an end marker according to its index. Throws the error of shard_reader with its option strict.
   [[noreturn]] void throw_missing_end_marker();
 
   /// Returns the counts so far.
@@ -88,14 +88,14 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // of each piece in memory, in bytes
-  static constexpr std::size_t fetched_ahead = 1'024;   // bytes of the memory behind the payloads
-  static constexpr std::size_t gap_bytes = 2'048;   // so few that they stay in the first-level cache
+  static constexpr std::size_t prefetch_bytes = 1'024;   // prefetched bytes of the memory after the payloads
+  static constexpr std::size_t gap_bytes = 2'048;   // few enough to stay in the first-level cache
 
-  struct known_field {
-    bool wanted = false;
+  struct field_state {
+    bool selected = false;
     std::string_view name{};
-    std::size_t seen_in = 0;        // last added sample with this field, numbered from 1
-    std::size_t named_in = 0;       // last block with its name, numbered from 1
+    std::size_t used_in = 0;            // last added sample with this field, numbered from 1
+    std::size_t last_block = 0;       // last block with its name, numbered from 1
     std::size_t name_at = 0;
   };
   struct piece {                    // one read
@@ -107,12 +107,12 @@ class indexed_reader {
     std::uint32_t member;
     std::uint64_t offset_bytes;     // in the file
     std::size_t at, size;
-    std::uint32_t checksum = 0;     // of a payload that was found right; 0: not known
+    std::uint32_t checksum = 0;     // of a payload without an error; 0: unknown
   };
-  struct sought_sample {
+  struct block_sample {
     std::size_t position;           // index in the caller's list
     std::uint32_t number;
-    indexed_sample known;
+    indexed_sample entry;
     std::size_t first_part, end_part;
   };
 
@@ -123,50 +123,50 @@ class indexed_reader {
   /// Adds a sample to the current block. Returns false, and changes nothing, if it does not fit into this or any block.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
-  /// Returns where a payload goes. A gap that is small beside the payload before it stays between them: that is cheaper
-  /// than one more place for the system to fill.
+  /// Returns the place of a payload. A gap that is small compared with the previous payload stays between them: that is
+  /// cheaper than another place for the system to fill.
   std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();
-  /// Reads the piece with this index to where the payloads begin, or further behind. Returns how many bytes it got.
+  /// Reads the piece with this index to the start of the payloads, or after it. Returns how many bytes it read.
   std::size_t read_piece(std::size_t number, std::byte* payloads);
   void announce_entries(std::span<const std::uint32_t> numbers);
   void add_entries(std::uint32_t member);
-  /// Reads the entries of all payloads in the block to `at` and behind; `lead` is where the payloads begin.
+  /// Reads the entries of all payloads in the block to `at` and after it; `lead` is the offset of the payloads.
   void fill_entries(block& to, std::size_t lead, std::size_t at);
-  struct run_of_parts {             // whose entries lie in one piece in the file
+  struct run_of_parts {             // whose entries are in one piece in the file
     std::size_t first, end, lead;
   };
-  /// Gives out the entries that are right; `read` are those of the parts, as far as they could be read.
+  /// Attaches the entries that are right; `read` are those of the parts, as far as they could be read.
   void check_entries(const run_of_parts& parts, block& to, std::span<const std::byte> read);
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept {
     if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
     return std::exchange(at, at + text.size());
   }
   void name_field(std::byte* base, std::size_t& at, std::uint32_t member) {
-    known_field& field = fields_[index_->field_of(member)];
-    if (std::exchange(field.named_in, block_number_) == block_number_) return;
+    field_state& field = fields_[index_->field_of(member)];
+    if (std::exchange(field.last_block, block_number_) == block_number_) return;
     field.name_at = put(base, at, field.name);
   }
 
-  /// Reads a sample by shard_reader: it has sparse members, or it is an error.
+  /// Reads a sample with shard_reader: it has sparse members, or it is an error.
   void read_alone(std::size_t position, std::uint32_t number);
   struct part_of_shard {
     std::uint32_t number;           // of its first sample
     std::uint64_t offset_bytes, end_bytes = ~std::uint64_t{0};
     bool strict = false;
   };
-  shard_reader reader_of(const part_of_shard& of);
+  shard_reader reader_of(const part_of_shard& p);
 
-  struct checked {
+  struct check_result {
     std::uint32_t checksum = 0;
     std::exception_ptr mismatch{};
   };
 
-  checked check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload);
+  check_result check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload);
   /// Returns whether the shard ends before the end of a sample.
   bool is_cut_before_end_of(std::uint32_t number) noexcept;
-  void failed(std::size_t position, std::exception_ptr why);
+  void record_failure(std::size_t position, std::exception_ptr error);
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 
   byte_source* source_;
@@ -174,9 +174,9 @@ class indexed_reader {
   shard_index* index_;
   block_pool* pool_;
   indexed_reader_options options_;
-  std::vector<known_field> fields_;   // indexed by the field's number
+  std::vector<field_state> fields_;   // indexed by the field's number
   std::vector<std::size_t> order_;    // positions of the caller's list in the order of the shard
-  std::vector<sought_sample> planned_;
+  std::vector<block_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
   std::vector<std::byte> gap_;        // large gaps are read to here; empty: all stay between the payloads

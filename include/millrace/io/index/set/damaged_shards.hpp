@@ -1,7 +1,7 @@
-// The shards that were found damaged at a start, and how many of them are allowed.
+// The shards that are damaged at a start, and how many of them are allowed.
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
-//   if (!damaged.allow({.shard = name, .samples = 40, .knows_all = true})) damaged.throw_if_allowed(name);
+//   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
 //   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; nothing without any
 //
 // Errors: data_error of throw_if_allowed(). Threads: one at a time. Lifetime: a value.
@@ -16,30 +16,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Counts damaged shards, and remembers the first.
+/// Counts damaged shards, and records the first.
 class damaged_shards {
  public:
-  struct found {
+  struct damaged_shard {
     const std::string& shard;
     std::size_t samples;   // of its index
-    bool knows_all;        // the index is from before the damage
+    bool is_complete;        // the index is from before the damage
   };
 
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Notes a damaged shard. Returns whether so many are allowed.
-  bool allow(const found& one) {
+  /// Records a damaged shard. Returns whether that many are allowed.
+  bool allow(const damaged_shard& entry) {
     if (++count_ > at_most_) return false;
     if (count_ == 1) {
-      first_shard_ = one.shard;
-      first_ = printable(one.shard) + " has " + (one.knows_all ? "all its " : "only the first ") +
-               std::to_string(one.samples) + " samples in the order" +
-               (one.knows_all ? ", and those that cannot be read are damaged"
-                              : "; an older index would know the rest");
+      first_shard_ = entry.shard;
+      first_ = printable(entry.shard) + " has " + (entry.is_complete ? "all its " : "only the first ") +
+               std::to_string(entry.samples) + " samples in the order" +
+               (entry.is_complete ? ", and those that cannot be read are damaged"
+                              : "; an index from before the damage would have the rest");
     }
     return true;
   }
-  /// Throws the error of one too many, if any are allowed.
+  /// Throws the error of too many damaged shards, if any are allowed.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +
@@ -47,7 +47,7 @@ class damaged_shards {
                      "Copy the shards again, or raise shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = shard});
   }
-  /// Returns the notice about them; none without any.
+  /// Returns the notice about them; none if no shard is damaged.
   std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
     return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,

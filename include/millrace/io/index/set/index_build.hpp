@@ -1,4 +1,4 @@
-// Loads the indexes of many shards, and makes and keeps the missing ones.
+// Loads the indexes of many shards, and builds and stores the missing ones.
 //
 //   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}});
 //   all.indexes[k]->samples();                       // samples of shards[k]; 0 for a compressed one: see state()
@@ -6,25 +6,25 @@
 //   // after heads_only, where indexes[k] may be null
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
-// With heads_only, only the head of an index is read, if the head says that the index is good and the shard whole.
-// 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
-// turns out to be damaged.
-// With heads_only, one request is enough for each shard of a storage that has an index beside it. Whether the shard has
-// the size that its index tells is seen when it is opened: such a head is not `identified`. Each other shard is read
-// completely; before that a notice reports how many requests and bytes that takes.
-// If a shard has another time than its index but the same size, the index is made again with the known checksums.
-// Reading a sample that was changed in place is then an error.
-// Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
-// An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is not an error here:
-// its index records the damage. Such an index does not overwrite one that knows the samples behind the damage. A shard
-// without an end marker is whole, and its index records that.
-// With `entries`, shards whose index was made without entry points get them (entries_build.hpp), if the index can be
-// kept: the entries are used from its file. This reads all payloads.
+// With heads_only, only the head of an index is read, if the head states that the index is good and the shard complete.
+// 1,281 indexes then need 10 ms instead of 70 ms. index_of() reads the rest later. It builds the index again if its
+// file is damaged.
+// With heads_only, one request is enough for each shard of a storage that has an index next to it. Whether the shard
+// has the size in its index is checked when the shard is opened: such a head is not `identified`. All other shards are
+// read completely; before that, a notice reports how many requests and bytes this needs.
+// If a shard has another time than its index but the same size, the index is built again with the known checksums. Then
+// reading a sample that was edited in place is an error.
+// Several shards are processed in parallel. Several processes may do this for the same shards, and share the stored
+// files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged shard is not an
+// error here: its index records the damage. Such an index does not overwrite one that has the samples after the damage.
+// A shard without an end marker is complete, and its index records that.
+// With `entries`, shards whose index has no entry points get them (entries_build.hpp), if the index can be stored: the
+// entries are read from its file. This reads all payloads.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
-// a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
-// an index (shard_index.hpp), and with `plain_only` for a compressed one.
+// a shard without an end marker if a sidecar file states more samples. setup_error for a shard beyond the limits of an
+// index (shard_index.hpp), and with `plain_only` for a compressed one.
 // Threads: starts its own and waits for them.
-// Half-written indexes of killed processes are removed from folders in which an index is made.
+// Temporary indexes of killed processes are removed from folders in which an index is built.
 // Progress is shown with `notices` only, and after the first second: on a terminal four times a second, otherwise as a
 // notice every ten seconds.
 #pragma once
@@ -50,23 +50,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr unsigned stored_at_once = 64;   ///< indexes of a storage that are asked for at the same time
+inline constexpr unsigned stored_at_once = 64;   ///< indexes of a storage that are requested concurrently
 
 /// Options of build_indexes().
 struct index_build_options {
   index_file_options files{};
-  bool keep = true;              ///< writes new indexes to files; else they stay in memory
-  bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
+  bool store = true;              ///< writes new indexes to files; else they are in memory only
+  bool heads_only = false;       ///< reads only the heads of good indexes of complete shards
   unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
                                  ///< storage
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; null: no progress, and lines on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
-  bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
-  entry_maker entries{};           ///< makes the entry points that are missing; default: they stay missing
+  bool older_of_damaged = false;   ///< uses the index of a damaged shard from before the damage, if there is one
+  entry_maker entries{};           ///< builds missing entry points; default: they stay missing
   bool plain_only = false;         ///< throws compressed_shard for the first compressed shard
 };
 
-/// The error for a compressed shard, which can have no index.
+/// The error for a compressed shard, which cannot have an index.
 class compressed_shard : public setup_error {
  public:
   explicit compressed_shard(const std::string& shard)
@@ -74,20 +74,20 @@ class compressed_shard : public setup_error {
                     "Unpack it to plain tar, or stream the shards: .index = mr::index::off") {}
 };
 
-/// How many shards had which outcome; the last three count other things.
+/// The number of shards with each outcome; the last three count other things.
 struct index_build_counts {
   std::uint64_t loaded = 0;              ///< shards with a good index
   std::uint64_t built = 0;               ///< shards without an index
-  std::uint64_t rebuilt_stale = 0;       ///< shards whose index was made for another size, time or version
+  std::uint64_t rebuilt_stale = 0;       ///< shards whose index records another size, time or version
   std::uint64_t rebuilt_damaged = 0;     ///< shards whose index was damaged
-  std::uint64_t not_kept = 0;            ///< shards whose index could not be written
-  std::uint64_t compressed = 0;          ///< compressed shards, which can have no index
+  std::uint64_t not_stored = 0;            ///< shards whose index could not be written
+  std::uint64_t compressed = 0;          ///< compressed shards, which cannot have an index
   std::uint64_t damaged_shards = 0;
   std::uint64_t samples = 0;             ///< samples of all shards
   std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
   std::uint64_t scanned_members = 0;     ///< members of the scanned shards
   std::uint64_t entries_made = 0;        ///< shards that got entry points
-  std::uint64_t entries_looked_at = 0;   ///< samples that were read for entry points
+  std::uint64_t entries_inspected = 0;   ///< samples that were read for entry points
   std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
   std::uint64_t entries_unreadable = 0;      ///< of these samples, those that are damaged
 };
@@ -99,28 +99,28 @@ struct shard_indexes {
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
   std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
-  std::string why_not_kept{};                            ///< the reason for the first index that was not kept
+  std::string store_failure{};                            ///< the reason for the first index that was not stored
 };
 
-/// Where the index of a shard comes from.
+/// The origin of a shard's index.
 enum class index_outcome {
   fresh,              ///< from its file or from the storage
-  touched,            ///< built with the checksums of its file, which was made for another time of the shard
+  touched,            ///< built with the checksums of its file, which records another time of the shard
   built,              ///< built without its file
-  older_of_damaged,   ///< from its file, which was made before the shard was damaged
-  cut                 ///< built from a damaged shard; its file, which knows more samples, stays
+  older_of_damaged,   ///< from its file, which is from before the damage of the shard
+  cut                 ///< built from a damaged shard; its file, which has more samples, stays
 };
 
 /// The index of one shard.
-struct found_index {
+struct index_result {
   shard_index index{};
   index_outcome outcome = index_outcome::fresh;
   index_file_state before = index_file_state::good;   ///< the state of its file
-  std::string why_not_kept{};                         ///< empty if nothing failed
+  std::string store_failure{};                         ///< empty if nothing failed
 
   /// Returns whether the index may be written to its file again.
-  bool may_be_kept() const noexcept {
-    return why_not_kept.empty() && outcome != index_outcome::older_of_damaged && outcome != index_outcome::cut;
+  bool may_be_stored() const noexcept {
+    return store_failure.empty() && outcome != index_outcome::older_of_damaged && outcome != index_outcome::cut;
   }
 };
 
@@ -134,44 +134,45 @@ class index_builder {
  private:
   using step = void (index_builder::*)(std::size_t shard, block_pool& pool);
 
-  /// Calls `act` for each shard that is not done, on several threads.
+  /// Calls `act` for each unfinished shard, on several threads.
   void for_each_shard(step act);
   void work(step act) noexcept;
-  /// Adds the head of the stored index of a shard, or notes that the shard has to be read.
-  void ask_storage(std::size_t shard, block_pool& pool);
-  /// Reports how much has to be read of a storage.
+  /// Adds the head of the stored index of a shard, or records that the shard has to be read.
+  void query_storage(std::size_t shard, block_pool& pool);
+  /// Reports how many bytes of a storage have to be read.
   void report_scan() const;
   /// Adds the index or the head of a shard to the result.
-  void look_at(std::size_t shard, block_pool& pool);
+  void process(std::size_t shard, block_pool& pool);
   /// Returns the size and time of a shard. None if it cannot be read and its older index was added instead.
-  std::optional<shard_identity> identify(std::size_t shard, const std::string& kept_at);
-  /// Adds the index from before a shard was damaged, if that is wanted and there is one.
-  bool add_older(std::size_t shard, const std::string& kept_at);
+  std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
+  /// Adds the index from before the damage of a shard, if the options allow it and there is one.
+  bool add_older(std::size_t shard, const std::string& index_file);
   /// Loads the index from its file. None if its head was enough, and was added.
-  std::optional<loaded_index> load_kept(std::size_t shard, const std::string& kept_at, const shard_identity& identity);
-  /// Builds and keeps the index of a shard; `known` is not good.
-  found_index build(std::size_t shard, const std::string& kept_at, const shard_identity& identity,
-                    const loaded_index& known, block_pool& pool);
-  /// Sets the outcome if the file knows more samples of a damaged shard, and takes that index if it is wanted.
-  void compare_with_older(const std::string& kept_at, found_index& built) const;
+  std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
+                                        const shard_identity& identity);
+  /// Builds and stores the index of a shard; `before` is not good.
+  index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
+                    const loaded_index& before, block_pool& pool);
+  /// Sets the outcome if the file has more samples of a damaged shard, and uses that index if the options allow it.
+  void compare_with_older(const std::string& index_file, index_result& built) const;
   void add_head(std::size_t shard, const index_summary& head);
-  /// Removes what killed processes left in the folder of the index; once for each folder.
-  void clean_folder_of(const std::string& kept_at);
-  void keep(const std::string& kept_at, shard_index& index, const entry_pieces* made = nullptr);
-  /// Makes the entry points of an index that is to have some, and keeps it.
-  void add_entries(const std::string& path, const std::string& kept_at, shard_index& index);
-  /// The same; records a failure in `found`.
-  void try_to_add_entries(const std::string& path, const std::string& kept_at, found_index& found);
-  bool wants_entries(bool made) const noexcept {
-    return options_.entries && !made && options_.keep && options_.files.keeps();
+  /// Removes the temporary files of killed processes from the folder of the index; once for each folder.
+  void clean_folder_of(const std::string& index_file);
+  void store(const std::string& index_file, shard_index& index, const entry_pieces* entries = nullptr);
+  /// Builds the entry points of an index that needs them, and stores it.
+  void add_entries(const std::string& path, const std::string& index_file, shard_index& index);
+  /// The same; records a failure in `result`.
+  void try_to_add_entries(const std::string& path, const std::string& index_file, index_result& result);
+  bool needs_entries(bool built) const noexcept {
+    return options_.entries && !built && options_.store && options_.files.can_store();
   }
   shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
-  /// Adds the head of the index beside a shard of a storage, if it is good. Does not ask for the shard.
+  /// Adds the head of the index next to a shard of a storage, if it is good. Does not query the shard.
   bool add_stored_head(std::size_t shard);
-  /// Takes the index beside a shard of a storage, if it is good.
-  void take_stored(std::size_t shard, const shard_identity& identity, loaded_index& known) const;
+  /// Uses the index next to a shard of a storage, if it is good.
+  void use_stored(std::size_t shard, const shard_identity& identity, loaded_index& index) const;
   /// Adds the index of a shard to the result.
-  void add(std::size_t shard, found_index&& found);
+  void add(std::size_t shard, index_result&& result);
   void count(const shard_index& index, index_file_state before) noexcept;
 
   /// Overwrites the line on a terminal; elsewhere delivers a notice every ten seconds.
@@ -188,7 +189,7 @@ class index_builder {
   std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;
-  std::vector<std::optional<shard_identity>> to_scan_;   // of a storage: of the shards without an index
+  std::vector<std::optional<shard_identity>> to_scan_;   // of a storage: the shards without an index
   std::set<std::string> cleaned_;   // folders
   std::size_t done_ = 0;
   std::vector<char> is_done_;   // per shard; a shard belongs to one thread at a time
@@ -197,11 +198,11 @@ class index_builder {
   bool shown_once_ = false;
 };
 
-/// Loads or makes the index of each shard. Throws the errors described at the top of the file.
+/// Loads or builds the index of each shard. Throws the errors described at the top of the file.
 shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
 
-/// Delivers a warning about indexes, and why.
-void tell_index_trouble(notice_outlet& to, const std::string& what, std::string_view why);
+/// Delivers a warning about indexes, and the reason.
+void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason);
 
 /// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,

@@ -1,4 +1,4 @@
-// One shard of a data set: the head of its index is known from the start, the rest from its first use.
+// One shard of a data set. The head of its index is known from the start; the rest is loaded at its first use.
 //
 //   mr::detail::known_shard shard;
 //   shard.head = head;                                        // by find_shard_heads()
@@ -26,15 +26,15 @@ struct known_shard {
   index_summary head{};
   std::shared_ptr<shard_index> index{};   ///< null until it is loaded
   std::uint64_t known_checksums = 0;      ///< number of checksums in the index file
-  bool damaged = false;                   ///< it is used in spite of that, and its index is not kept
+  bool damaged = false;                   ///< it is used nevertheless, and its index is not stored
 
   /// Returns the index; loads it at the first call.
   shard_index& load(const std::string& name, const index_file_options& files) {
     std::call_once(loaded_, [&] {
       if (!index) {
-        auto found = index_of(name, head, {.files = files});
-        known_checksums = found->known_checksums();
-        index = std::move(found);
+        auto loaded = index_of(name, head, {.files = files});
+        known_checksums = loaded->known_checksums();
+        index = std::move(loaded);
       }
       index->count_returning_keys();
       returning_keys_ = index->facts().counters.returning_keys;
@@ -49,8 +49,8 @@ struct known_shard {
   /// Returns whether the index is loaded.
   bool is_loaded() const noexcept { return ready_; }
 
-  /// Throws data_error if a file of a storage is not the shard that the index was made for. A shard that was not asked
-  /// for yet only has to have the size; its version is noted. Requires that the index is loaded.
+  /// Throws data_error if a file of a storage is not the shard that its index describes. A shard that was not queried
+  /// yet only needs the right size; its version is recorded. Requires that the index is loaded.
   void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
     const std::lock_guard lock(mutex_);
@@ -65,11 +65,11 @@ struct known_shard {
     const error_location where{.stage = "index", .shard = name};
     if (head.of_set_index)
       throw data_error("the shard is not the one of the set index: it has " + sizes + "that",
-                       "Write the set index again by inspect --set-index", where);
+                       "Write the set index again with inspect --set-index", where);
     if (!head.identified)
-      throw data_error("the index beside the shard is of another one: the shard has " + sizes + "its index",
+      throw data_error("the index next to the shard describes another one: the shard has " + sizes + "its index",
                        "Remove the index, or write it again", where);
-    throw data_error("the shard was replaced since this program has started: it has " + sizes + "its index",
+    throw data_error("the shard was replaced since this program started: it has " + sizes + "its index",
                      "Write new shards under another name, and start again", where);
   }
 

@@ -1,7 +1,7 @@
-// Counts the samples of a data set whose keys came back later in their shard, as indexes are loaded.
+// Counts the samples of a data set whose keys returned later in their shard, when indexes are loaded.
 //
 //   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
-//   returning.report(counts, names);                             // what was counted since the last call
+//   returning.report(counts, names);                             // the samples counted since the last call
 //
 // Errors: none. Threads: any.
 #pragma once
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The samples that were counted and not yet reported.
 class returning_samples {
  public:
-  /// Counts those of a shard, once after its index was loaded. Returns the index.
+  /// Counts the samples of a shard, once after its index was loaded. Returns the index.
   shard_index& count(shard_index& index, known_shard& shard, std::size_t number) noexcept {
     if (const std::uint64_t samples = shard.take_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;
@@ -30,7 +30,7 @@ class returning_samples {
     return index;
   }
 
-  /// Counts them as events, with a notice that names a shard.
+  /// Counts the samples as events, with a notice that names a shard.
   void report(event_counts& counts, std::span<const std::string> names) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)

@@ -2,26 +2,27 @@
 //
 //   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts();                                              // number of samples of each shard
-//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i] for i < good
+//   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of names, sizes and members: for resuming
 //
-// Missing indexes are made and kept (index_build.hpp). The constructor reads only the heads of indexes. The rest is
-// read with a shard's first sample; an index found damaged then is made again. Neighbors in a shard are read together
-// (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128 files stay
-// open between reads.
-// Small samples are read in whole blocks of neighbors (block_cache.hpp), on two conditions. expect() has said how far
-// apart neighbors are in the order, and the allowed memory holds them until their turn. From a storage larger samples
-// are read so, too: a request costs more than a read of a local file.
+// Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest is
+// read with a shard's first sample; if the index is damaged, it is then built again. Neighbors in a shard are read
+// together (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128
+// files stay open between reads.
+// Small samples are read in blocks of neighbors (block_cache.hpp), on two conditions. expect() has stated the distance
+// of neighbors in the order, and the allowed memory is enough to store them until their turn. From a storage, larger
+// samples are also read in blocks: a request costs more than a read of a local file.
 // Fields get the entry points that the index has for them (indexed_reader.hpp). Those of a storage are read in chunks,
-// which are kept up to a limit that expect() tells (entry_file.hpp).
-// Indexes that cannot be kept (a full disk, a read-only folder) are one notice; the run goes on without them.
+// which are cached up to a limit that expect() sets (entry_file.hpp).
+// If indexes cannot be stored (a full disk, a read-only folder), one notice reports it, and the run continues without
+// them.
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
-// the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
-// the shard has the samples before the damage. notices() reports it.
-// Errors at the start name the shard: those of build_indexes(), compressed_shard among them. A damaged shard
-// gives the data_error of shard_reader; with `strict`, so does one without an end marker.
+// the damage the shard keeps all its samples, and reading an unreadable one is an error. Without one the shard has the
+// samples before the damage. notices() reports it.
+// Errors at the start name the shard: those of build_indexes(), including compressed_shard. A damaged shard throws the
+// data_error of shard_reader; with `strict`, so does one without an end marker.
 // Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
-// Threads: any number may call read() at the same time.
+// Threads: any number may call read() concurrently.
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
@@ -45,14 +46,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards on which a storage gave up during a read: to ask again for each sample would take as long each time.
-class given_up_shards {
+/// The shards on which a storage gave up during a read: another attempt for each sample would be as slow each time.
+class abandoned_shards {
  public:
-  void note(std::size_t shard, std::exception_ptr why) { all_.emplace_back(shard, std::move(why)); }
+  void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
   /// Returns the error of a shard; null if there is none.
   std::exception_ptr of(std::size_t shard) const noexcept {
-    for (const auto& [number, why] : all_)
-      if (number == shard) return why;
+    for (const auto& [number, error] : all_)
+      if (number == shard) return error;
     return nullptr;
   }
 
@@ -65,10 +66,10 @@ struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
   std::string set_index{};         ///< as in shard_heads_options
-  notice_function notice{};   ///< receives progress, stalls, and that indexes are not kept
-  bool strict = false;             ///< makes a shard without an end marker an error
-  sample_choice choice{};          ///< the samples to use; only while the data is made
-  std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
+  notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
+  bool strict = false;             ///< treats a shard without an end marker as an error
+  sample_choice choice{};          ///< the samples to use; only while the data is built
+  std::size_t damaged_shards_at_most = 0;   ///< more shards that are damaged at the start are an error
   entry_maker entries{};           ///< as in index_build_options
 };
 
@@ -77,10 +78,10 @@ class shard_data {
  public:
   using item = record;
 
-  /// Loads the heads of all indexes. Throws the errors described at the top of the file. `at_start` receives the
+  /// Loads the heads of all indexes. Throws the errors described at the top of the file. `startup_notices` receives the
   /// notices of that; null: shard_data_options::notice does.
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {},
-                      notice_outlet* at_start = nullptr);
+                      notice_outlet* startup_notices = nullptr);
 
   shard_data(const shard_data&) = delete;
   shard_data& operator=(const shard_data&) = delete;
@@ -89,26 +90,26 @@ class shard_data {
 
   /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept;
-  /// Counts the fields that came with entry points, and those whose entry points were wrong, since the last call.
-  /// Counts the samples whose keys came back later in their shard, too.
+  /// Counts the fields that had entry points, and those whose entry points were wrong, since the last call. Also counts
+  /// the samples whose keys returned later in their shard.
   void report_reads(event_counts& counts) const noexcept {
     entries_.report(counts);
     returning_.report(counts, names_);
   }
 
-  /// Returns where the rest of a sample is that is stored in pieces.
+  /// Returns the location of the rest of a sample that is stored in pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (names_[i] == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard; if samples were chosen, of these with their repeats. A located_sample
-  /// counts among these.
+  /// Returns the number of samples of each shard; if samples were chosen, of the chosen ones with their repeats. A
+  /// located_sample counts in these numbers.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample: the same in every choice that has it. Each repeat has one of its own.
+  /// Returns the identity of a sample: the same in every choice that has it. Each repeat has its own identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
-  /// Returns a checksum of the chosen samples; 0 if they are all, each once.
+  /// Returns a checksum of the chosen samples; 0 if all are used, each once.
   std::uint64_t choice() const noexcept { return choice_; }
   /// Returns a phrase like "12811 of 1281167 samples chosen"; empty without a choice.
   const std::string& choice_text() const noexcept { return choice_text_; }
@@ -116,30 +117,30 @@ class shard_data {
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
-  /// Returns the size of all shards together, headers included; of a choice, as much of that as it takes.
+  /// Returns the size of all shards together, headers included; with a choice, the corresponding share of it.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. Folders, times and payloads are not in it: notices() reports changed
-  /// times, and reading checks payloads.
+  /// Returns a digest of names, sizes and members. Folders, times and payloads are not part of it: notices() reports
+  /// changed times, and reading checks payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
-  /// Returns a line to show at the start; empty if all is well.
+  /// Returns the lines to show at the start; empty without problems.
   std::vector<notice> notices() const;
 
-  /// Returns the meter of sample reads without a meter of their own. Reads of indexes are not in it.
+  /// Returns the meter of sample reads without another meter. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the bytes that may be
-  /// held of neighbors: in blocks, which is 0 if each sample is read when its turn comes, and of their entry points.
+  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
+  /// neighbors in memory: in blocks, which is 0 if each sample is read at its turn, and of their entry points.
   std::size_t expect(const expected_order& order);
 
-  /// Tells the storage which shards are opened in this order, beside those of other calls.
+  /// Announces to the storage which shards are opened in this order, in addition to those of other calls.
   void expect_shards(std::span<const std::size_t> shards) const;
 
-  /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
-  /// next one. Records behind it are good or empty.
-  std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage gave up. The error is then the right one, and asking again would
-  /// take as long.
+  /// Reads `samples` into `records`. Returns how many at the front are good; `failure` is the error of the next one.
+  /// Records after it are good or empty.
+  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
+  /// Returns whether read() failed because a storage gave up. Then the error is final, and another attempt would be as
+  /// slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }
@@ -149,19 +150,19 @@ class shard_data {
     std::exception_ptr& failure;
     read_meter& reads;   ///< meter of these reads
   };
-  /// Reads as above, with a meter of its own.
-  std::size_t read(std::span<const located_sample> wanted, const buffer& to);
+  /// Reads as above, with another meter.
+  std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
  private:
   static constexpr std::size_t max_open = 128;
 
-  /// Writes one line, once. It throws no error, because a run works without kept indexes.
-  /// `cleaned` is the folder that was cleaned last of what killed processes left in it.
-  void keep_learned(std::size_t shard, std::optional<std::string>& cleaned);
-  void tell_not_kept(notice_outlet& to, const std::string& what, std::string_view why);
+  /// Stores the learned checksums of a shard. On failure it reports one notice, but no error, because a run works
+  /// without stored indexes. `cleaned` is the folder that was cleaned most recently of the files of killed processes.
+  void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
+  void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
   struct open_shard {
-    open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
+    open_shard(const shard_data& data, std::size_t shard, block_pool& pool, read_meter& reads);
     void set_meter(read_meter& reads) noexcept {
       file.set_meter(reads);
       if (entries) entries->set_meter(reads);
@@ -170,10 +171,10 @@ class shard_data {
     metered_file file;
     std::unique_ptr<entry_file> entries;   // null if the index has none
     indexed_reader reader;
-    told_entries told{};
+    reported_entries reported{};
   };
 
-  struct wish {
+  struct target {
     std::uint64_t sample = 0;   // the shard, then the number in the low 32 bits
     std::size_t position = 0;   // index in the caller's list
 
@@ -181,55 +182,55 @@ class shard_data {
     std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
   };
   using open_shards = std::vector<std::unique_ptr<open_shard>>;
-  struct request {
+  struct read_request {
     std::span<record> records;
     std::size_t good;
     std::exception_ptr& failure;
     read_meter& reads;
-    open_shards ready{};   // of this call; those of which the storage was told what will be read
+    open_shards ready{};   // of this call; those whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
-    given_up_shards given_up{};   // of a storage
+    abandoned_shards abandoned{};   // on which a storage gave up
   };
 
   /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
   std::uint32_t block_samples(std::size_t shard) const noexcept;
-  void read_by_blocks(request& asked, std::span<const wish> wishes);
-  /// Tells a storage what will be read from all shards together, so that one does not wait for the other.
-  void announce(request& asked, std::span<const wish> wishes, bool in_blocks);
-  /// Loads the indexes of shards of a storage that were not needed before, all at once, and opens the shards.
-  void open_together(request& asked, std::span<const wish> wishes);
+  void read_by_blocks(read_request& request, std::span<const target> targets);
+  /// Announces to a storage the reads of all shards together, so that one does not wait for the other.
+  void announce(read_request& request, std::span<const target> targets, bool in_blocks);
+  /// Loads the indexes of shards of a storage that are needed for the first time, concurrently, and opens the shards.
+  void open_together(read_request& request, std::span<const target> targets);
 
-  /// Reads a whole block. Records that cannot be read are left empty.
-  void read_block(request& asked, const block_name& block, std::vector<record>& records);
-  void read_now(request& asked, std::span<const wish> wishes);
-  /// Notes the error that is being handled, if it is that of a storage which gave up on a shard.
-  void note_given_up(request& asked, std::size_t shard) const {
-    if (is_given_up(std::current_exception())) asked.given_up.note(shard, std::current_exception());
+  /// Reads a complete block. Leaves unreadable records empty.
+  void read_block(read_request& request, const block_name& block, std::vector<record>& records);
+  void read_now(read_request& request, std::span<const target> targets);
+  /// Records the current error, if a storage gave up on a shard.
+  void record_abandoned(read_request& request, std::size_t shard) const {
+    if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// Makes the error of a shard that was given up that of these samples of it. Returns false if there is none.
-  static bool fail_given_up(request& asked, std::span<const wish> wishes);
+  /// Assigns the error of an abandoned shard to these samples of it. Returns false if there is none.
+  static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
   /// Chooses samples of all shards, which loads their indexes.
   void choose(const sample_choice& choice, notice_outlet& notices);
-  /// Returns the number in its shard of a sample.
+  /// Returns the number of a sample in its shard.
   std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
     return chosen_.empty() ? number : chosen_[shard].number(number);
   }
 
-  /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
+  /// Throws the error of a shard that cannot be used. The index of an incomplete shard is loaded at the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
     return returning_.count(shards_[shard].load(names_[shard], options_.files), shards_[shard], shard);
   }
-  std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
-  std::unique_ptr<open_shard> take(std::size_t shard, request& asked);
+  std::unique_ptr<open_shard> acquire(std::size_t shard, read_meter& reads);
+  std::unique_ptr<open_shard> acquire(std::size_t shard, read_request& request);
 
-  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked) {
-    if (options_.files.storage.is_local()) give_back(shard, std::move(opened));
-    else asked.ready.push_back(std::move(opened));
+  void release(std::size_t shard, std::unique_ptr<open_shard> opened, read_request& request) {
+    if (options_.files.storage.is_local()) release(shard, std::move(opened));
+    else request.ready.push_back(std::move(opened));
   }
-  /// Keeps one open file for each shard; closes another shard's file if too many are open.
-  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened);
+  /// Stores one open file for each shard; closes another shard's file if too many are open.
+  void release(std::size_t shard, std::unique_ptr<open_shard> opened);
 
   const std::vector<std::string> names_;
   shard_data_options options_;
@@ -240,7 +241,7 @@ class shard_data {
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::vector<chosen_samples> chosen_;   // of each shard; none without a choice
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
-  std::string choice_text_, keys_not_found_;
+  std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<block_cache> block_cache_;
@@ -251,7 +252,7 @@ class shard_data {
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
   mutable returning_samples returning_;
-  bool told_not_kept_ = false;   // used only by the constructor and the destructor
+  bool reported_not_stored_ = false;   // only for the constructor and the destructor
 };
 
 }}}  // namespace millrace::detail

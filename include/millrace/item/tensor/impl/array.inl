@@ -16,27 +16,27 @@ namespace detail {
 MILLRACE_INLINE std::optional<npy_header> npy_header_parser::parse() {
   npy_header header;
   bool has_type = false, has_order = false, has_shape = false;
-  if (!take("{")) return std::nullopt;
-  while (!take("}")) {
+  if (!skip("{")) return std::nullopt;
+  while (!skip("}")) {
     const auto key = string();
-    if (!key || !take(":")) return std::nullopt;
-    bool* const seen = *key == "descr"           ? &has_type
+    if (!key || !skip(":")) return std::nullopt;
+    bool* const has_key = *key == "descr"           ? &has_type
                        : *key == "fortran_order" ? &has_order
                        : *key == "shape"         ? &has_shape
                                                  : nullptr;
-    if (!seen || std::exchange(*seen, true)) return std::nullopt;
-    if (seen == &has_type) {
+    if (!has_key || std::exchange(*has_key, true)) return std::nullopt;
+    if (has_key == &has_type) {
       const auto type = string();
       if (!type) return std::nullopt;
       header.type = *type;
-    } else if (seen == &has_order) {
-      header.fortran_order = take("True");
-      if (!header.fortran_order && !take("False")) return std::nullopt;
+    } else if (has_key == &has_order) {
+      header.fortran_order = skip("True");
+      if (!header.fortran_order && !skip("False")) return std::nullopt;
     } else if (!shape(header.shape)) {
       return std::nullopt;
     }
-    if (take(",")) continue;
-    if (!take("}")) return std::nullopt;
+    if (skip(",")) continue;
+    if (!skip("}")) return std::nullopt;
     break;
   }
   skip_blanks();
@@ -44,7 +44,7 @@ MILLRACE_INLINE std::optional<npy_header> npy_header_parser::parse() {
   return header;
 }
 
-MILLRACE_INLINE bool npy_header_parser::take(std::string_view token) noexcept {
+MILLRACE_INLINE bool npy_header_parser::skip(std::string_view token) noexcept {
   skip_blanks();
   if (!text_.starts_with(token)) return false;
   text_.remove_prefix(token.size());
@@ -62,16 +62,16 @@ MILLRACE_INLINE std::optional<std::string_view> npy_header_parser::string() noex
 }
 
 MILLRACE_INLINE bool npy_header_parser::shape(std::vector<std::size_t>& extents) {
-  if (!take("(")) return false;
-  while (!take(")")) {
+  if (!skip("(")) return false;
+  while (!skip(")")) {
     skip_blanks();
     std::size_t extent = 0;
     const auto [end, failure] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
     if (failure != std::errc{}) return false;
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
     extents.push_back(extent);
-    if (take(",")) continue;
-    return take(")");
+    if (skip(",")) continue;
+    return skip(")");
   }
   return true;
 }
@@ -89,26 +89,28 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
   // A count and increasing offsets may also be raw integers.
   if (kind == file_kind::unknown || kind == file_kind::offset_table) return;
   throw_no_array(field,
-                 "holds no raw numbers: got " + std::string(name_of(kind)) + ", expected a .npy file or raw numbers",
+                 "does not contain raw numbers: got " + std::string(name_of(kind)) +
+                     ", expected a .npy file or raw numbers",
                  is_textual(kind) ? "Read it with integer(), real() or text()"
                                   : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
 }
 
-/// Returns the layout of a field without NumPy's mark.
+/// Returns the layout of a field without NumPy's magic bytes.
 MILLRACE_INLINE array_layout raw_layout(const bytes& field, const npy_element& element) {
   if (field.name().ends_with("npy"))
-    throw_no_array(field, "is not a .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
+    throw_no_array(field, "is not a .npy file: it does not begin with NumPy's magic bytes",
+                   "Write it with numpy.save()");
   if (element.size_bytes > 1) check_raw(field);
   if (field.size() % element.size_bytes != 0)
     throw_no_array(field,
                    "has " + std::to_string(field.size()) + " bytes, which is not a multiple of the " +
                        std::to_string(element.size_bytes) + " bytes of one " + std::string(element.name),
-                   "Ask for the element type that was written");
+                   "Request the element type of the data");
   const std::size_t count = field.size() / element.size_bytes;
   return {.shape = {count}, .count = count, .payload = field};
 }
 
-/// Returns the header of a .npy file, and where its elements begin.
+/// Returns the header of a .npy file, and the offset of its elements.
 MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& field) {
   const std::string_view all = field.text();
   const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
@@ -137,15 +139,15 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
 MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header, const npy_element& element) {
   if (!element.is(header.type))
     throw_no_array(field,
-                   "holds elements of type '" + printable(header.type) + "' (expected: '" + element.type +
+                   "contains elements of type '" + printable(header.type) + "' (expected: '" + element.type +
                        "', which is " + std::string(element.name) + ")",
                    header.type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
                    : header.type.find('O') < 2  ? "Python objects are never read: save a plain array"
-                   : header.type == "|b1"       ? "Read bools as std::uint8_t, which is 0 or 1"
+                   : header.type == "|b1"       ? "Read bools as std::uint8_t, with values 0 and 1"
                    : header.type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
-                                                : "Ask for the type that was written, or save astype()");
+                                                : "Request the type of the file, or save astype()");
   if (header.fortran_order)
-    throw_no_array(field, "holds an array in Fortran order (expected: C order)",
+    throw_no_array(field, "contains an array in Fortran order (expected: C order)",
                    "Use numpy.ascontiguousarray() before saving");
 }
 

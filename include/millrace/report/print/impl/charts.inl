@@ -143,9 +143,9 @@ MILLRACE_INLINE std::string scaling_chart(const run_report& r) {
   for (const auto& s : r.scaling) {
     const auto at = static_cast<double>(s.workers);
     p.column({.at_x = at, .to = s.samples_per_s, .share = 0.7 * gap}, s.measured ? "step" : "work",
-             std::to_string(s.workers) + " workers: " + whole(s.samples_per_s) + " samples/s, " +
+             std::to_string(s.workers) + " workers: " + grouped(s.samples_per_s) + " samples/s, " +
                  (s.measured ? "measured" : "predicted"));
-    if (r.scaling.size() <= 4) p.value(at, s.samples_per_s, whole(s.samples_per_s));
+    if (r.scaling.size() <= 4) p.value(at, s.samples_per_s, grouped(s.samples_per_s));
   }
   return p.take();
 }

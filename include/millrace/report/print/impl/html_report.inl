@@ -52,7 +52,7 @@ MILLRACE_INLINE void add_stage_table(std::string& page, const run_report& r) {
     add_cell(page, s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name);
     std::string limit = "-";
     for (const auto& l : r.conclusion.limits.all)
-      if (l.stage == i) limit = whole(l.samples_per_s);
+      if (l.stage == i) limit = grouped(l.samples_per_s);
     add_cell(page, limit);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
       add_cell(page, percent(r.figures.share(s, ns)));
@@ -84,8 +84,8 @@ MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
   for (const auto& k : r.kept) {
     page += "<tr>";
     add_cell(page, k.change);
-    add_cell(page, whole(k.predicted_samples_per_s) + " samples/s");
-    add_cell(page, whole(k.measured_samples_per_s) + " samples/s");
+    add_cell(page, grouped(k.predicted_samples_per_s) + " samples/s");
+    add_cell(page, grouped(k.measured_samples_per_s) + " samples/s");
     page += "</tr>\n";
   }
   page += "</table></div>\n";
@@ -130,7 +130,7 @@ MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
     if (!p.measured && caption.empty()) caption = key("work", "predicted by replay");
   const auto measured = std::find_if(r.scaling.begin(), r.scaling.end(), [](const auto& p) { return p.measured; });
   if (measured != r.scaling.end())
-    caption += key("step", ("measured: " + whole(measured->samples_per_s) + " samples/s").c_str());
+    caption += key("step", ("measured: " + grouped(measured->samples_per_s) + " samples/s").c_str());
   add_figure(page, "Workers", caption, scaling_chart(r));
   static constexpr const char* titles[] = {"", "One batch", "Two batches", "Three batches"};
   const std::size_t count = batches_to_show(r.events).size();
@@ -156,7 +156,7 @@ MILLRACE_INLINE std::string html_report(const run_report& r) {
   if (!o.command.empty()) page += "<p class=\"origin\"><code>" + escaped(o.command) + "</code></p>\n";
   page += "<p class=\"verdict\">" + escaped(r.conclusion.sentence()) + "</p>\n";
   if (!r.conclusion.advice.empty()) page += "<p>" + escaped(r.conclusion.advice) + ".</p>\n";
-  page += "<p><strong>" + whole(r.conclusion.samples_per_s) + " samples/s, data wait " +
+  page += "<p><strong>" + grouped(r.conclusion.samples_per_s) + " samples/s, data wait " +
           percent(r.conclusion.data_wait_share) + "</strong><br><span class=\"soft\">" + measured_text(f);
   if (const stage_figures* const step = f.find(stage_kind::step))
     page += "<br>step " + quantiles_text(step->service_ns) + "<br>data wait " + quantiles_text(f.wait_ns);

@@ -23,8 +23,8 @@ MILLRACE_INLINE std::string quantiles_text(const distribution& d) {
 }
 
 MILLRACE_INLINE std::string measured_text(const flow_figures& f) {
-  return time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) + " batches of " +
-         std::to_string(f.batch_samples) + "; " + whole(static_cast<double>(f.warm_up_batches)) +
+  return time_text(static_cast<double>(f.wall_ns)) + ", " + grouped(static_cast<double>(f.batches)) + " batches of " +
+         std::to_string(f.batch_samples) + "; " + grouped(static_cast<double>(f.warm_up_batches)) +
          " before them left out";
 }
 
@@ -114,7 +114,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   std::string out = "VERDICT  " + v.sentence() + "\n";
   if (!v.advice.empty()) out += "         " + v.advice + "\n";
   out += "measured   " + measured_text(f) + "\n";
-  out += "throughput " + whole(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
+  out += "throughput " + grouped(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
   if (const stage_figures* const step = f.find(stage_kind::step)) {
     out += "step       " + quantiles_text(step->service_ns) + "\n";
     out += "data wait  " + quantiles_text(f.wait_ns) + "\n";
@@ -124,7 +124,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
     const stage_figures& s = f.stages[i];
     std::string limit = "-";
     for (const auto& l : v.limits.all)
-      if (l.stage == i) limit = whole(l.samples_per_s);
+      if (l.stage == i) limit = grouped(l.samples_per_s);
     const std::string times = s.concurrency > 1 ? " x" + std::to_string(s.concurrency) : std::string();
     std::string line = " " + padded(s.name + times, 14);
     line += padded(limit, 10, true);
@@ -157,8 +157,8 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
   for (const auto& k : r.kept)
-    out += " predicted before: " + k.change + " " + whole(k.predicted_samples_per_s) + " samples/s, measured " +
-           whole(k.measured_samples_per_s) + "\n";
+    out += " predicted before: " + k.change + " " + grouped(k.predicted_samples_per_s) + " samples/s, measured " +
+           grouped(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += " " + e + "\n";
   if (r.pictures.pictures() > 0) out += wrapped("images     ", pictures_text(r.pictures), 11, ":,;");

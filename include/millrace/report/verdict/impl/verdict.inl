@@ -255,8 +255,8 @@ MILLRACE_INLINE verdict judge(const flow_figures& f) {
   if (next < limits.size()) v.next = limits[next].name;
 
   v.evidence.push_back("the trainer waited for data " + percent(v.data_wait_share) + " of its time");
-  v.evidence.push_back(limits[selected].name + " can do " + whole(limits[selected].samples_per_s) + " samples/s; " +
-                       whole(v.samples_per_s) + " were delivered");
+  v.evidence.push_back(limits[selected].name + " can do " + grouped(limits[selected].samples_per_s) + " samples/s; " +
+                       grouped(v.samples_per_s) + " were delivered");
   judge_stage(f, limits[selected], v);
   if (v.margin < 1.10 && (v.what != bound_by::cpu_starved || v.data_wait_share < 0.05)) {
     v.what = bound_by::balanced;

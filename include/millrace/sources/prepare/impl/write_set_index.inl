@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::string>& shards, const std::string& path,
                                                     const write_set_index_options& options) {
   notice_outlet notices(options.notice);
-  const set_index index = make_set_index(
+  const set_index index = build_set_index(
       shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage},
                .notices = &notices});
   set_index_totals all{.shards = index.shards().size(), .left_out = shards.size() - index.shards().size()};

@@ -182,7 +182,7 @@ TEST_CASE("unknown keys are reported, and an empty choice is an error") {
   CHECK(data_of(names, {}).choice_text().empty());
   CHECK(data_of(names, {.without = keys_of({7})}).notices().empty());
   CHECK_THROWS_WITH_AS(data_of(names, {.only = mr::key_list()}),
-                       doctest::Contains("no sample is chosen: .only, .without, .where or .repeats leave out all 1500"),
+                       doctest::Contains("no sample is chosen: .only, .without, .where or .repeats exclude all 1500"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(data_of(names, {.repeats = [](std::string_view, std::string_view) { return ~std::size_t{0}; }}),
                        doctest::Contains("chosen 2^32 times or more together"), mr::setup_error);

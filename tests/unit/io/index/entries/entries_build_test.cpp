@@ -26,7 +26,7 @@ TEST_CASE("entries are built once, kept when checksums are learned, and lost wit
     index.set_entries({});
     index.learn_checksum(2, 99);   // of the empty text
     REQUIRE(index.checksum(2) == 99);
-    CHECK(mr::detail::keep_index(mr::detail::index_path(names[1]), index).written);
+    CHECK(mr::detail::store_index(mr::detail::index_path(names[1]), index).written);
     CHECK(index.entries().ends == before.ends);
     CHECK(entries_of(1).ends == before.ends);
     mr::detail::shard_data data(names);
@@ -51,9 +51,9 @@ TEST_CASE("entries are built once, kept when checksums are learned, and lost wit
   SUBCASE("another shard of that name has none") {
     save(names[1], load(names[2]) + std::string(512, '\0'));
     (void)mr::detail::build_indexes(names);
-    CHECK_FALSE(entries_of(1).made);
+    CHECK_FALSE(entries_of(1).built);
     CHECK(make(names).counts.entries_made == 1);
-    CHECK(entries_of(1).made);
+    CHECK(entries_of(1).built);
   }
   SUBCASE("nor has one of that size whose members are elsewhere") {
     std::string tar = load(names[1]);
@@ -64,7 +64,7 @@ TEST_CASE("entries are built once, kept when checksums are learned, and lost wit
     save(names[1], tar);
     std::filesystem::last_write_time(names[1], std::filesystem::last_write_time(names[1]) + std::chrono::seconds(9));
     (void)mr::detail::build_indexes(names);
-    CHECK_FALSE(entries_of(1).made);
+    CHECK_FALSE(entries_of(1).built);
   }
 }
 
@@ -137,9 +137,9 @@ TEST_CASE("errors of reading, building and writing are reported, and leave the i
   SUBCASE("indexes that cannot be stored get none, and no payload is read for them") {
     for (const auto& name : names) std::filesystem::remove(mr::detail::index_path(name));
     const auto build = make(names, {.files = {.cache_folder = f / "none/none"}});
-    CHECK(build.counts.not_kept == 2);
-    CHECK(build.counts.entries_looked_at == 0);
-    CHECK(make(names, {.keep = false}).counts.entries_looked_at == 0);
+    CHECK(build.counts.not_stored == 2);
+    CHECK(build.counts.entries_inspected == 0);
+    CHECK(make(names, {.store = false}).counts.entries_inspected == 0);
   }
 }
 

@@ -14,7 +14,7 @@ TEST_CASE("fields are delivered with their own entries, in any grouping of reads
     std::filesystem::remove(mr::detail::index_path(names[0]));
     const auto build = make(names, {.threads = threads});
     CHECK(build.counts.entries_made == 1);
-    CHECK(build.counts.entries_looked_at == 200);
+    CHECK(build.counts.entries_inspected == 200);
     CHECK(build.counts.entries_unreadable == 0);
     auto loaded = mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0]));
     REQUIRE(loaded.state == good);
@@ -134,13 +134,13 @@ TEST_CASE("a table of entries that an attacker wrote leads to no byte outside of
     std::memcpy(ends.data(), bad.data() + ends_at, 4 * members);
     change(front, ends.data());
     front.entries.ends_checksum = mr::crc32c(std::as_bytes(std::span(ends)));
-    front.head.head_checksum = front.head.right_head_checksum();
-    front.entries.checksum = front.entries.right_checksum(front.head);
+    front.head.head_checksum = front.head.expected_head_checksum();
+    front.entries.checksum = front.entries.expected_checksum(front.head);
     std::memcpy(bad.data(), &front, sizeof front);
     std::memcpy(bad.data() + ends_at, ends.data(), 4 * members);
     save(path, bad);
     const auto loaded = mr::detail::load_index(path, identity);
-    CHECK(loaded.index.entries().made == (loaded.state == good));
+    CHECK(loaded.index.entries().built == (loaded.state == good));
     return loaded.state;
   };
   // Each sample has cls, jpg, txt: member 1 is the first jpg, and the first with entries.

@@ -66,7 +66,7 @@ void make_checksums_right(std::string& file) {
   mr::detail::index_head head;
   std::memcpy(static_cast<void*>(&head), file.data(), sizeof head);
   head.body_checksum = mr::crc32c(std::as_bytes(std::span(file)).subspan(sizeof head));
-  head.head_checksum = head.right_head_checksum();
+  head.head_checksum = head.expected_head_checksum();
   std::memcpy(file.data(), &head, sizeof head);
 }
 
@@ -79,8 +79,8 @@ TEST_CASE("an index that is read from its file equals the written one") {
     shard_on_disk s(tar);
     if (s.index.members() > 1) s.index.learn_checksum(1, 77);
     CHECK(mr::detail::load_index(s.index_name(), s.identity).state == missing);
-    CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
-    CHECK_FALSE(mr::detail::keep_index(s.index_name(), s.index).written);   // all of it is loaded
+    CHECK(mr::detail::store_index(s.index_name(), s.index).written);
+    CHECK_FALSE(mr::detail::store_index(s.index_name(), s.index).written);   // all of it is loaded
     const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(loaded.reason);
     REQUIRE(loaded.state == good);
@@ -92,7 +92,7 @@ TEST_CASE("an index that is read from its file equals the written one") {
     CHECK(summary.samples == s.index.samples());
     CHECK(summary.fingerprint == s.index.fingerprint());
     CHECK(summary.known_checksums == (s.index.members() > 1 ? 1 : 0));
-    CHECK(summary.shard_is_whole == (tar != damaged));
+    CHECK(summary.shard_is_complete == (tar != damaged));
     CHECK(s.folder.file_count() == 2);
   }
 }
@@ -200,7 +200,7 @@ TEST_CASE("every invalid number is refused, whatever the checksums say") {
 
 TEST_CASE("an index is valid for one size and one time of its shard, and for one version") {
   shard_on_disk s;
-  mr::detail::keep_index(s.index_name(), s.index);
+  mr::detail::store_index(s.index_name(), s.index);
   mr::detail::shard_identity other = s.identity;
   ++other.size_bytes;
   CHECK(mr::detail::load_index(s.index_name(), other).state == stale);
@@ -214,15 +214,15 @@ TEST_CASE("an index is valid for one size and one time of its shard, and for one
   make_checksums_right(newer);
   save(s.index_name(), newer);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == stale);
-  CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
+  CHECK(mr::detail::store_index(s.index_name(), s.index).written);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == good);
-  // keep_index() does not copy the checksums of another state of the shard; the builder of an index does.
+  // store_index() does not copy the checksums of another state of the shard; the builder of an index does.
   mr::detail::shard_index changed = s.fresh();
   ++other.modified_ns;
   changed.identify(other);
   s.index.learn_checksum(0, 5);
-  mr::detail::keep_index(s.index_name(), s.index);
-  CHECK(mr::detail::keep_index(s.index_name(), changed).learned_checksums == 0);
+  mr::detail::store_index(s.index_name(), s.index);
+  CHECK(mr::detail::store_index(s.index_name(), changed).learned_checksums == 0);
   CHECK(changed.known_checksums() == 0);
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == touched);
 }
@@ -251,8 +251,8 @@ TEST_CASE("checksums of two writers are merged, and of two that differ the older
   one.learn_checksum(1, 11);
   two.learn_checksum(1, 99);
   two.learn_checksum(2, 12);
-  CHECK(mr::detail::keep_index(s.index_name(), one).written);
-  const auto result = mr::detail::keep_index(s.index_name(), two);
+  CHECK(mr::detail::store_index(s.index_name(), one).written);
+  const auto result = mr::detail::store_index(s.index_name(), two);
   CHECK(result.written);
   CHECK(result.learned_checksums == 1);
   CHECK(result.conflicting_checksums == 1);
@@ -262,7 +262,7 @@ TEST_CASE("checksums of two writers are merged, and of two that differ the older
   CHECK(merged.index.checksum(1) == 11);
   CHECK(merged.index.checksum(2) == 12);
   CHECK(same(merged.index, two));
-  CHECK_FALSE(mr::detail::keep_index(s.index_name(), one).written);
+  CHECK_FALSE(mr::detail::store_index(s.index_name(), one).written);
   CHECK(same(merged.index, one));
 }
 
@@ -283,9 +283,9 @@ TEST_CASE("eight processes that fill one index at once lose no checksum") {
           mr::detail::shard_index own = s.fresh();
           for (std::uint32_t i = 0; i < per_process; ++i) {
             own.learn_checksum(i * processes + p, 1000 + i * processes + p);
-            if (i % 4 == p % 4) mr::detail::keep_index(s.index_name(), own);
+            if (i % 4 == p % 4) mr::detail::store_index(s.index_name(), own);
           }
-          mr::detail::keep_index(s.index_name(), own);
+          mr::detail::store_index(s.index_name(), own);
         } catch (...) {
           result = 1;
         }
@@ -319,7 +319,7 @@ TEST_CASE("a process that is killed while it writes leaves a valid index or none
       for (std::uint32_t i = 0;; i = (i + 1) % 2'000) {
         own.set_checksum(i, 1 + i + own.checksum(i));
         std::filesystem::remove(s.index_name());
-        mr::detail::keep_index(s.index_name(), own);
+        mr::detail::store_index(s.index_name(), own);
       }
     }
     ::usleep(static_cast<useconds_t>(2'000 + random.below(8'000)));
@@ -329,7 +329,7 @@ TEST_CASE("a process that is killed while it writes leaves a valid index or none
     const auto left = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(left.reason);
     CHECK((left.state == good || left.state == missing));
-    CHECK((mr::detail::keep_index(s.index_name(), s.index).written || left.state == good));
+    CHECK((mr::detail::store_index(s.index_name(), s.index).written || left.state == good));
     std::filesystem::remove(s.index_name());
   }
 }
@@ -343,9 +343,9 @@ TEST_CASE("threads may learn checksums while the index is written") {
     threads.emplace_back([&s, t] {
       for (std::uint32_t m = t; m < 3'000; m += 3) s.index.learn_checksum(m, m + 1);
     });
-  for (int i = 0; i < 5; ++i) mr::detail::keep_index(s.index_name(), s.index);
+  for (int i = 0; i < 5; ++i) mr::detail::store_index(s.index_name(), s.index);
   for (auto& t : threads) t.join();
-  mr::detail::keep_index(s.index_name(), s.index);
+  mr::detail::store_index(s.index_name(), s.index);
   const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
   REQUIRE(loaded.state == good);
   CHECK(loaded.index.known_checksums() == 3'000);
@@ -359,7 +359,7 @@ TEST_CASE("a folder is not an index, and a folder that cannot be written to is a
   std::filesystem::remove(s.index_name());
   std::filesystem::create_directory(s.index_name());
   CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);
-  CHECK_THROWS_AS(mr::detail::keep_index(s.index_name(), s.index), mr::io_error);
-  CHECK_THROWS_AS(mr::detail::keep_index(s.folder / "none/x", s.index), mr::io_error);
+  CHECK_THROWS_AS(mr::detail::store_index(s.index_name(), s.index), mr::io_error);
+  CHECK_THROWS_AS(mr::detail::store_index(s.folder / "none/x", s.index), mr::io_error);
   CHECK_THROWS_AS((void)mr::detail::identify_shard(s.folder / "none"), mr::io_error);
 }

@@ -82,7 +82,7 @@ TEST_CASE("a set index that an attacker wrote, checksum and all, contains only e
   CHECK(wrong_with(with_end(2, x + y)).empty());
   CHECK(wrong_with(with_end(2, y + x)).find("not sorted") != std::string::npos);
   CHECK(wrong_with(with_end(2, x + x)).find("twice") != std::string::npos);
-  CHECK(wrong_with(with_end(3, x + y)).find("count its shards") != std::string::npos);
+  CHECK(wrong_with(with_end(3, x + y)).find("number of shards is wrong") != std::string::npos);
 }
 
 TEST_CASE("a shard is found by the end of its name, at a slash, and the longest name wins") {

@@ -42,7 +42,7 @@ std::string by_index(const std::string& tar) {
 TEST_CASE("an index contains keys, fields, offsets and sizes") {
   const small_shard shard;
   const mr::detail::shard_index index = index_of(shard.bytes());
-  CHECK(index.state() == state::whole);
+  CHECK(index.state() == state::complete);
   REQUIRE(index.samples() == 3);
   CHECK(index.members() == 6);
   CHECK(index.fields() == 2);

@@ -49,7 +49,7 @@ TEST_CASE("indexes are built once, kept next to their shards, and loaded from th
     CHECK(loaded.indexes[7]->fingerprint() == build.indexes[7]->fingerprint());
     for (const auto& shard : shards) std::filesystem::remove(mr::detail::index_path(shard));
   }
-  CHECK(mr::detail::build_indexes(shards, {.keep = false}).counts.built == 20);
+  CHECK(mr::detail::build_indexes(shards, {.store = false}).counts.built == 20);
   CHECK(f.file_count() == 20);
   CHECK(mr::detail::build_indexes({}).indexes.empty());
 }
@@ -94,7 +94,7 @@ TEST_CASE("an index that differs only in time is rebuilt, with the checksums of 
   const auto learn = [&] {
     auto index = mr::detail::build_indexes(shards).indexes[0];
     for (std::uint32_t m = 0; m < index->members(); ++m) index->learn_checksum(m, 100 + m);
-    mr::detail::keep_index(mr::detail::index_path(path), *index);
+    mr::detail::store_index(mr::detail::index_path(path), *index);
   };
   const std::string a = file("a.txt", "1") + file("a.cls", "22"), b = file("b.txt", "3"), c = file("c.txt", "4");
   written_later(a + b + c);
@@ -130,9 +130,9 @@ TEST_CASE("a cache folder is created, and a failure is counted") {
   CHECK(f.file_count() == 4);
   const auto homeless = mr::detail::build_indexes(shards, {.files = {.cache_folder = f / "none/cache"}});
   CHECK(homeless.counts.built == 3);
-  CHECK(homeless.counts.not_kept == 3);
+  CHECK(homeless.counts.not_stored == 3);
   CHECK(homeless.indexes[2]->samples() == 3);
-  CHECK(homeless.why_not_kept.find("No such file") != std::string::npos);
+  CHECK(homeless.store_failure.find("No such file") != std::string::npos);
 }
 
 TEST_CASE("the first shard of the list that cannot be read is the error, whatever the number of threads") {
@@ -176,7 +176,7 @@ TEST_CASE("a damaged shard has a complete index, heads or not") {
     const auto build = mr::detail::build_indexes(shards, {.heads_only = true});
     REQUIRE(build.indexes[0] != nullptr);
     CHECK(build.indexes[0]->state() == mr::detail::shard_index::shard_state::damaged);
-    CHECK_FALSE(build.heads[0].shard_is_whole);
+    CHECK_FALSE(build.heads[0].shard_is_complete);
   }
 }
 
@@ -217,13 +217,13 @@ TEST_CASE("the index of a shard without an end marker records that, and of a sho
     const auto build = mr::detail::build_indexes(shards);
     CHECK(build.counts.loaded == (was_kept ? 1 : 0));
     CHECK(build.counts.damaged_shards == 0);
-    CHECK(build.indexes[0]->state() == mr::detail::shard_index::shard_state::whole);
+    CHECK(build.indexes[0]->state() == mr::detail::shard_index::shard_state::complete);
     CHECK(build.indexes[0]->facts().counters.missing_end_markers == 1);
     CHECK(build.indexes[0]->samples() == 2);
     fingerprint = build.indexes[0]->fingerprint();
     const auto heads = mr::detail::build_indexes(shards, {.heads_only = true});
     CHECK(heads.heads[0].without_end_marker);
-    CHECK(heads.heads[0].shard_is_whole);
+    CHECK(heads.heads[0].shard_is_complete);
     CHECK(heads.heads[0].samples == 2);
   }
   save(shards[0], first);   // and the index still counts two
@@ -264,7 +264,7 @@ TEST_CASE("temporary files of a killed process are removed when an index is buil
                     other = f / (".s-9.tar." + kernel + "-7-0.partial");
   save(left, "half");
   save(other, "half");
-  CHECK(mr::detail::build_indexes(shards, {.keep = false}).counts.built == 2);
+  CHECK(mr::detail::build_indexes(shards, {.store = false}).counts.built == 2);
   CHECK(std::filesystem::exists(left));
   CHECK(mr::detail::build_indexes(shards).counts.built == 2);
   CHECK_FALSE(std::filesystem::exists(left));

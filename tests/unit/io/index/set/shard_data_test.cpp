@@ -178,7 +178,7 @@ TEST_CASE("a shard that is replaced after the start is refused on its turn") {
   writer.close();
   std::filesystem::rename(f / "other-0.tar", names[2]);
   const std::string text = read_all(data);
-  CHECK(text.find("changed since this program has started") != std::string::npos);
+  CHECK(text.find("changed since this program started") != std::string::npos);
   CHECK(text.find("s-2.tar") != std::string::npos);
 }
 
@@ -204,11 +204,11 @@ TEST_CASE("indexes or checksums that cannot be written are one notice, and the r
     return notices[0].text;
   };
   const std::string nowhere = lines_of(f / "none/indexes", RLIM_INFINITY);
-  CHECK_MESSAGE(nowhere.starts_with("3 of 3 indexes cannot be kept and will be made again at the next start: "
+  CHECK_MESSAGE(nowhere.starts_with("3 of 3 indexes cannot be stored and will be built again at the next start: "
                                     "cannot write the index: No such file or directory (shard "), nowhere);
   CHECK_MESSAGE(nowhere.find(". Check the file and its permissions, or name another") != std::string::npos, nowhere);
   const std::string full = lines_of(f / "indexes", 4'096);
-  CHECK_MESSAGE(full.starts_with("checksums that were learned cannot be kept and will be learned again: "
+  CHECK_MESSAGE(full.starts_with("learned checksums cannot be stored and will be learned again: "
                                  "cannot write the file: File too large (shard "), full);
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());

@@ -80,7 +80,7 @@ TEST_CASE("one flipped bit in a compressed shard: the same samples, or an error 
       if (!damaged.error.empty() && at > 16) {
         CAPTURE(damaged.error);
         CHECK(damaged.late);
-        CHECK(damaged.error.find("may be wrong: go on from a resume point before its first") != std::string::npos);
+        CHECK(damaged.error.find("may be wrong: resume from a point before its first") != std::string::npos);
       }
     }
     CHECK(refused > flips * 9 / 10);

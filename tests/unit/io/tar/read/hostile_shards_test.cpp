@@ -254,7 +254,7 @@ TEST_CASE("an index whose counts or offsets are too large is damaged, and alloca
     mr::file_source source(path);
     mr::detail::shard_index index = mr::detail::scan_shard(source, tar_test::shared_pool());
     index.identify(mr::detail::identify_shard(path));
-    CHECK(mr::detail::keep_index(index_path, index).written);
+    CHECK(mr::detail::store_index(index_path, index).written);
   }
   const auto identity = mr::detail::identify_shard(path);
   std::ostringstream file;
@@ -266,7 +266,7 @@ TEST_CASE("an index whose counts or offsets are too large is damaged, and alloca
     std::memcpy(static_cast<void*>(&head), bytes.data(), sizeof head);
     change(head, bytes);
     head.body_checksum = mr::crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof head));
-    head.head_checksum = head.right_head_checksum();
+    head.head_checksum = head.expected_head_checksum();
     std::memcpy(bytes.data(), &head, sizeof head);
     std::ofstream(index_path, std::ios::binary) << bytes;
     mr::detail::index_file_state state{};
@@ -300,7 +300,7 @@ TEST_CASE("a new index is not written through a dangling link") {
   mr::detail::shard_index index = mr::detail::scan_shard(source, tar_test::shared_pool());
   index.identify(mr::detail::identify_shard(path));
   std::filesystem::create_symlink(elsewhere, mr::detail::index_path(path));
-  const measured m = measure([&] { (void)mr::detail::keep_index(mr::detail::index_path(path), index); });
+  const measured m = measure([&] { (void)mr::detail::store_index(mr::detail::index_path(path), index); });
   CHECK_MESSAGE(m.says("cannot write the index"), m.error);
   CHECK(!std::filesystem::exists(elsewhere));
 }

@@ -10,16 +10,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE entry_cache::chunk entry_cache::find(const chunk_name& name) {
   const std::lock_guard lock(mutex_);
-  const auto found = chunks_.find(name);
-  if (found == chunks_.end()) return nullptr;
-  found->second.used_at = ++used_;
-  return found->second.bytes;
+  const auto entry = chunks_.find(name);
+  if (entry == chunks_.end()) return nullptr;
+  entry->second.used_at = ++used_;
+  return entry->second.bytes;
 }
 
 MILLRACE_INLINE void entry_cache::add(const chunk_name& name, chunk added) {
   const std::lock_guard lock(mutex_);
   const std::size_t bytes = added->size();
-  if (!chunks_.try_emplace(name, kept{std::move(added), ++used_}).second) return;
+  if (!chunks_.try_emplace(name, cached_chunk{std::move(added), ++used_}).second) return;
   held_bytes_ += bytes;
   while (held_bytes_ > limit_bytes_ && chunks_.size() > 1) {
     const auto oldest = std::min_element(chunks_.begin(), chunks_.end(), [](const auto& a, const auto& b) {
@@ -55,7 +55,7 @@ MILLRACE_INLINE std::size_t entry_file::read_at(std::uint64_t offset_bytes, std:
 
 MILLRACE_INLINE entry_cache::chunk entry_file::chunk_at(std::uint64_t offset_bytes) {
   const entry_cache::chunk_name name{shard_, offset_bytes / entry_cache::chunk_bytes};
-  if (auto known = cache_.find(name)) return known;
+  if (auto cached = cache_.find(name)) return cached;
   const std::uint64_t begin = name.second * entry_cache::chunk_bytes;
   const std::uint64_t end = static_cast<const stored_file&>(file_.file()).identity().size_bytes;
   std::vector<std::byte> read(static_cast<std::size_t>(
@@ -69,7 +69,7 @@ MILLRACE_INLINE entry_cache::chunk entry_file::chunk_at(std::uint64_t offset_byt
 MILLRACE_INLINE void entry_file::will_read(std::span<const byte_range> ranges) {
   if (local_) return;
   std::vector<byte_range> chunks;
-  std::uint64_t next = 0;   // the chunks before it are told, or there
+  std::uint64_t next = 0;   // the preceding chunks are announced or cached
   for (const byte_range& range : ranges) {
     if (range.size_bytes == 0) continue;
     const std::uint64_t last = (range.offset_bytes + range.size_bytes - 1) / entry_cache::chunk_bytes;

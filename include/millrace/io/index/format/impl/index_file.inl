@@ -28,15 +28,15 @@ MILLRACE_INLINE std::string index_path(const std::string& shard, const index_fil
   if (options.cache_folder.empty()) return shard + std::string(ending);
   const std::unique_ptr<char, decltype(&std::free)> absolute(
       options.storage.is_local() ? ::realpath(shard.c_str(), nullptr) : nullptr, &std::free);
-  const std::string whole = absolute ? absolute.get() : shard;
-  const std::string digits = hex(digest_bytes(bytes_of(whole)), 16);
-  const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
+  const std::string full_path = absolute ? absolute.get() : shard;
+  const std::string digits = hex(digest_bytes(bytes_of(full_path)), 16);
+  const std::string name = full_path.substr(full_path.rfind('/') + 1).substr(0, 150);
   return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
          std::string(ending);
 }
 
-MILLRACE_INLINE void fail_index(std::string_view what, int reason, const std::string& path) {
-  throw io_error(std::string(what) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
+MILLRACE_INLINE void fail_index(std::string_view problem, int reason, const std::string& path) {
+  throw io_error(std::string(problem) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
                  "folder for indexes", {.stage = "index", .shard = path});
 }
 
@@ -69,23 +69,23 @@ MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const u
   if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
   if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
-  if (file_bytes == 0) return {missing, "it is being made"};
+  if (file_bytes == 0) return {missing, "it is being written"};
   if (file_bytes < sizeof head) return {damaged, "it is cut"};
   const auto front_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(file_bytes, sizeof front));
   if (!read_index(file, 0, std::as_writable_bytes(std::span(&front, 1)).first(front_bytes))) {
     if (errno != 0) fail_index("cannot read the index", errno, path);
     return {damaged, "it is cut"};
   }
-  if (head.mark != index_head::right_mark) return {damaged, "it does not begin as an index does"};
-  if (head.byte_order != index_head::right_order ||
-      (head.version != index_head::right_version && head.version != index_head::with_entries))
+  if (head.mark != index_head::expected_mark) return {damaged, "it does not begin like an index"};
+  if (head.byte_order != index_head::expected_order ||
+      (head.version != index_head::expected_version && head.version != index_head::with_entries))
     return {stale, "it is of another version or kind of machine"};
-  if (head.head_checksum != head.right_head_checksum()) return {damaged, "the checksum of its head is wrong"};
+  if (head.head_checksum != head.expected_head_checksum()) return {damaged, "the checksum of its head is wrong"};
   if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
   if (front.has_entries() &&
-      (front_bytes < sizeof front || front.entries.checksum != front.entries.right_checksum(head)))
+      (front_bytes < sizeof front || front.entries.checksum != front.entries.expected_checksum(head)))
     return {damaged, "the checksum of its second head is wrong"};
-  if (std::string wrong = unsound(front, file_bytes); !wrong.empty()) return {damaged, std::move(wrong)};
+  if (std::string defect = find_defect(front, file_bytes); !defect.empty()) return {damaged, std::move(defect)};
   if (head.identity() != shard) return {touched, "the shard has another time"};
   return {good, {}};
 }
@@ -101,20 +101,20 @@ MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::s
   const auto body = std::as_writable_bytes(
       std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
   if (!read_index(file, front.columns_at(), body) && errno != 0) fail_index("cannot read the index", errno, path);
-  std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
+  std::string defect = errno == 0 && crc32c(body) == head.body_checksum ? find_defect(head, columns)
                                                                        : "the checksum of its columns is wrong";
   entry_table entries;
-  if (wrong.empty() && front.has_entries()) {
-    entries.made = true;
+  if (defect.empty() && front.has_entries()) {
+    entries.built = true;
     entries.begin_at = front.bytes_before_entries();
     entries.ends.resize(head.counts.members);
     const auto ends = std::as_writable_bytes(std::span(entries.ends));
     if (!read_index(file, entries.begin_at - ends.size(), ends) && errno != 0)
       fail_index("cannot read the index", errno, path);
-    wrong = errno == 0 && crc32c(ends) == front.entries.ends_checksum
-                ? unsound(front, columns, entries.ends) : "the checksum of its table of entry points is wrong";
+    defect = errno == 0 && crc32c(ends) == front.entries.ends_checksum
+                ? find_defect(front, columns, entries.ends) : "the checksum of its table of entry points is wrong";
   }
-  if (!wrong.empty()) return {.state = index_file_state::damaged, .reason = std::move(wrong)};
+  if (!defect.empty()) return {.state = index_file_state::damaged, .reason = std::move(defect)};
   result.index = shard_index(head.facts(), std::move(columns));
   result.index.set_entries(std::move(entries));
   return result;
@@ -122,10 +122,10 @@ MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::s
 
 MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const storage& at) {
   if (!at.is_local()) {
-    const auto found = find_stamp(at, path);
-    if (!found)
+    const auto stamp = find_stamp(at, path);
+    if (!stamp)
       throw io_error("the storage has no such file", "Check the name", {.stage = "index", .shard = path});
-    return {.size_bytes = found->size_bytes, .modified_ns = found->changed};
+    return {.size_bytes = stamp->size_bytes, .modified_ns = stamp->changed};
   }
   struct ::stat status {};
   if (posix_files::stat_path(path.c_str(), status) == -1)
@@ -138,14 +138,14 @@ MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_ide
   const unique_fd file = open_index(path, O_RDONLY);
   if (file.get() != -1) return load_open_index(file, path, shard);
   if (errno != ENOENT) fail_index("cannot open the index", errno, path);
-  return {.state = index_file_state::missing, .reason = "there is none"};
+  return {.state = index_file_state::missing, .reason = "it does not exist"};
 }
 
-MILLRACE_INLINE loaded_index load_index_as_made(const std::string& path) {
+MILLRACE_INLINE loaded_index load_index_without_shard(const std::string& path) {
   const unique_fd file = open_index(path, O_RDONLY);
   index_head head;
   if (file.get() == -1 || !read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
-    return {.state = index_file_state::missing, .reason = "there is none"};
+    return {.state = index_file_state::missing, .reason = "it does not exist"};
   return load_open_index(file, path, head.identity());
 }
 
@@ -157,7 +157,7 @@ MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const 
   if (state != index_file_state::good) return {.state = state};
   return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
           .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
-          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .shard_is_complete = head.facts().state == shard_index::shard_state::complete,
           .without_end_marker = head.facts().counters.missing_end_markers > 0, .entries_made = front.has_entries(),
           .entry_bytes = front.has_entries() ? front.entries.bytes : 0, .shard = head.identity(),
           .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
@@ -172,18 +172,18 @@ MILLRACE_INLINE index_summary summarize_index(const std::string& path, const sha
   return summarize_open_index(file, path, shard);
 }
 
-/// Returns the bytes of a stored index that are not its entries, given its first bytes and its size.
+/// Returns the size of a stored index without its entries, given its first bytes and its size.
 MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> first, std::uint64_t bytes) noexcept {
   index_front front;
   if (first.size() < sizeof front) return bytes;
   std::memcpy(&front, first.data(), sizeof front);
-  const bool known = front.has_entries() && front.head.head_checksum == front.head.right_head_checksum() &&
-                     front.entries.checksum == front.entries.right_checksum(front.head);
-  return known ? std::min(bytes, front.bytes_before_entries()) : bytes;
+  const bool valid = front.has_entries() && front.head.head_checksum == front.head.expected_head_checksum() &&
+                     front.entries.checksum == front.entries.expected_checksum(front.head);
+  return valid ? std::min(bytes, front.bytes_before_entries()) : bytes;
 }
 
 /// Returns a file in memory that has the front of a stored index, and the size of all of it; none if there is no index.
-/// `front_bytes` are asked for at once. Its entries stay where they are.
+/// `front_bytes` are requested at once. Its entries are not copied.
 MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
                                          bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
@@ -194,25 +194,25 @@ MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& n
   front.resize(read_fully(*file, 0, front));
   if (!heads_only) {
     const std::size_t got = front.size();
-    const std::uint64_t wanted = std::min(bytes_before_entries(front, bytes), largest);
-    front.resize(std::max(got, static_cast<std::size_t>(wanted)));
+    const std::uint64_t size = std::min(bytes_before_entries(front, bytes), largest);
+    front.resize(std::max(got, static_cast<std::size_t>(size)));
     front.resize(got + read_fully(*file, got, std::span(front).subspan(got)));
   }
   unique_fd copy(::memfd_create("millrace-index", MFD_CLOEXEC));
   if (copy.get() == -1 ||
       ::ftruncate(copy.get(), static_cast<off_t>(std::min(bytes, largest + entry_table::largest_bytes))) == -1)
-    fail_index("cannot hold the index in memory", errno, name);
+    fail_index("cannot copy the index into memory", errno, name);
   for (std::size_t at_byte = 0; at_byte < front.size();) {
     const ssize_t put = ::pwrite(copy.get(), front.data() + at_byte, front.size() - at_byte,
                                  static_cast<off_t>(at_byte));
-    if (put == -1 && errno != EINTR) fail_index("cannot hold the index in memory", errno, name);
+    if (put == -1 && errno != EINTR) fail_index("cannot copy the index into memory", errno, name);
     at_byte += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
   }
   return copy;
 }
 
-/// Returns the shard for which an index was made.
-MILLRACE_INLINE shard_identity as_made(const unique_fd& copy) {
+/// Returns the recorded identity of the shard of an index.
+MILLRACE_INLINE shard_identity recorded_identity(const unique_fd& copy) {
   index_head head;
   return read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1))) ? head.identity() : shard_identity();
 }
@@ -222,23 +222,23 @@ MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::str
   const std::string name = shard + std::string(index_ending);
   const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
   const unique_fd copy = copy_of_stored(at, name, static_cast<std::size_t>(front), false);
-  if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "there is none"};
-  loaded_index found = load_open_index(copy, name, as_made(copy));
-  if (found.state != index_file_state::good) return found;
-  entry_table entries = found.index.entries();
+  if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "it does not exist"};
+  loaded_index result = load_open_index(copy, name, recorded_identity(copy));
+  if (result.state != index_file_state::good) return result;
+  entry_table entries = result.index.entries();
   entries.in_storage = true;
-  found.index.set_entries(std::move(entries));
-  return found;
+  result.index.set_entries(std::move(entries));
+  return result;
 }
 
 MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
   const std::string name = shard + std::string(index_ending);
   const unique_fd copy = copy_of_stored(at, name, sizeof(index_front), true);
   if (copy.get() == -1) return {};
-  index_summary found = summarize_open_index(copy, name, as_made(copy));
-  found.entries_in_storage = true;
-  found.identified = false;
-  return found;
+  index_summary result = summarize_open_index(copy, name, recorded_identity(copy));
+  result.entries_in_storage = true;
+  result.identified = false;
+  return result;
 }
 
 /// Appends a range of a file.
@@ -257,58 +257,58 @@ MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const 
 /// Opens the index with a lock, and creates it if there is none. The lock lasts until the file is closed.
 MILLRACE_INLINE unique_fd lock_current(const std::string& path) {
   for (;;) {
-    // A new file is never made behind a link: the data set's author could have set it anywhere.
+    // A new file is never created through a link, because the author of the data set could have set its target.
     unique_fd file = open_index(path, O_RDWR);
     if (file.get() == -1 && errno == ENOENT) file = open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     if (file.get() == -1) fail_index("cannot write the index", errno, path);
     while (posix_files::lock(file.get()) == -1 && errno == EINTR) {}
     struct ::stat locked {}, now {};
     if (posix_files::stat_open(file.get(), locked) == -1) fail_index("cannot get the size of the index", errno, path);
-    // If this is another file, the previous holder of the lock replaced the file, or another program removed it.
+    // If this is another file, the previous owner of the lock replaced the file, or another program removed it.
     if (posix_files::stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
       return file;
   }
 }
 
-/// Takes over the checksums of an index of the same members, and counts them. Returns whether that one lacks any.
-MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& index, kept_index& counts) {
-  bool news = false;
+/// Copies the checksums of an index of the same members, and counts them. Returns whether the file lacks any.
+MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& index, stored_index& counts) {
+  bool has_new = false;
   for (std::uint32_t m = 0; m < index.members(); ++m) {
     const std::uint32_t old = before.checksum(m), own = index.checksum(m);
-    news |= old == 0 && own != 0;
+    has_new |= old == 0 && own != 0;
     counts.learned_checksums += old != 0 && own == 0;
     counts.conflicting_checksums += old != 0 && own != 0 && old != own;
     if (old != 0 && own != old) index.set_checksum(m, old);
   }
-  return news;
+  return has_new;
 }
 
-/// Writes the index in the place of `before`. Its entries are `made`, or those of `before`.
+/// Replaces `before` with the index. Its entries are `entries`, or those of `before`.
 MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
-                                   const entry_pieces* made) {
+                                   const entry_pieces* entries) {
   try {
     atomic_file<> replacement(path);
     replacement.append(index_bytes(index));
-    if (made) for (const auto& piece : *made) replacement.append(piece);
+    if (entries) for (const auto& piece : *entries) replacement.append(piece);
     else append_from(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
     replacement.publish();
-  } catch (const io_error& trouble) {
-    throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
+  } catch (const io_error& e) {
+    throw io_error(e.message(), e.hint(), {.stage = "index", .shard = path});
   }
 }
 
-MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& index, const entry_pieces* made) {
-  kept_index result;
+MILLRACE_INLINE stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries) {
+  stored_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
   const unique_fd file = lock_current(path);
   const loaded_index before = load_open_index(file, path, index.identity());
   const bool alike = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
-  bool news = true;
+  bool has_new = true;
   if (before.state == index_file_state::good && alike)
-    news = merge_checksums(before.index, index, result) || made != nullptr;
-  if (!made) index.set_entries(alike ? before.index.entries() : entry_table());
-  if (!news) return result;
-  replace_index(file, path, index, made);
+    has_new = merge_checksums(before.index, index, result) || entries != nullptr;
+  if (!entries) index.set_entries(alike ? before.index.entries() : entry_table());
+  if (!has_new) return result;
+  replace_index(file, path, index, entries);
   result.written = true;
   return result;
 }

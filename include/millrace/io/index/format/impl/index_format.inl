@@ -10,11 +10,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::uint32_t index_head::right_head_checksum() const noexcept {
+MILLRACE_INLINE std::uint32_t index_head::expected_head_checksum() const noexcept {
   return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(index_head, head_checksum)));
 }
 
-MILLRACE_INLINE std::uint32_t entries_head::right_checksum(const index_head& head) const noexcept {
+MILLRACE_INLINE std::uint32_t entries_head::expected_checksum(const index_head& head) const noexcept {
   const std::uint32_t of_head = crc32c(std::as_bytes(std::span(&head.head_checksum, 1)));
   return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(entries_head, checksum)), of_head);
 }
@@ -28,8 +28,8 @@ MILLRACE_INLINE std::uint64_t entries_begin_at(const index_counts& counts) noexc
 }
 
 MILLRACE_INLINE shard_index::shard_facts index_head::facts() const noexcept {
-  const bool marked = state != whole_without_marker;
-  return {.state = marked ? state : shard_index::shard_state::whole, .identity = identity(),
+  const bool marked = state != complete_without_marker;
+  return {.state = marked ? state : shard_index::shard_state::complete, .identity = identity(),
           .fingerprint = fingerprint,
           .damage_offset_bytes = damage_offset_bytes, .resume_offset_bytes = resume_offset_bytes,
           .counters = {.samples = counts.samples, .metadata_members = metadata_members, .dot_files = dot_files,
@@ -43,7 +43,8 @@ MILLRACE_INLINE std::vector<std::byte> index_bytes(const shard_index& index) {
   const shard_counters& c = facts.counters;
   const auto body = columns.bytes();
   const auto ends = std::as_bytes(std::span(index.entries().ends));
-  index_front front{.head = {.version = index.entries().made ? index_head::with_entries : index_head::right_version}};
+  index_front front{
+      .head = {.version = index.entries().built ? index_head::with_entries : index_head::expected_version}};
   const auto columns_at = static_cast<std::size_t>(front.columns_at());
   std::vector<std::byte> file(columns_at + body.size() + ends.size());
   const auto checksums_at = static_cast<std::size_t>(
@@ -55,10 +56,10 @@ MILLRACE_INLINE std::vector<std::byte> index_bytes(const shard_index& index) {
   };
   copy_part(0, checksums_at);
   copy_part(checksums_end, body.size());
-  std::uint32_t known = 0;
+  std::uint32_t checksums = 0;
   for (std::uint32_t m = 0; m < index.members(); ++m) {
     const std::uint32_t checksum = index.checksum(m);
-    known += checksum != 0;
+    checksums += checksum != 0;
     std::memcpy(copy + checksums_at + 4 * std::size_t{m}, &checksum, 4);
   }
   if (!ends.empty()) std::memcpy(copy + body.size(), ends.data(), ends.size());
@@ -69,36 +70,36 @@ MILLRACE_INLINE std::vector<std::byte> index_bytes(const shard_index& index) {
       .resume_offset_bytes = facts.resume_offset_bytes, .metadata_members = c.metadata_members,
       .dot_files = c.dot_files, .names_without_dot = c.names_without_dot, .not_regular = c.not_regular,
       .unconverted_names = c.unconverted_names, .counts = columns.counts,
-      .state = c.missing_end_markers > 0 ? index_head::whole_without_marker : facts.state,
-      .body_checksum = crc32c({copy, body.size()}), .known_checksums = known};
-  front.head.head_checksum = front.head.right_head_checksum();
+      .state = c.missing_end_markers > 0 ? index_head::complete_without_marker : facts.state,
+      .body_checksum = crc32c({copy, body.size()}), .known_checksums = checksums};
+  front.head.head_checksum = front.head.expected_head_checksum();
   front.entries = entries_head{.bytes = index.entries().bytes(), .ends_checksum = crc32c(ends)};
-  front.entries.checksum = front.entries.right_checksum(front.head);
+  front.entries.checksum = front.entries.expected_checksum(front.head);
   std::memcpy(file.data(), &front, columns_at);
   return file;
 }
 
-MILLRACE_INLINE std::string unsound(const index_front& front, std::uint64_t file_bytes) {
+MILLRACE_INLINE std::string find_defect(const index_front& front, std::uint64_t file_bytes) {
   const index_head& head = front.head;
   const index_counts& c = head.counts;
-  const std::uint64_t most = head.shard_bytes;   // everything an index counts takes at least one byte of the shard
+  const std::uint64_t limit = head.shard_bytes;   // everything that an index counts occupies at least one byte
   constexpr std::uint32_t longest_damage_bytes = 1 << 20;
-  if (head.state != shard_index::shard_state::whole && head.state != shard_index::shard_state::damaged &&
-      head.state != index_head::whole_without_marker)
-    return "it is of no kind of shard";
-  if (c.samples > c.members || c.members > most / tar_block_bytes || c.fields > c.members || c.key_bytes > most ||
-      c.field_bytes > most || c.damage_bytes > longest_damage_bytes)
-    return "it counts more than the shard has room for";
-  if (head.damage_offset_bytes > most || head.resume_offset_bytes > most ||
+  if (head.state != shard_index::shard_state::complete && head.state != shard_index::shard_state::damaged &&
+      head.state != index_head::complete_without_marker)
+    return "it has an unknown kind of shard";
+  if (c.samples > c.members || c.members > limit / tar_block_bytes || c.fields > c.members || c.key_bytes > limit ||
+      c.field_bytes > limit || c.damage_bytes > longest_damage_bytes)
+    return "it counts more than the shard can contain";
+  if (head.damage_offset_bytes > limit || head.resume_offset_bytes > limit ||
       head.resume_offset_bytes % tar_block_bytes != 0)
-    return "its damage lies outside of the shard";
+    return "its damage is outside of the shard";
   const std::uint64_t entries = front.has_entries() ? front.entries.bytes : 0;
   if (entries > entry_table::largest_bytes) return "it has more entry points than an index can have";
-  if (file_bytes != front.bytes_before_entries() + entries) return "its size is not that of its columns";
+  if (file_bytes != front.bytes_before_entries() + entries) return "its size does not match its columns";
   return {};
 }
 
-MILLRACE_INLINE std::string unsound(const index_head& head, const index_columns& columns) {
+MILLRACE_INLINE std::string find_defect(const index_head& head, const index_columns& columns) {
   const auto ends_rise_to = [](std::span<const std::uint32_t> ends, std::uint32_t last, std::uint32_t least_step) {
     std::uint64_t before = 0;
     bool rising = true;
@@ -114,7 +115,7 @@ MILLRACE_INLINE std::string unsound(const index_head& head, const index_columns&
   for (const std::uint32_t block : columns.sample_blocks()) sound &= std::exchange(next_block, block + 1ULL) <= block;
   sound &= next_block <= head.shard_bytes / tar_block_bytes;
   const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes(), fields = columns.member_fields();
-  std::uint64_t free_from = 0;   // payloads that overlapped would take more memory than the shard has bytes
+  std::uint64_t free_from = 0;   // overlapping payloads would need more memory than the shard has bytes
   for (std::size_t m = 0; m < blocks.size(); ++m) {
     sound &= fields[m] < c.fields;
     if (blocks[m] == index_columns::in_pieces) continue;
@@ -123,10 +124,10 @@ MILLRACE_INLINE std::string unsound(const index_head& head, const index_columns&
     free_from = begin + sizes[m];
     sound &= free_from <= head.shard_bytes;
   }
-  return sound ? "" : "it tells of a sample outside of the shard, or of two in one place";
+  return sound ? "" : "it has a sample outside of the shard, or two in one place";
 }
 
-MILLRACE_INLINE std::string unsound(const index_front& front, const index_columns& columns,
+MILLRACE_INLINE std::string find_defect(const index_front& front, const index_columns& columns,
                                     std::span<const std::uint32_t> ends) {
   const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes();
   bool sound = ends.size() == blocks.size();
@@ -134,7 +135,7 @@ MILLRACE_INLINE std::string unsound(const index_front& front, const index_column
   for (std::size_t m = 0; m < ends.size() && sound; ++m) {
     const std::uint32_t begin = std::exchange(before, ends[m]);
     if (begin == ends[m]) continue;
-    // Memory is taken for entries before they are read, so there are never more of them than the payload has bytes.
+    // Memory is allocated for entries before they are read, so entries never have more bytes than their payload.
     sound = begin + entry_table::checksum_bytes < ends[m] && blocks[m] != index_columns::in_pieces &&
             ends[m] - begin - entry_table::checksum_bytes <= sizes[m];
   }

@@ -16,9 +16,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::string_view set_index_mark = "millrace set index 1\n";
-inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // that an index can describe
+inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // of a shard that an index can describe
 
-/// Appends text with its blanks and odd bytes written as %XX.
+/// Appends text with its blanks and non-printable bytes written as %XX.
 MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
   for (const char c : text) {
     if (c > ' ' && c <= '~' && c != '%') to += c;
@@ -26,7 +26,7 @@ MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
   }
 }
 
-/// Returns the text of which append_escaped() makes `text`; nothing if there is none.
+/// Reverses append_escaped(); returns nothing if append_escaped() cannot have written `text`.
 MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -52,23 +52,23 @@ class set_index_parser {
 
   std::vector<set_index_shard> shards() {
     if (text_.size() > set_index::max_bytes) fail("it has more than 256 MiB");
-    if (!text_.starts_with(set_index_mark)) fail("it does not begin as a set index of this version does");
+    if (!text_.starts_with(set_index_mark)) fail("it does not begin like a set index of this version");
     at_ = set_index_mark.size();
-    std::vector<set_index_shard> found;
+    std::vector<set_index_shard> list;
     while (at_ < text_.size() && !text_.substr(at_).starts_with("end ")) {
-      found.push_back(shard());
-      if (found.size() > 1 && found[found.size() - 2].name >= found.back().name)
-        fail("its shards are not sorted, or one is there twice");
+      list.push_back(shard());
+      if (list.size() > 1 && list[list.size() - 2].name >= list.back().name)
+        fail("its shards are not sorted, or one occurs twice");
     }
-    end(found.size());
-    return found;
+    end(list.size());
+    return list;
   }
 
  private:
   set_index_shard shard() {
     set_index_shard s;
     s.size_bytes = number(longest_shard_bytes);
-    s.samples = number(std::min<std::uint64_t>(s.size_bytes / 512, 0xfffffffe));   // each takes a block of a tar
+    s.samples = number(std::min<std::uint64_t>(s.size_bytes / 512, 0xfffffffe));   // each occupies a block of a tar
     s.fingerprint = digits(word());
     s.index_bytes = number(s.size_bytes + (std::uint64_t{1} << 20));
     const std::string_view marked = word();
@@ -83,27 +83,27 @@ class set_index_parser {
   void end(std::size_t shards) {
     const std::size_t body = at_;
     if (word() != "end") fail("it is cut");
-    if (number(~std::uint64_t{0}) != shards) fail("it does not count its shards");
+    if (number(~std::uint64_t{0}) != shards) fail("its number of shards is wrong");
     if (word('\n') != hex(crc32c(bytes_of(text_.substr(0, body))), 8)) fail("its checksum is wrong");
-    if (at_ != text_.size()) fail("there is more behind its end");
+    if (at_ != text_.size()) fail("data follows its end");
   }
 
-  /// Returns the text before the next separator, which is taken.
+  /// Returns the text before the next separator, and skips both.
   std::string_view word(char separator = ' ') {
     const std::size_t end = text_.find_first_of(" \n", at_);
     if (end == std::string_view::npos || text_[end] != separator || end == at_) fail("a line is not complete");
-    const std::string_view found = text_.substr(at_, end - at_);
+    const std::string_view text = text_.substr(at_, end - at_);
     at_ = end + 1;
-    return found;
+    return text;
   }
 
-  std::uint64_t number(std::uint64_t most) {
+  std::uint64_t number(std::uint64_t limit) {
     const std::string_view text = word();
     std::uint64_t value = 0;
     const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (wrong != std::errc{} || end != text.data() + text.size() || (text.size() > 1 && text[0] == '0'))
-      fail("it has no number where one is expected");
-    if (value > most) fail("it tells of more than a shard has room for");
+      fail("it lacks a number");
+    if (value > limit) fail("it has a number that exceeds its limit");
     return value;
   }
 
@@ -111,18 +111,19 @@ class set_index_parser {
     std::uint64_t value = 0;
     const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
     if (wrong != std::errc{} || end != text.data() + text.size() || hex(value, 16) != text)
-      fail("it has no digest where one is expected");
+      fail("it lacks a digest");
     return value;
   }
 
   std::string plain(std::string_view word) {
     auto text = unescaped(word);
-    if (!text) fail("a name or a version is not written as it should be");
+    if (!text) fail("a name or a version is not escaped correctly");
     return std::move(*text);
   }
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw data_error("the set index cannot be used: " + what, "Write it again by inspect --set-index, or remove it",
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw data_error("the set index cannot be used: " + problem,
+                     "Write it again with inspect --set-index, or remove it",
                      {.stage = "index", .shard = path_, .offset_bytes = std::min(at_, text_.size())});
   }
 

@@ -35,17 +35,17 @@ MILLRACE_INLINE shard_index::shard_index(shard_facts facts, index_columns column
     : facts_(facts), columns_(std::move(columns)) {}
 
 MILLRACE_INLINE std::uint32_t shard_index::learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
-  std::uint32_t known = 0;
-  __atomic_compare_exchange_n(&columns_.checksums()[member], &known, checksum, false, __ATOMIC_RELAXED,
+  std::uint32_t current = 0;
+  __atomic_compare_exchange_n(&columns_.checksums()[member], &current, checksum, false, __ATOMIC_RELAXED,
                               __ATOMIC_RELAXED);
-  return known == 0 ? checksum : known;
+  return current == 0 ? checksum : current;
 }
 
 MILLRACE_INLINE void shard_index::set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
   __atomic_store_n(&columns_.checksums()[member], checksum, __ATOMIC_RELAXED);
 }
 
-MILLRACE_INLINE void shard_index::take_checksums_of(const shard_index& before) noexcept {
+MILLRACE_INLINE void shard_index::copy_checksums_from(const shard_index& before) noexcept {
   const bool same = fingerprint() == before.fingerprint();
   for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
     const indexed_sample now = sample(s);
@@ -55,7 +55,7 @@ MILLRACE_INLINE void shard_index::take_checksums_of(const shard_index& before) n
     if (then.offset_bytes != now.offset_bytes || then.key != now.key) continue;
     for (std::uint32_t m = now.first_member; m < now.end_member; ++m)
       for (std::uint32_t old = then.first_member; old < then.end_member; ++old)
-        if (lies_where(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
+        if (is_unmoved(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
   }
 }
 
@@ -81,12 +81,12 @@ MILLRACE_INLINE void shard_index::count_returning_keys() {
 }
 
 MILLRACE_INLINE std::uint64_t shard_index::known_checksums() const noexcept {
-  std::uint64_t known = 0;
-  for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
-  return known;
+  std::uint64_t count = 0;
+  for (std::uint32_t m = 0; m < members(); ++m) count += checksum(m) != 0;
+  return count;
 }
 
-MILLRACE_INLINE bool shard_index::lies_where(const indexed_member& now, const indexed_member& then,
+MILLRACE_INLINE bool shard_index::is_unmoved(const indexed_member& now, const indexed_member& then,
                                              bool same_fingerprint) noexcept {
   if (now.field != then.field || now.in_one_piece != then.in_one_piece) return false;
   return now.in_one_piece ? now.offset_bytes == then.offset_bytes && now.size_bytes == then.size_bytes

@@ -9,10 +9,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void shard_index_builder::take(const tar_member& member) {
+MILLRACE_INLINE void shard_index_builder::add(const tar_member& member) {
   last_is_payload_ = false;
   const member_name name = split_member_name(member.name);
-  if (!member.regular || name.kind != member_name::kind_of_name::sample) return count_passed_over(member, name);
+  if (!member.regular || name.kind != member_name::kind_of_name::sample) return count_skipped(member, name);
   if (open_ && name.key != open_key()) close_sample();
   if (!open_) open_sample(name.key, member.offset_bytes);
   const bool described = !member.sparse && member.payload_offset_bytes % tar_block_bytes == 0 &&
@@ -23,7 +23,7 @@ MILLRACE_INLINE void shard_index_builder::take(const tar_member& member) {
   last_is_payload_ = true;
 }
 
-MILLRACE_INLINE void shard_index_builder::last_is_in_pieces() noexcept {
+MILLRACE_INLINE void shard_index_builder::mark_last_as_pieces() noexcept {
   if (!last_is_payload_) return;
   payload_blocks_.back() = index_columns::in_pieces;
   payload_sizes_.back() = 0;
@@ -43,7 +43,7 @@ MILLRACE_INLINE shard_index shard_index_builder::finish_damaged(const error& dam
   facts_.damage_offset_bytes = damage.where().offset_bytes;
   facts_.resume_offset_bytes = open_                    ? tar_block_bytes * std::uint64_t{sample_blocks_.back()}
                                : sample_blocks_.empty() ? 0 : damage.where().offset_bytes;
-  drop_open_sample();
+  discard_open_sample();
   return pack(damage.message());
 }
 
@@ -76,7 +76,7 @@ MILLRACE_INLINE void shard_index_builder::close_sample() {
   open_ = false;
 }
 
-MILLRACE_INLINE void shard_index_builder::drop_open_sample() {
+MILLRACE_INLINE void shard_index_builder::discard_open_sample() {
   if (!open_) return;
   const std::size_t members = member_ends_.empty() ? 0 : member_ends_.back();
   sample_blocks_.pop_back();
@@ -87,7 +87,7 @@ MILLRACE_INLINE void shard_index_builder::drop_open_sample() {
   open_ = false;
 }
 
-MILLRACE_INLINE void shard_index_builder::count_passed_over(const tar_member& member,
+MILLRACE_INLINE void shard_index_builder::count_skipped(const tar_member& member,
                                                             const member_name& name) noexcept {
   using enum member_name::kind_of_name;
   shard_counters& c = facts_.counters;
@@ -95,19 +95,19 @@ MILLRACE_INLINE void shard_index_builder::count_passed_over(const tar_member& me
      : name.kind == dot_file ? c.dot_files : c.names_without_dot);
 }
 
-MILLRACE_INLINE std::uint32_t shard_index_builder::number_of(std::string_view written) {
-  lowered_.assign(written);
-  for (char& c : lowered_)
+MILLRACE_INLINE std::uint32_t shard_index_builder::number_of(std::string_view name) {
+  lowercase_.assign(name);
+  for (char& c : lowercase_)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const std::size_t before = member_ends_.empty() ? 0 : member_ends_.back();
   const std::size_t before_that = member_ends_.size() < 2 ? 0 : member_ends_[member_ends_.size() - 2];
   const std::size_t alike = before_that + (member_fields_.size() - before);
-  if (alike < before && field_names_[member_fields_[alike]] == lowered_) return member_fields_[alike];
-  const auto known = fields_.find(lowered_);
-  if (known != fields_.end()) return known->second;
+  if (alike < before && field_names_[member_fields_[alike]] == lowercase_) return member_fields_[alike];
+  const auto entry = fields_.find(lowercase_);
+  if (entry != fields_.end()) return entry->second;
   const std::uint32_t number = checked(field_names_.size());
-  fields_.emplace(lowered_, number);
-  field_names_.push_back(lowered_);
+  fields_.emplace(lowercase_, number);
+  field_names_.push_back(lowercase_);
   return number;
 }
 

@@ -16,7 +16,7 @@ MILLRACE_INLINE std::optional<shard_index> scan_plain_shard(byte_source& source,
   plain_tar tar(source, pool);
   for (;;) {
     switch (tar.next()) {
-      case plain_tar::result::member: build.take(tar.member()); break;
+      case plain_tar::result::member: build.add(tar.member()); break;
       case plain_tar::result::end: return build.finish();
       case plain_tar::result::odd: return std::nullopt;
     }
@@ -32,11 +32,11 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
     std::optional<std::uint64_t> expected_end;
     for (;;) {
       const auto member = tar->next();
-      // A payload may take more or less space in the archive than its header says: it has holes then.
+      // If a payload occupies more or less space in the archive than its header states, it has holes.
       if (expected_end && *expected_end != (member ? member->offset_bytes : tar->end_marker_at()))
-        build.last_is_in_pieces();
+        build.mark_last_as_pieces();
       if (!member) break;
-      build.take(*member);
+      build.add(*member);
       expected_end = member->payload_offset_bytes + member->size_bytes + tar_padding(member->size_bytes);
     }
     build.count_unconverted_names(tar->unconverted_names());
@@ -50,7 +50,7 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
 }
 
 MILLRACE_INLINE shard_index scan_shard(byte_source& source, block_pool& pool) {
-  const byte_range all{};   // a request for each header would take longer
+  const byte_range all{};   // a request for each header would be slower
   source.will_read({&all, 1});
   if (auto index = scan_plain_shard(source, pool)) return std::move(*index);
   source.will_read({&all, 1});

@@ -12,12 +12,12 @@ MILLRACE_INLINE std::optional<block_cache::reservation> block_cache::reserve(con
   const auto [at, is_new] = blocks_.try_emplace(name);
   if (!is_new) return std::nullopt;
   at->second = std::make_shared<block>();
-  at->second->asked_for_at = ++asked_;
-  reservation made;
-  made.name_ = name;
-  made.block_ = at->second;
-  made.lock_ = std::unique_lock(at->second->mutex, std::try_to_lock);   // nobody else has it yet
-  return made;
+  at->second->requested_at = ++requests_;
+  reservation owned;
+  owned.name_ = name;
+  owned.block_ = at->second;
+  owned.lock_ = std::unique_lock(at->second->mutex, std::try_to_lock);   // no other thread has it yet
+  return owned;
 }
 
 MILLRACE_INLINE std::size_t block_cache::held_bytes() const {
@@ -31,28 +31,28 @@ MILLRACE_INLINE std::size_t block_cache::hash::operator()(const block_name& n) c
 
 MILLRACE_INLINE std::shared_ptr<block_cache::block> block_cache::find_or_add(const block_name& name) {
   const std::lock_guard lock(mutex_);
-  auto& found = blocks_[name];
-  if (!found) found = std::make_shared<block>();
-  found->asked_for_at = ++asked_;
-  return found;
+  auto& entry = blocks_[name];
+  if (!entry) entry = std::make_shared<block>();
+  entry->requested_at = ++requests_;
+  return entry;
 }
 
-MILLRACE_INLINE bool block_cache::drop_oldest(const block& but) {
+MILLRACE_INLINE bool block_cache::evict_oldest(const block& except) {
   auto oldest = blocks_.end();
   for (auto at = blocks_.begin(); at != blocks_.end(); ++at)
-    if (at->second.get() != &but && at->second->bytes > 0 &&
-        (oldest == blocks_.end() || at->second->asked_for_at < oldest->second->asked_for_at))
+    if (at->second.get() != &except && at->second->bytes > 0 &&
+        (oldest == blocks_.end() || at->second->requested_at < oldest->second->requested_at))
       oldest = at;
   if (oldest == blocks_.end()) return false;
   held_bytes_ -= oldest->second->bytes;
-  oldest->second->forgotten = true;
+  oldest->second->evicted = true;
   blocks_.erase(oldest);   // a thread that is using the block keeps it alive
   return true;
 }
 
-MILLRACE_INLINE void block_cache::forget(const block_name& name, block& s) {
+MILLRACE_INLINE void block_cache::erase(const block_name& name, block& s) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(s.forgotten, true)) return;
+  if (std::exchange(s.evicted, true)) return;
   held_bytes_ -= s.bytes;
   blocks_.erase(name);
 }

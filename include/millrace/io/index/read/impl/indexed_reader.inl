@@ -21,9 +21,9 @@ MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index&
                                                indexed_reader_options options, byte_source* entries)
     : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
       options_(std::move(options)), gap_(source.reads_parts() ? gap_bytes : 0) {
-  const selected_fields wanted(options_.fields);
+  const selected_fields selected(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
-    fields_.push_back({.wanted = wanted.contains(index.field_name(field)), .name = index.field_name(field)});
+    fields_.push_back({.selected = selected.contains(index.field_name(field)), .name = index.field_name(field)});
 }
 
 MILLRACE_INLINE std::size_t indexed_reader::read(std::span<const std::uint32_t> numbers, std::span<record> records) {
@@ -55,7 +55,7 @@ MILLRACE_INLINE void indexed_reader::announce(std::span<const std::uint32_t> num
   for (const std::uint32_t number : numbers) {
     const indexed_sample sample = index_->sample(number);
     for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) {
-      if (!fields_[index_->field_of(m)].wanted) continue;
+      if (!fields_[index_->field_of(m)].selected) continue;
       const indexed_member member = index_->member(m);
       const std::uint64_t end = member.offset_bytes + member.size_bytes;
       byte_range* const last = ranges.empty() ? nullptr : &ranges.back();
@@ -76,7 +76,7 @@ MILLRACE_INLINE void indexed_reader::announce_entries(std::span<const std::uint3
   for (const std::uint32_t number : numbers) {
     const indexed_sample sample = index_->sample(number);
     for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m)
-      if (fields_[index_->field_of(m)].wanted) ranges.push_back(index_->entries().range_of(m));
+      if (fields_[index_->field_of(m)].selected) ranges.push_back(index_->entries().range_of(m));
   }
   entries_->will_read(ranges);
 }
@@ -90,7 +90,7 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 MILLRACE_INLINE void indexed_reader::throw_damage() {
   shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
   while (reader.next()) {}
-  throw data_error("the shard was damaged when its index was made, and is not any more: " +
+  throw data_error("the shard was damaged when its index was built, but is intact now: " +
                        printable(index_->damage()),
                    "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
 }
@@ -100,7 +100,7 @@ MILLRACE_INLINE void indexed_reader::throw_missing_end_marker() {
   const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
   shard_reader reader = reader_of({.number = last, .offset_bytes = offset_bytes, .strict = true});
   while (reader.next()) {}
-  throw data_error("the shard had no end marker when its index was made, and has one now",
+  throw data_error("the shard had no end marker when its index was built, but has one now",
                    "Remove its index, and start again", where({}, offset_bytes));
 }
 
@@ -123,14 +123,14 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
   std::uint64_t sample_bytes = 0, fields = 0;
   ++added_;
   for (std::uint32_t m = sample.first_member; m < sample.end_member && fits; ++m) {
-    known_field& field = fields_[index_->field_of(m)];
-    if (!field.wanted) continue;
+    field_state& field = fields_[index_->field_of(m)];
+    if (!field.selected) continue;
     const indexed_member member = index_->member(m);
-    // shard_reader reads a bad sample again, and throws the proper error.
+    // shard_reader reads a bad sample again, and throws the right error.
     sample_bytes += member.size_bytes + member.field.size();
-    fits = member.in_one_piece && member.size_bytes <= options_.limits.max_member_bytes && field.seen_in != added_ &&
+    fits = member.in_one_piece && member.size_bytes <= options_.limits.max_member_bytes && field.used_in != added_ &&
            sample_bytes <= options_.limits.max_sample_bytes && ++fields <= options_.limits.max_fields;
-    field.seen_in = added_;
+    field.used_in = added_;
     if (fits) add_part(m, member);
     tail_bytes_ += member.field.size() + sizeof(field_entry);
     if (entries_) add_entries(m);
@@ -177,7 +177,7 @@ MILLRACE_INLINE void indexed_reader::finish_block() {
   } catch (...) {
     std::size_t first = planned_.front().position;
     for (const auto& sample : planned_) first = std::min(first, sample.position);
-    failed(first, std::current_exception());
+    record_failure(first, std::current_exception());
   }
   begin_block();
 }
@@ -192,7 +192,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     ++counters_.reads;
     counters_.read_bytes += got;
     if (got < p.size)
-      throw lost_shard_error("the shard ends here, which is before the end that it had when its index was made",
+      throw lost_shard_error("the shard ends here: got a smaller size than when its index was built",
                              "Shards must not change while they are read: copy or download it again",
                              where({}, p.offset_bytes + got));
   }
@@ -201,11 +201,11 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   const std::size_t shard_at = put(base, at, shard);
   const std::size_t tail_end = lead + payload_bytes_ + tail_bytes_;
   std::size_t previous_head_at = 0, fetched = at;
-  for (const sought_sample& planned : planned_) {
-    // The payloads went through the cache last, so what will be written behind them is not there.
-    for (const std::size_t end = std::min(at + fetched_ahead, tail_end); fetched < end; fetched += alignment)
+  for (const block_sample& planned : planned_) {
+    // The payloads have just passed through the cache, so the memory after them is not cached.
+    for (const std::size_t end = std::min(at + prefetch_bytes, tail_end); fetched < end; fetched += alignment)
       __builtin_prefetch(base + fetched, 1);
-    const indexed_sample& sample = planned.known;
+    const indexed_sample& sample = planned.entry;
     record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
                      .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
                      .field_count = planned.end_part - planned.first_part,
@@ -216,26 +216,26 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     std::exception_ptr mismatch;
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) {
       part& p = parts_[i];
-      const known_field& field = fields_[index_->field_of(p.member)];
+      const field_state& field = fields_[index_->field_of(p.member)];
       const field_entry entry{field.name_at, field.name.size(), lead + p.at, p.size};
       std::memcpy(base + at, &entry, sizeof entry);
       at += sizeof entry;
       counters_.payload_bytes += p.size;
-      const checked payload = check(planned.number, p.member, {base + lead + p.at, p.size});
+      const check_result payload = check(planned.number, p.member, {base + lead + p.at, p.size});
       head.checksums = combine_keys(head.checksums, payload.checksum);
       if (payload.mismatch) mismatch = mismatch ? mismatch : payload.mismatch;
       else p.checksum = payload.checksum;
     }
     head.head_at = at;
     std::memcpy(base + at, &head, sizeof head);
-    const auto* lasting = reinterpret_cast<const record_head*>(base + at);
-    if (previous_head_at == 0) block.get()->head = lasting;
+    const auto* stored_head = reinterpret_cast<const record_head*>(base + at);
+    if (previous_head_at == 0) block.get()->head = stored_head;
     else reinterpret_cast<record_head*>(base + previous_head_at)->next_at = at;
     previous_head_at = at;
     at += sizeof head;
     ++counters_.samples;
-    if (mismatch) failed(planned.position, mismatch);
-    else records_[planned.position] = record(lasting);
+    if (mismatch) record_failure(planned.position, mismatch);
+    else records_[planned.position] = record(stored_head);
   }
   if (block_entries_ > 0) fill_entries(*block.get(), lead, at);
 }
@@ -247,11 +247,12 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
   const std::size_t end = number + 1 < pieces_.size() ? pieces_[number + 1].first_part : parts_.size();
   for (std::size_t i = p.first_part; i < end; ++i) {
     const part& first = parts_[i];
-    const auto distance = [this](std::size_t of) { return parts_[of + 1].offset_bytes - parts_[of].offset_bytes; };
+    const auto distance = [this](std::size_t n) { return parts_[n + 1].offset_bytes - parts_[n].offset_bytes; };
     while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // together in memory, too
     const part& here = parts_[i];
     const std::size_t gap = i + 1 < end ? static_cast<std::size_t>(distance(i)) - here.size : 0;
-    // The next payloads overwrite a gap that is read behind its payload: half as many places for the system to fill.
+    // The next payloads overwrite a gap that is read after its payload: this halves the number of places for the system
+    // to fill.
     const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
     if (const std::size_t size = here.at - first.at + here.size + (together ? gap : 0); size > 0)
       places_.emplace_back(payloads + first.at, size);
@@ -280,14 +281,14 @@ MILLRACE_INLINE void indexed_reader::fill_entries(block& to, std::size_t lead, s
       if (next.offset_bytes != all.offset_bytes + all.size_bytes) break;
       all.size_bytes += next.size_bytes;
     }
-    const std::span<std::byte> room(to.data() + at, static_cast<std::size_t>(all.size_bytes));
-    at += room.size();
+    const std::span<std::byte> destination(to.data() + at, static_cast<std::size_t>(all.size_bytes));
+    at += destination.size();
     std::size_t got = 0;
     try {
-      got = read_fully(*entries_, all.offset_bytes, room);
-    } catch (const error&) {   // the payloads are there, and enough
+      got = read_fully(*entries_, all.offset_bytes, destination);
+    } catch (const error&) {   // the payloads suffice
     }
-    check_entries({first, end, lead}, to, room.first(got));
+    check_entries({first, end, lead}, to, destination.first(got));
   }
   put_entries_table(to, at, with_entries_);
 }
@@ -318,29 +319,29 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    // A damaged header may look right to a reader that has not seen those before it, so it reads up to the damage.
+    // A damaged header may look right to a reader that has not read the preceding ones, so it reads up to the damage.
     part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();
     if (!sample || sample->key() != index_->sample(number).key)
-      throw data_error("the shard has another sample here than when its index was made",
+      throw data_error("the shard has another sample here than when its index was built",
                        "Shards must not change while they are read: remove the index, and start again",
                        where(index_->sample(number).key, index_->sample(number).offset_bytes));
     std::size_t field = 0;
     std::uint64_t checksums = 0;
-    const indexed_sample known = index_->sample(number);
-    for (std::uint32_t m = known.first_member; m < known.end_member && field < sample->field_count(); ++m) {
-      if (!fields_[index_->field_of(m)].wanted) continue;
+    const indexed_sample entry = index_->sample(number);
+    for (std::uint32_t m = entry.first_member; m < entry.end_member && field < sample->field_count(); ++m) {
+      if (!fields_[index_->field_of(m)].selected) continue;
       counters_.payload_bytes += sample->field(field).size();
-      const checked payload = check(number, m, sample->field(field++));
+      const check_result payload = check(number, m, sample->field(field++));
       checksums = combine_keys(checksums, payload.checksum);
-      if (payload.mismatch) return failed(position, payload.mismatch);
+      if (payload.mismatch) return record_failure(position, payload.mismatch);
     }
     sample->set_checksums(checksums);
     ++counters_.samples;
     records_[position] = std::move(*sample);
   } catch (...) {
-    failed(position, is_cut_before_end_of(number) ? as_lost_shard(std::current_exception())
+    record_failure(position, is_cut_before_end_of(number) ? as_lost_shard(std::current_exception())
                                                   : std::current_exception());
   }
 }
@@ -358,37 +359,37 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
   }
 }
 
-MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& of) {
-  return open_shard_at({.offset_bytes = of.offset_bytes, .samples_before = of.number,
-                        .last_key = of.number == 0 ? std::string() : std::string(index_->sample(of.number - 1).key)},
-                       std::make_unique<borrowed_byte_source>(*source_, of.end_bytes), *pool_,
-                       {.fields = options_.fields, .limits = options_.limits, .strict = of.strict});
+MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& p) {
+  return open_shard_at({.offset_bytes = p.offset_bytes, .samples_before = p.number,
+                        .last_key = p.number == 0 ? std::string() : std::string(index_->sample(p.number - 1).key)},
+                       std::make_unique<borrowed_byte_source>(*source_, p.end_bytes), *pool_,
+                       {.fields = options_.fields, .limits = options_.limits, .strict = p.strict});
 }
 
-MILLRACE_INLINE indexed_reader::checked indexed_reader::check(std::uint32_t number, std::uint32_t member,
+MILLRACE_INLINE indexed_reader::check_result indexed_reader::check(std::uint32_t number, std::uint32_t member,
                                                               std::span<const std::byte> payload) {
   if (!options_.checksums || payload.empty()) return {};
-  const std::uint32_t found = crc32c(payload);
+  const std::uint32_t checksum = crc32c(payload);
   std::uint32_t expected = index_->checksum(member);
   if (expected == 0) {
     ++counters_.checksums_learned;
-    expected = index_->learn_checksum(member, found);
+    expected = index_->learn_checksum(member, checksum);
   } else {
     ++counters_.checksums_checked;
   }
-  if (found == expected) return {.checksum = found};
+  if (checksum == expected) return {.checksum = checksum};
   const indexed_member m = index_->member(member);
-  return {found, std::make_exception_ptr(data_error(
-      "the sample was changed: got the CRC-32C 0x" + hex(found, 8) + " of its field '" + printable(m.field) +
+  return {checksum, std::make_exception_ptr(data_error(
+      "the sample was changed: got the CRC-32C 0x" + hex(checksum, 8) + " of its field '" + printable(m.field) +
           "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
       "Copy or download the shard again, or remove its index if the new bytes are right",
       where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
 }
 
-MILLRACE_INLINE void indexed_reader::failed(std::size_t position, std::exception_ptr why) {
+MILLRACE_INLINE void indexed_reader::record_failure(std::size_t position, std::exception_ptr error) {
   if (position >= failed_at_) return;
   failed_at_ = position;
-  failure_ = std::move(why);
+  failure_ = std::move(error);
 }
 
 MILLRACE_INLINE error_location indexed_reader::where(std::string_view key, std::uint64_t offset_bytes) const {

@@ -17,10 +17,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns whether there is an index in its own place.
-MILLRACE_INLINE bool is_kept(const std::string& path, const index_file_options& files) noexcept {
+/// Returns whether there is an index file.
+MILLRACE_INLINE bool has_index_file(const std::string& path, const index_file_options& files) noexcept {
   struct ::stat status {};
-  return files.keeps() && posix_files::stat_path(path.c_str(), status) == 0;
+  return files.can_store() && posix_files::stat_path(path.c_str(), status) == 0;
 }
 
 MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
@@ -33,8 +33,8 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 }
 
 MILLRACE_INLINE shard_indexes index_builder::run() {
-  if (options_.keep && !options_.files.cache_folder.empty())
-    posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
+  if (options_.store && !options_.files.cache_folder.empty())
+    posix_files::make_folder(options_.files.cache_folder.c_str());   // writing an index reports the failure
   slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.notices != nullptr,
                                               .notices = options_.notices, .after_ns = options_.report_after_ns});
   step_ = &step;
@@ -42,15 +42,15 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
   const unsigned usual =
       !options_.files.storage.is_local() ? stored_at_once : options_.entries ? cores : std::min(cores, 8U);
   std::size_t count = options_.threads > 0 ? options_.threads : usual;
-  const std::size_t wanted = count;
+  const std::size_t requested = count;
   count = std::min(count, shards_.size());
-  if (count > 0) threads_of_shard_ = static_cast<unsigned>((wanted + count - 1) / count);
+  if (count > 0) threads_of_shard_ = static_cast<unsigned>((requested + count - 1) / count);
   threads_ = std::max<std::size_t>(count, 1);
   if (!options_.files.storage.is_local() && options_.heads_only) {
-    for_each_shard(&index_builder::ask_storage);
+    for_each_shard(&index_builder::query_storage);
     report_scan();
   }
-  for_each_shard(&index_builder::look_at);
+  for_each_shard(&index_builder::process);
   if (shown_once_) show_progress(true);
   std::sort(result_.touched.begin(), result_.touched.end());
   std::sort(result_.damaged.begin(), result_.damaged.end());
@@ -94,10 +94,10 @@ MILLRACE_INLINE void index_builder::work(step act) noexcept {
   }
 }
 
-MILLRACE_INLINE void index_builder::ask_storage(std::size_t shard, block_pool&) {
-  const std::string kept_at = index_path(shards_[shard], options_.files);
-  if (is_kept(kept_at, options_.files) || add_stored_head(shard)) return;
-  to_scan_[shard] = identify(shard, kept_at);
+MILLRACE_INLINE void index_builder::query_storage(std::size_t shard, block_pool&) {
+  const std::string index_file = index_path(shards_[shard], options_.files);
+  if (has_index_file(index_file, options_.files) || add_stored_head(shard)) return;
+  to_scan_[shard] = identify(shard, index_file);
 }
 
 MILLRACE_INLINE void index_builder::report_scan() const {
@@ -117,158 +117,160 @@ MILLRACE_INLINE void index_builder::report_scan() const {
                " shards have no index in the storage. To build the indexes, all bytes of these shards are read: " +
                bytes_text(static_cast<double>(bytes)) + " in " + (request_bytes == 0 ? "at least " : "about ") +
                std::to_string(requests) +
-               " requests. Store the indexes beside the shards to avoid that (examples/inspect), or stream the shards: "
-               ".index = mr::index::off"});
+               " requests. To avoid that, store the indexes next to the shards (examples/inspect), or stream the "
+               "shards: .index = mr::index::off"});
 }
 
-MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
-  const std::string kept_at = index_path(shards_[shard], options_.files);
+MILLRACE_INLINE void index_builder::process(std::size_t shard, block_pool& pool) {
+  const std::string index_file = index_path(shards_[shard], options_.files);
   const bool stored = !options_.files.storage.is_local();
-  const auto identity = to_scan_[shard] ? to_scan_[shard] : identify(shard, kept_at);
+  const auto identity = to_scan_[shard] ? to_scan_[shard] : identify(shard, index_file);
   if (!identity) return;
-  auto known = load_kept(shard, kept_at, *identity);
-  if (!known) return;
-  if (known->state != index_file_state::good && stored) take_stored(shard, *identity, *known);
-  found_index found = known->state == index_file_state::good ? found_index{.index = std::move(known->index)}
-                                                             : build(shard, kept_at, *identity, *known, pool);
-  if (found.may_be_kept() && wants_entries(found.index.entries().made))
-    try_to_add_entries(shards_[shard], kept_at, found);
-  add(shard, std::move(found));
+  auto before = load_file(shard, index_file, *identity);
+  if (!before) return;
+  if (before->state != index_file_state::good && stored) use_stored(shard, *identity, *before);
+  index_result result = before->state == index_file_state::good ? index_result{.index = std::move(before->index)}
+                                                             : build(shard, index_file, *identity, *before, pool);
+  if (result.may_be_stored() && needs_entries(result.index.entries().built))
+    try_to_add_entries(shards_[shard], index_file, result);
+  add(shard, std::move(result));
 }
 
-MILLRACE_INLINE std::optional<shard_identity> index_builder::identify(std::size_t shard, const std::string& kept_at) {
+MILLRACE_INLINE std::optional<shard_identity> index_builder::identify(std::size_t shard,
+                                                                      const std::string& index_file) {
   try {
     return identify_shard(shards_[shard], options_.files.storage);
   } catch (const io_error&) {
-    if (!add_older(shard, kept_at)) throw;
+    if (!add_older(shard, index_file)) throw;
     return std::nullopt;
   }
 }
 
-MILLRACE_INLINE bool index_builder::add_older(std::size_t shard, const std::string& kept_at) {
-  if (!options_.older_of_damaged || !options_.files.keeps()) return false;
-  shard_index older = load_index_as_made(kept_at).index;
-  if (older.state() != shard_index::shard_state::whole || older.samples() == 0) return false;
+MILLRACE_INLINE bool index_builder::add_older(std::size_t shard, const std::string& index_file) {
+  if (!options_.older_of_damaged || !options_.files.can_store()) return false;
+  shard_index older = load_index_without_shard(index_file).index;
+  if (older.state() != shard_index::shard_state::complete || older.samples() == 0) return false;
   add(shard, {.index = std::move(older), .outcome = index_outcome::older_of_damaged});
   return true;
 }
 
-MILLRACE_INLINE std::optional<loaded_index> index_builder::load_kept(std::size_t shard, const std::string& kept_at,
+MILLRACE_INLINE std::optional<loaded_index> index_builder::load_file(std::size_t shard, const std::string& index_file,
                                                                      const shard_identity& identity) {
-  if (!options_.files.keeps()) return loaded_index();
+  if (!options_.files.can_store()) return loaded_index();
   try {
     if (options_.heads_only) {
-      const index_summary head = summarize_index(kept_at, identity);
-      if (head.state == index_file_state::good && head.shard_is_whole && !wants_entries(head.entries_made)) {
+      const index_summary head = summarize_index(index_file, identity);
+      if (head.state == index_file_state::good && head.shard_is_complete && !needs_entries(head.entries_made)) {
         add_head(shard, head);
         return std::nullopt;
       }
     }
-    return load_index(kept_at, identity);
-  } catch (const io_error&) {   // an unreadable index is built again; keep_index() then reports the reason
+    return load_index(index_file, identity);
+  } catch (const io_error&) {   // an unreadable index is built again; store_index() then reports the reason
     return loaded_index();
   }
 }
 
-MILLRACE_INLINE found_index index_builder::build(std::size_t shard, const std::string& kept_at,
-                                                 const shard_identity& identity, const loaded_index& known,
+MILLRACE_INLINE index_result index_builder::build(std::size_t shard, const std::string& index_file,
+                                                 const shard_identity& identity, const loaded_index& before,
                                                  block_pool& pool) {
-  const bool touched = known.state == index_file_state::touched;
-  found_index built{.index = scan(shards_[shard], identity, pool),
-                    .outcome = touched ? index_outcome::touched : index_outcome::built, .before = known.state};
-  if (touched) built.index.take_checksums_of(known.index);
-  if (built.index.state() == shard_index::shard_state::damaged) compare_with_older(kept_at, built);
+  const bool touched = before.state == index_file_state::touched;
+  index_result result{.index = scan(shards_[shard], identity, pool),
+                    .outcome = touched ? index_outcome::touched : index_outcome::built, .before = before.state};
+  if (touched) result.index.copy_checksums_from(before.index);
+  if (result.index.state() == shard_index::shard_state::damaged) compare_with_older(index_file, result);
   try {
-    if (options_.keep && built.may_be_kept()) keep(kept_at, built.index);
-  } catch (const io_error& trouble) {
-    built.why_not_kept = trouble.what();
+    if (options_.store && result.may_be_stored()) store(index_file, result.index);
+  } catch (const io_error& e) {
+    result.store_failure = e.what();
   }
-  return built;
+  return result;
 }
 
-MILLRACE_INLINE void index_builder::compare_with_older(const std::string& kept_at, found_index& built) const {
-  if (!options_.files.keeps()) return;
-  shard_index older = load_index_as_made(kept_at).index;
-  if (older.state() != shard_index::shard_state::whole || older.samples() <= built.index.samples() ||
-      !older.begins_with(built.index))
+MILLRACE_INLINE void index_builder::compare_with_older(const std::string& index_file, index_result& result) const {
+  if (!options_.files.can_store()) return;
+  shard_index older = load_index_without_shard(index_file).index;
+  if (older.state() != shard_index::shard_state::complete || older.samples() <= result.index.samples() ||
+      !older.begins_with(result.index))
     return;
-  built.outcome = options_.older_of_damaged ? index_outcome::older_of_damaged : index_outcome::cut;
-  if (options_.older_of_damaged) built.index = std::move(older);
+  result.outcome = options_.older_of_damaged ? index_outcome::older_of_damaged : index_outcome::cut;
+  if (options_.older_of_damaged) result.index = std::move(older);
 }
 
-MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, const std::string& kept_at,
-                                                       found_index& found) {
+MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, const std::string& index_file,
+                                                       index_result& result) {
   try {
-    add_entries(path, kept_at, found.index);
-  } catch (const io_error& trouble) {
-    // An index that was kept without entry points is as good as before.
-    found.index.set_entries({});
-    found.why_not_kept = trouble.what();
+    add_entries(path, index_file, result.index);
+  } catch (const io_error& e) {
+    // An index that was stored without entry points is still valid.
+    result.index.set_entries({});
+    result.store_failure = e.what();
   }
 }
 
-MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& kept_at,
+MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& index_file,
                                                 shard_index& index) {
   if (index.state() == shard_index::shard_state::compressed) return;
-  { const atomic_file<> can_be_written(kept_at); }   // else all payloads would be read for nothing
+  { const atomic_file<> can_be_written(index_file); }   // else all payloads would be read in vain
   const auto done = [this](std::uint64_t samples, std::uint64_t payload_bytes) {
     const std::lock_guard lock(mutex_);
-    result_.counts.entries_looked_at += samples;
+    result_.counts.entries_inspected += samples;
     result_.counts.entries_payload_bytes += payload_bytes;
     show_progress(false);
   };
-  const made_entries made = make_entries({.storage = options_.files.storage, .shard = path, .make = options_.entries,
-                                          .threads = threads_of_shard_, .done = done}, index);
-  keep(kept_at, index, &made.pieces);
+  const built_entries result = build_entries(
+      {.storage = options_.files.storage, .shard = path, .build = options_.entries, .threads = threads_of_shard_,
+       .done = done}, index);
+  store(index_file, index, &result.pieces);
   const std::lock_guard lock(mutex_);
   ++result_.counts.entries_made;
-  result_.counts.entries_unreadable += made.unreadable;
+  result_.counts.entries_unreadable += result.unreadable;
 }
 
 MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
   try {
     const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
-    if (head.state != index_file_state::good || !head.shard_is_whole || wants_entries(head.entries_made))
+    if (head.state != index_file_state::good || !head.shard_is_complete || needs_entries(head.entries_made))
       return false;
     add_head(shard, head);
     return true;
-  } catch (const io_error&) {   // the shard itself tells as much
+  } catch (const io_error&) {   // reading the shard reports it
     return false;
   }
 }
 
-MILLRACE_INLINE void index_builder::take_stored(std::size_t shard, const shard_identity& identity,
-                                                loaded_index& known) const {
+MILLRACE_INLINE void index_builder::use_stored(std::size_t shard, const shard_identity& identity,
+                                                loaded_index& index) const {
   try {
     loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
-    // A copy has another time than the shard for which the index was made.
+    // A copy has another time than the shard that the index records.
     if (stored.state != index_file_state::good || stored.index.identity().size_bytes != identity.size_bytes) return;
     stored.index.identify(identity);
-    known = std::move(stored);
-  } catch (const io_error&) {   // the shard itself tells as much
+    index = std::move(stored);
+  } catch (const io_error&) {   // reading the shard reports it
   }
 }
 
-MILLRACE_INLINE void index_builder::add(std::size_t shard, found_index&& found) {
-  auto index = std::make_shared<shard_index>(std::move(found.index));
+MILLRACE_INLINE void index_builder::add(std::size_t shard, index_result&& result) {
+  auto index = std::make_shared<shard_index>(std::move(result.index));
   if (options_.plain_only && index->state() == shard_index::shard_state::compressed)
     throw compressed_shard(shards_[shard]);
   const std::lock_guard lock(mutex_);
-  if (!found.why_not_kept.empty()) {
-    ++result_.counts.not_kept;
-    if (result_.why_not_kept.empty()) result_.why_not_kept = std::move(found.why_not_kept);
+  if (!result.store_failure.empty()) {
+    ++result_.counts.not_stored;
+    if (result_.store_failure.empty()) result_.store_failure = std::move(result.store_failure);
   }
-  if (found.outcome == index_outcome::touched) result_.touched.push_back(shard);
-  if (found.outcome == index_outcome::older_of_damaged) result_.damaged.push_back(shard);
-  count(*index, found.before);
+  if (result.outcome == index_outcome::touched) result_.touched.push_back(shard);
+  if (result.outcome == index_outcome::older_of_damaged) result_.damaged.push_back(shard);
+  count(*index, result.before);
   result_.heads[shard] = index_summary{
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
-      .shard_is_whole = index->state() == shard_index::shard_state::whole,
+      .shard_is_complete = index->state() == shard_index::shard_state::complete,
       .without_end_marker = index->facts().counters.missing_end_markers > 0,
-      .entries_made = index->entries().made, .entries_in_storage = index->entries().in_storage,
+      .entries_made = index->entries().built, .entries_in_storage = index->entries().in_storage,
       .entry_bytes = index->entries().bytes(), .shard = index->identity(),
-      .index_bytes = index->entries().made ? entries_begin_at(index->columns().counts)
+      .index_bytes = index->entries().built ? entries_begin_at(index->columns().counts)
                                            : sizeof(index_head) + index->columns().counts.all_bytes()};
   result_.indexes[shard] = std::move(index);
   is_done_[shard] = true;
@@ -276,18 +278,19 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, found_index&& found) 
   show_progress(false);
 }
 
-MILLRACE_INLINE void index_builder::keep(const std::string& kept_at, shard_index& index, const entry_pieces* made) {
-  if (!options_.files.keeps()) return;   // there is no place for it
-  clean_folder_of(kept_at);
-  keep_index(kept_at, index, made);
+MILLRACE_INLINE void index_builder::store(const std::string& index_file, shard_index& index,
+                                          const entry_pieces* entries) {
+  if (!options_.files.can_store()) return;   // without a folder
+  clean_folder_of(index_file);
+  store_index(index_file, index, entries);
 }
 
-MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& kept_at) {
+MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& index_file) {
   {
     const std::lock_guard lock(mutex_);
-    if (!cleaned_.insert(kept_at.substr(0, kept_at.rfind('/') + 1)).second) return;   // npos + 1 is 0
+    if (!cleaned_.insert(index_file.substr(0, index_file.rfind('/') + 1)).second) return;   // npos + 1 is 0
   }
-  remove_abandoned_indexes(kept_at);
+  remove_abandoned_indexes(index_file);
 }
 
 MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summary& head) {
@@ -305,13 +308,13 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
   const auto source = open_file(at, path);
   shard_index index = scan_shard(*source, pool);
   if (identify_shard(path, at) != identity)
-    throw io_error("the shard was changed while its index was made",
-                   "Wait until it is complete; write new shards under another name and rename them",
+    throw io_error("the shard was changed while its index was built",
+                   "Wait until it is complete. Write new shards under another name and rename them",
                    {.stage = "index", .shard = path});
   index.identify(identity);
   if (index.facts().counters.missing_end_markers > 0)
-    if (const auto told = declared_samples(path, at); told.samples > index.samples())
-      throw fewer_than_declared(told, index.samples(), {.stage = "index", .shard = path});
+    if (const auto declared = declared_samples(path, at); declared.samples > index.samples())
+      throw fewer_than_declared(declared, index.samples(), {.stage = "index", .shard = path});
   return index;
 }
 
@@ -337,9 +340,9 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
   const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
   const index_build_counts& c = result_.counts;
   char text[200];
-  if (c.entries_looked_at > 0)
-    std::snprintf(text, sizeof text, "making entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads",
-                  done_, shards_.size(), static_cast<unsigned long long>(c.entries_looked_at),
+  if (c.entries_inspected > 0)
+    std::snprintf(text, sizeof text, "building entry points: %zu of %zu shards, %llu samples; %.3f GB/s of payloads",
+                  done_, shards_.size(), static_cast<unsigned long long>(c.entries_inspected),
                   static_cast<double>(c.entries_payload_bytes) * 1e-9 / seconds);
   else
     std::snprintf(text, sizeof text,
@@ -359,10 +362,10 @@ MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards,
   return index_builder(shards, options).run();
 }
 
-MILLRACE_INLINE void tell_index_trouble(notice_outlet& to, const std::string& what, std::string_view why) {
-  if (const std::string_view who = "millrace: "; why.starts_with(who)) why.remove_prefix(who.size());
+MILLRACE_INLINE void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason) {
+  if (const std::string_view program = "millrace: "; reason.starts_with(program)) reason.remove_prefix(program.size());
   to.deliver({.kind = notice_kind::index, .severity = notice_severity::warning,
-              .text = what + ": " + std::string(why)});
+              .text = problem + ": " + std::string(reason)});
 }
 
 MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
@@ -372,19 +375,19 @@ MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, 
            index.samples() == head.samples;
   };
   const storage& at = options.files.storage;
-  if (!at.is_local() && !is_kept(index_path(shard, options.files), options.files)) try {
+  if (!at.is_local() && !has_index_file(index_path(shard, options.files), options.files)) try {
       loaded_index stored = load_stored_index(at, shard, head.index_bytes);
       if (stored.state == index_file_state::good && is_same(stored.index)) {
         if (head.identified) stored.index.identify(head.shard);
         return std::make_shared<shard_index>(std::move(stored.index));
       }
-    } catch (const io_error&) {   // it is made again
+    } catch (const io_error&) {   // the index is built again
     }
   options.heads_only = false;
   options.threads = 1;
-  auto found = build_indexes({&shard, 1}, options).indexes.front();
-  if (is_same(*found) && (!head.identified || found->identity() == head.shard)) return found;
-  throw data_error("the shard was changed since this program has started: it has other samples, another size or time",
+  auto index = build_indexes({&shard, 1}, options).indexes.front();
+  if (is_same(*index) && (!head.identified || index->identity() == head.shard)) return index;
+  throw data_error("the shard was changed since this program started: it has other samples, or another size or time",
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }
 

@@ -14,27 +14,27 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options,
-                                       notice_outlet* at_start)
+                                       notice_outlet* startup_notices)
     : names_(std::move(names)),
       options_(std::move(options)), notices_(options_.notice), shards_(names_.size()),
       damaged_(options_.damaged_shards_at_most), idle_(names_.size()) {
-  if (!options_.files.keeps()) options_.files.cache_folder = options_.files.storage->index_folder();
+  if (!options_.files.can_store()) options_.files.cache_folder = options_.files.storage->index_folder();
   fingerprint_ = names_.size();
-  notice_outlet& notices = at_start ? *at_start : notices_;
-  auto found = find_shard_heads(
+  notice_outlet& notices = startup_notices ? *startup_notices : notices_;
+  auto heads = find_shard_heads(
       names_, {.build = {.files = options_.files, .heads_only = true, .notices = &notices,
                          .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries,
                          .plain_only = true},
                .set_index = options_.set_index});
-  if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
-    tell_not_kept(notices, std::to_string(lost) + " of " + std::to_string(names_.size()) +
-                      " indexes cannot be kept and will be made again at the next start",
-                  found.why_not_kept);
-  touched_ = std::move(found.touched);
-  for (const std::size_t shard : found.damaged) shards_[shard].damaged = true;
+  if (const std::uint64_t failed = heads.counts.not_stored; failed > 0)
+    report_not_stored(notices, std::to_string(failed) + " of " + std::to_string(names_.size()) +
+                      " indexes cannot be stored and will be built again at the next start",
+                  heads.store_failure);
+  touched_ = std::move(heads.touched);
+  for (const std::size_t shard : heads.damaged) shards_[shard].damaged = true;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    shards_[i].head = found.heads[i];
-    shards_[i].index = std::move(found.indexes[i]);
+    shards_[i].head = heads.heads[i];
+    shards_[i].index = std::move(heads.indexes[i]);
     shards_[i].known_checksums = shards_[i].head.known_checksums;
     check(i);
     counts_.push_back(shards_[i].head.samples);
@@ -44,7 +44,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
     fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
   }
   stored_samples_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
-  if (options_.choice.given()) choose(std::exchange(options_.choice, {}), notices);
+  if (options_.choice.is_set()) choose(std::exchange(options_.choice, {}), notices);
 }
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
@@ -57,12 +57,12 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outl
     counts_[i] = chosen_.back().size();
   }
   choice_ = search.checksum();
-  keys_not_found_ = search.missing();
+  missing_keys_ = search.missing();
   const std::uint64_t positions = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
   choice_text_ = search.text(positions, stored_samples_);
   if (positions == 0 && stored_samples_ > 0)
-    throw setup_error("no sample is chosen: .only, .without, .where or .repeats leave out all " +
-                          std::to_string(stored_samples_) + (keys_not_found_.empty() ? "" : "; " + keys_not_found_),
+    throw setup_error("no sample is chosen: .only, .without, .where or .repeats exclude all " +
+                          std::to_string(stored_samples_) + (missing_keys_.empty() ? "" : "; " + missing_keys_),
                       search.advice());
 }
 
@@ -81,23 +81,23 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 MILLRACE_INLINE shard_data::~shard_data() {
   std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
-      keep_learned(i, cleaned);
+      store_learned(i, cleaned);
     } catch (...) {
-      // There is no memory even to say that they cannot be kept.
+      // not enough memory to report the failure
     }
 }
 
-MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard, std::optional<std::string>& cleaned) {
+MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
     const auto& index = shards_[shard].index;
-    if (!index || !options_.files.keeps() || shards_[shard].damaged || index->entries().in_storage) return;
+    if (!index || !options_.files.can_store() || shards_[shard].damaged || index->entries().in_storage) return;
     if (index->known_checksums() <= shards_[shard].known_checksums) return;
     const std::string path = index_path(names_[shard], options_.files);
     std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
     if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
-    keep_index(path, *index);
+    store_index(path, *index);
   } catch (const std::exception& e) {
-    tell_not_kept(notices_, "checksums that were learned cannot be kept and will be learned again", e.what());
+    report_not_stored(notices_, "learned checksums cannot be stored and will be learned again", e.what());
   }
 }
 
@@ -108,19 +108,19 @@ MILLRACE_INLINE void shard_data::report(event_counts& counts) const noexcept {
 
 MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) const {
   const auto shard = static_cast<std::size_t>(s.shard);
-  const indexed_sample found = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
-  return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
+  const indexed_sample sample = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
+  return {.shard = names_[s.shard], .key = std::string(sample.key), .offset_bytes = sample.offset_bytes};
 }
 
 MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
   std::vector<notice> all = damaged_.notices(names_.size());
-  if (!keys_not_found_.empty()) all.push_back({.severity = notice_severity::warning, .text = keys_not_found_});
+  if (!missing_keys_.empty()) all.push_back({.severity = notice_severity::warning, .text = missing_keys_});
   if (!touched_.empty())
     all.push_back({.severity = notice_severity::warning,
                    .text = "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
-                           " shards were changed: got others, expected those of their indexes (" +
+                           " shards changed: got other times than those of their indexes (" +
                            printable(names_[touched_.front()]) + (touched_.size() > 1 ? ", ..." : "") + "). Check that "
-                           "no sample was changed; known checksums hold, so reading a changed sample is an error."});
+                           "no sample was edited; checksums are checked, so reading an edited sample is an error."});
   return all;
 }
 
@@ -150,108 +150,109 @@ MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
   return static_cast<std::size_t>(size.held_bytes) + of_entries;
 }
 
-MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wanted, std::span<record> records,
+MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> samples, std::span<record> records,
                                              std::exception_ptr& failure) {
-  return read(wanted, {.records = records, .failure = failure, .reads = reads_});
+  return read(samples, {.records = records, .failure = failure, .reads = reads_});
 }
 
-MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wanted, const buffer& to) {
-  request asked{.records = to.records, .good = wanted.size(), .failure = to.failure, .reads = to.reads};
-  // The trainer waits for the first samples, so the first call does not read their neighbors too.
-  const bool begins = !begun_.exchange(true);
-  std::vector<wish> all(wanted.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].shard << 32 | wanted[i].index, i};
-  radix_sort(all, [](const wish& w) { return w.sample; });
-  // A call begins at the shard of its first wanted sample. Threads then begin at different shards, and do not wait
-  // for the same block.
-  const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
-    return w.shard() == wanted.front().shard;
+MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> samples, const buffer& to) {
+  read_request r{.records = to.records, .good = samples.size(), .failure = to.failure, .reads = to.reads};
+  // The trainer waits for the first samples, so the first call does not also read their neighbors.
+  const bool is_first = !begun_.exchange(true);
+  std::vector<target> all(samples.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {samples[i].shard << 32 | samples[i].index, i};
+  radix_sort(all, [](const target& w) { return w.sample; });
+  // A call begins at the shard of its first sample. Therefore threads begin at different shards, and do not wait for
+  // the same block.
+  const auto middle = std::find_if(all.begin(), all.end(), [&](const target& w) {
+    return w.shard() == samples.front().shard;
   });
   std::rotate(all.begin(), middle, all.end());
   if (!options_.files.storage.is_local()) {
-    open_together(asked, all);
-    announce(asked, all, !begins);
-    for (auto& mine : std::exchange(asked.reserved, {})) {
-      const block_name name = mine.name();
-      block_cache_->fill(std::move(mine), [&](std::vector<record>& records) { read_block(asked, name, records); });
+    open_together(r, all);
+    announce(r, all, !is_first);
+    for (auto& reservation : std::exchange(r.reserved, {})) {
+      const block_name name = reservation.name();
+      block_cache_->fill(std::move(reservation), [&](std::vector<record>& records) { read_block(r, name, records); });
     }
   }
   for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
     while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
-    const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
-    if (fail_given_up(asked, of_shard)) continue;
-    if (!begins && block_samples(all[first].shard()) > 1) read_by_blocks(asked, of_shard);
-    else read_now(asked, of_shard);
+    const auto of_shard = std::span<const target>(all).subspan(first, end - first);
+    if (fail_abandoned(r, of_shard)) continue;
+    if (!is_first && block_samples(all[first].shard()) > 1) read_by_blocks(r, of_shard);
+    else read_now(r, of_shard);
   }
-  for (auto& opened : asked.ready) {
+  for (auto& opened : r.ready) {
     const std::size_t shard = opened->shard;
-    give_back(shard, std::move(opened));
+    release(shard, std::move(opened));
   }
-  return asked.good;
+  return r.good;
 }
 
-MILLRACE_INLINE void shard_data::open_together(request& asked, std::span<const wish> wishes) {
-  std::vector<std::size_t> news;
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
-    const std::size_t shard = wishes[i].shard();
-    if ((i == 0 || wishes[i - 1].shard() != shard) && !shards_[shard].is_loaded()) news.push_back(shard);
+MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const target> targets) {
+  std::vector<std::size_t> unloaded;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::size_t shard = targets[i].shard();
+    if ((i == 0 || targets[i - 1].shard() != shard) && !shards_[shard].is_loaded()) unloaded.push_back(shard);
   }
-  if (news.size() < 2) return;
+  if (unloaded.size() < 2) return;
   std::mutex mutex;
-  at_once(news.size(), stored_at_once, [&](std::size_t i) {
+  at_once(unloaded.size(), stored_at_once, [&](std::size_t i) {
     try {
-      auto opened = take(news[i], asked.reads);
+      auto opened = acquire(unloaded[i], r.reads);
       const std::lock_guard lock(mutex);
-      asked.ready.push_back(std::move(opened));
-    } catch (const error&) {   // reading meets it again, unless the storage gave up
+      r.ready.push_back(std::move(opened));
+    } catch (const error&) {   // the read reports it, unless the storage gave up
       const std::lock_guard lock(mutex);
-      note_given_up(asked, news[i]);
+      record_abandoned(r, unloaded[i]);
     }
   });
 }
 
-MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> wishes, bool in_blocks) {
+MILLRACE_INLINE void shard_data::announce(read_request& r, std::span<const target> targets, bool in_blocks) {
   std::vector<std::uint32_t> numbers;
-  for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
-    const std::size_t shard = wishes[first].shard();
-    while (end < wishes.size() && wishes[end].shard() == shard) ++end;
-    if (asked.given_up.of(shard)) continue;
+  for (std::size_t first = 0, end = 0; first < targets.size(); first = end) {
+    const std::size_t shard = targets[first].shard();
+    while (end < targets.size() && targets[end].shard() == shard) ++end;
+    if (r.abandoned.of(shard)) continue;
     const std::uint32_t length = in_blocks ? block_samples(shard) : 0;
     numbers.clear();
     for (std::size_t i = first; i < end; ++i) {
-      const std::uint32_t block = wishes[i].number() / std::max(length, 1U);
-      if (length <= 1) numbers.push_back(stored_number(shard, wishes[i].number()));
-      else if (i == first || wishes[i - 1].number() / length != block) {
-        auto mine = block_cache_->reserve({shard, block});
-        if (!mine) continue;
-        asked.reserved.push_back(std::move(*mine));
+      const std::uint32_t block = targets[i].number() / std::max(length, 1U);
+      if (length <= 1) numbers.push_back(stored_number(shard, targets[i].number()));
+      else if (i == first || targets[i - 1].number() / length != block) {
+        auto reservation = block_cache_->reserve({shard, block});
+        if (!reservation) continue;
+        r.reserved.push_back(std::move(*reservation));
         for (std::uint64_t n = std::uint64_t{block} * length; n < counts_[shard] && n / length == block; ++n)
           numbers.push_back(stored_number(shard, static_cast<std::uint32_t>(n)));
       }
     }
     if (!numbers.empty()) try {
-        auto opened = take(shard, asked);
+        auto opened = acquire(shard, r);
         opened->reader.announce(numbers);
-        asked.ready.push_back(std::move(opened));
-      } catch (const error&) {   // reading meets it again, unless the storage gave up
-        note_given_up(asked, shard);
+        r.ready.push_back(std::move(opened));
+      } catch (const error&) {   // the read reports it, unless the storage gave up
+        record_abandoned(r, shard);
       }
   }
 }
 
-MILLRACE_INLINE void shard_data::tell_not_kept(notice_outlet& to, const std::string& what, std::string_view why) {
-  if (!std::exchange(told_not_kept_, true)) tell_index_trouble(to, what, why);
+MILLRACE_INLINE void shard_data::report_not_stored(notice_outlet& to, const std::string& problem,
+                                                   std::string_view reason) {
+  if (!std::exchange(reported_not_stored_, true)) report_index_trouble(to, problem, reason);
 }
 
-MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard_number, block_pool& pool,
+MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, std::size_t shard_number, block_pool& pool,
                                                    read_meter& reads)
     : shard(shard_number),
-      file(of.options_.files.storage, of.names_[shard], reads),
-      entries(of.entries_.open({.files = of.options_.files, .shard = of.names_[shard], .number = shard},
-                               of.index(shard), reads)),
-      reader(file, of.index(shard), pool, of.options_.reader, entries.get()) {
-  if (!of.options_.files.storage.is_local())
-    of.shards_[shard].check_same(of.names_[shard], static_cast<const stored_file&>(file.file()).identity());
+      file(data.options_.files.storage, data.names_[shard], reads),
+      entries(data.entries_.open({.files = data.options_.files, .shard = data.names_[shard], .number = shard},
+                               data.index(shard), reads)),
+      reader(file, data.index(shard), pool, data.options_.reader, entries.get()) {
+  if (!data.options_.files.storage.is_local())
+    data.shards_[shard].check_same(data.names_[shard], static_cast<const stored_file&>(file.file()).identity());
 }
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
@@ -261,29 +262,29 @@ MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const
   return static_cast<std::uint32_t>(block_bytes_ / std::max<std::uint64_t>(1, sample_bytes));
 }
 
-MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const wish> wishes) {
-  const std::size_t shard = wishes.front().shard();
+MILLRACE_INLINE void shard_data::read_by_blocks(read_request& r, std::span<const target> targets) {
+  const std::size_t shard = targets.front().shard();
   const std::uint32_t length = block_samples(shard);
   std::vector<std::uint32_t> offsets;
   std::vector<record*> places;
-  std::vector<wish> missing;
-  for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
-    const std::uint32_t block = wishes[first].number() / length;
+  std::vector<target> missing;
+  for (std::size_t first = 0, end = 0; first < targets.size(); first = end) {
+    const std::uint32_t block = targets[first].number() / length;
     offsets.clear();
     places.clear();
-    for (end = first; end < wishes.size() && wishes[end].number() / length == block; ++end) {
-      offsets.push_back(wishes[end].number() % length);
-      places.push_back(&asked.records[wishes[end].position]);
+    for (end = first; end < targets.size() && targets[end].number() / length == block; ++end) {
+      offsets.push_back(targets[end].number() % length);
+      places.push_back(&r.records[targets[end].position]);
     }
     block_cache_->take({.shard = shard, .number = block}, offsets, places,
-                       [&](std::vector<record>& records) { read_block(asked, {shard, block}, records); });
+                       [&](std::vector<record>& records) { read_block(r, {shard, block}, records); });
     for (; first < end; ++first)
-      if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
+      if (r.records[targets[first].position].empty()) missing.push_back(targets[first]);
   }
-  if (!missing.empty() && !fail_given_up(asked, missing)) read_now(asked, missing);   // finds the error of each of them
+  if (!missing.empty() && !fail_abandoned(r, missing)) read_now(r, missing);   // gets the error of each of them
 }
 
-MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& block,
+MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& block,
                                             std::vector<record>& records) {
   const auto shard = static_cast<std::size_t>(block.shard);
   const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
@@ -292,53 +293,53 @@ MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& bl
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = stored_number(shard, static_cast<std::uint32_t>(first + i));
   records.resize(numbers.size());
-  if (asked.given_up.of(shard)) return;
+  if (r.abandoned.of(shard)) return;
   try {
-    auto opened = take(shard, asked);
+    auto opened = acquire(shard, r);
     static_cast<void>(opened->reader.read(numbers, records));
-    if (opened->entries) entries_.count(opened->reader.counters(), opened->told);
-    give_back(shard, std::move(opened), asked);
+    if (opened->entries) entries_.count(opened->reader.counters(), opened->reported);
+    release(shard, std::move(opened), r);
   } catch (const error&) {
-    // An error of the whole shard. read_now() meets it again for the samples that are wanted.
-    note_given_up(asked, shard);
+    // An error of the complete shard. read_now() gets it again for the requested samples.
+    record_abandoned(r, shard);
   }
 }
 
-MILLRACE_INLINE bool shard_data::fail_given_up(request& asked, std::span<const wish> wishes) {
-  const std::exception_ptr why = asked.given_up.of(wishes.front().shard());
-  if (!why) return false;
-  for (const wish& w : wishes)
-    if (w.position < asked.good) {
-      asked.good = w.position;
-      asked.failure = why;
+MILLRACE_INLINE bool shard_data::fail_abandoned(read_request& r, std::span<const target> targets) {
+  const std::exception_ptr error = r.abandoned.of(targets.front().shard());
+  if (!error) return false;
+  for (const target& w : targets)
+    if (w.position < r.good) {
+      r.good = w.position;
+      r.failure = error;
     }
   return true;
 }
 
-MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> wishes) {
-  const std::size_t shard = wishes.front().shard();
-  std::vector<std::uint32_t> numbers(wishes.size());
-  std::vector<record> found(wishes.size());
+MILLRACE_INLINE void shard_data::read_now(read_request& r, std::span<const target> targets) {
+  const std::size_t shard = targets.front().shard();
+  std::vector<std::uint32_t> numbers(targets.size());
+  std::vector<record> records(targets.size());
   // Reads in the order of the caller's list, so that the first failure is the one to report.
-  std::vector<wish> in_order(wishes.begin(), wishes.end());
-  std::sort(in_order.begin(), in_order.end(), [](const wish& a, const wish& b) { return a.position < b.position; });
+  std::vector<target> in_order(targets.begin(), targets.end());
+  std::sort(in_order.begin(), in_order.end(), [](const target& a, const target& b) { return a.position < b.position; });
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = stored_number(shard, in_order[i].number());
   std::size_t read = 0;
-  std::exception_ptr wrong;
+  std::exception_ptr failure;
   try {
-    auto opened = take(shard, asked);
-    read = opened->reader.read(numbers, found);
-    if (opened->entries) entries_.count(opened->reader.counters(), opened->told);
-    if (read < numbers.size()) wrong = opened->reader.take_failure();
-    give_back(shard, std::move(opened), asked);
+    auto opened = acquire(shard, r);
+    read = opened->reader.read(numbers, records);
+    if (opened->entries) entries_.count(opened->reader.counters(), opened->reported);
+    if (read < numbers.size()) failure = opened->reader.take_failure();
+    release(shard, std::move(opened), r);
   } catch (...) {
-    wrong = std::current_exception();
+    failure = std::current_exception();
   }
-  for (std::size_t i = 0; i < found.size(); ++i)
-    if (!found[i].empty()) asked.records[in_order[i].position] = std::move(found[i]);
-  if (read < numbers.size() && in_order[read].position < asked.good) {
-    asked.good = in_order[read].position;
-    asked.failure = wrong;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (!records[i].empty()) r.records[in_order[i].position] = std::move(records[i]);
+  if (read < numbers.size() && in_order[read].position < r.good) {
+    r.good = in_order[read].position;
+    r.failure = failure;
   }
 }
 
@@ -352,13 +353,14 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   const bool older = shards_[shard].damaged;
   if (state != shard_index::shard_state::damaged && !older) return;
   shards_[shard].damaged = true;
-  if (damaged_.allow({.shard = names_[shard], .samples = shards_[shard].index->samples(), .knows_all = older})) return;
+  if (damaged_.allow({.shard = names_[shard], .samples = shards_[shard].index->samples(), .is_complete = older}))
+    return;
   damaged_.throw_if_allowed(names_[shard]);
   const auto file = open_file(options_.files.storage, names_[shard]);
   indexed_reader(*file, *shards_[shard].index, pool_, options_.reader).throw_damage();
 }
 
-MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::size_t shard, read_meter& reads) {
+MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_meter& reads) {
   {
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) {
@@ -370,16 +372,16 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::si
   return std::make_unique<open_shard>(*this, shard, pool_, reads);
 }
 
-MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::size_t shard, request& asked) {
-  const auto at = std::find_if(asked.ready.begin(), asked.ready.end(),
+MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
+  const auto at = std::find_if(r.ready.begin(), r.ready.end(),
                                [shard](const auto& opened) { return opened->shard == shard; });
-  if (at == asked.ready.end()) return take(shard, asked.reads);
+  if (at == r.ready.end()) return acquire(shard, r.reads);
   auto opened = std::move(*at);
-  asked.ready.erase(at);
+  r.ready.erase(at);
   return opened;
 }
 
-MILLRACE_INLINE void shard_data::give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {
+MILLRACE_INLINE void shard_data::release(std::size_t shard, std::unique_ptr<open_shard> opened) {
   const std::lock_guard lock(mutex_);
   if (idle_[shard]) return;
   if (open_ >= max_open) {

@@ -14,7 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the content of a set index; nothing if there is no such file.
 MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
-  constexpr std::size_t front_bytes = std::size_t{1} << 20;   // ten thousand shards, by one request
+  constexpr std::size_t front_bytes = std::size_t{1} << 20;   // ten thousand shards, with one request
   std::unique_ptr<byte_source> file;
   if (at.is_local()) file = std::make_unique<file_source>(name);
   else file = at->open_front(name, front_bytes);
@@ -22,7 +22,7 @@ MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, 
   const std::uint64_t bytes = size_of_open(at, *file);
   if (bytes > set_index::max_bytes)
     throw data_error("the set index has " + std::to_string(bytes) + " bytes, expected at most 256 MiB",
-                     "Look whether it is one", {.stage = "index", .shard = name});
+                     "Check that the file is a set index", {.stage = "index", .shard = name});
   std::string text(static_cast<std::size_t>(bytes), '\0');
   text.resize(read_fully(*file, 0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -33,30 +33,30 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const std::vector<std::s
   if (!named.empty()) {
     const auto text = text_of_set_index(at, named);
     if (text) return set_index::parse(*text, named);
-    throw io_error("the storage has no such set index", "Check its name, or write it by inspect --set-index",
+    throw io_error("the storage has no such set index", "Check its name, or write it with inspect --set-index",
                    {.stage = "index", .shard = named});
   }
   const std::string_view folder = common_folder(shards);
   if (at.is_local() || folder.empty()) return std::nullopt;
-  const std::string beside = std::string(folder) + std::string(set_index::usual_name);
+  const std::string path = std::string(folder) + std::string(set_index::default_name);
   std::optional<std::string> text;
   try {
-    text = text_of_set_index(at, beside);
-  } catch (const io_error&) {   // some stores refuse to tell of what is not there
+    text = text_of_set_index(at, path);
+  } catch (const io_error&) {   // some stores return an error for files that do not exist
   }
-  // Servers of web applications answer unknown names with a page. Nobody named this file.
+  // Web servers return a page for unknown names. The user did not name this file.
   if (!text || !set_index::has_mark(*text)) return std::nullopt;
-  return set_index::parse(*text, beside);
+  return set_index::parse(*text, path);
 }
 
-/// Returns the head that a set index tells.
-MILLRACE_INLINE index_summary head_of(const set_index_shard& told) {
-  return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(told.samples),
-          .fingerprint = told.fingerprint, .shard_is_whole = true, .without_end_marker = told.without_end_marker,
-          .shard = {.size_bytes = told.size_bytes}, .index_bytes = told.index_bytes, .of_set_index = true};
+/// Returns the head of a shard according to a set index.
+MILLRACE_INLINE index_summary head_of(const set_index_shard& entry) {
+  return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(entry.samples),
+          .fingerprint = entry.fingerprint, .shard_is_complete = true, .without_end_marker = entry.without_end_marker,
+          .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes, .of_set_index = true};
 }
 
-/// Completes the head of a local shard. Returns false if it is not there.
+/// Completes the head of a local shard. Returns false if the shard does not exist.
 MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& head) {
   shard_identity now;
   try {
@@ -67,7 +67,7 @@ MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& hea
   if (now.size_bytes != head.shard.size_bytes)
     throw data_error("the shard is not the one of the set index: it has " + std::to_string(now.size_bytes) +
                          " bytes, expected " + std::to_string(head.shard.size_bytes),
-                     "Write the set index again by inspect --set-index", {.stage = "index", .shard = shard});
+                     "Write the set index again with inspect --set-index", {.stage = "index", .shard = shard});
   head.shard = now;
   return true;
 }
@@ -76,7 +76,7 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& s
                                                const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
-  // Entry points that are to be made are found by the indexes themselves.
+  // The indexes themselves show which entry points have to be built.
   if (!set || options.build.entries) return build_indexes(shards, options.build);
   shard_indexes all;
   all.indexes.resize(shards.size());
@@ -84,53 +84,53 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& s
   std::vector<std::string> others;
   std::vector<std::size_t> numbers;   // of those
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const set_index_shard* const told = set->find(shards[i]);
-    if (told) all.heads[i] = head_of(*told);
-    if (!told || (at.is_local() && !identify_local(shards[i], all.heads[i]))) {
+    const set_index_shard* const entry = set->find(shards[i]);
+    if (entry) all.heads[i] = head_of(*entry);
+    if (!entry || (at.is_local() && !identify_local(shards[i], all.heads[i]))) {
       others.push_back(shards[i]);
       numbers.push_back(i);
       continue;
     }
     if (at.is_local()) continue;
-    all.heads[i].entries_in_storage = true;   // if there are some, which its index tells
-    const file_identity identity{.size_bytes = told->size_bytes, .version = told->version};
-    all.heads[i].identified = !told->version.empty();
+    all.heads[i].entries_in_storage = true;   // if there are some, as its index shows
+    const file_identity identity{.size_bytes = entry->size_bytes, .version = entry->version};
+    all.heads[i].identified = !entry->version.empty();
     if (!all.heads[i].identified) continue;
     all.heads[i].shard.modified_ns = stamp_of(identity).changed;
     at->assume(shards[i], identity);
   }
-  auto found = build_indexes(others, options.build);
+  auto rest = build_indexes(others, options.build);
   for (std::size_t i = 0; i < others.size(); ++i) {
-    all.indexes[numbers[i]] = std::move(found.indexes[i]);
-    all.heads[numbers[i]] = found.heads[i];
+    all.indexes[numbers[i]] = std::move(rest.indexes[i]);
+    all.heads[numbers[i]] = rest.heads[i];
   }
-  all.counts = found.counts;
-  all.why_not_kept = std::move(found.why_not_kept);
-  for (const std::size_t i : found.damaged) all.damaged.push_back(numbers[i]);
-  for (const std::size_t i : found.touched) all.touched.push_back(numbers[i]);
+  all.counts = rest.counts;
+  all.store_failure = std::move(rest.store_failure);
+  for (const std::size_t i : rest.damaged) all.damaged.push_back(numbers[i]);
+  for (const std::size_t i : rest.touched) all.touched.push_back(numbers[i]);
   return all;
 }
 
-MILLRACE_INLINE set_index make_set_index(const std::vector<std::string>& shards, index_build_options options) {
+MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards, index_build_options options) {
   options.heads_only = true;
   const storage& at = options.files.storage;
-  const shard_indexes found = build_indexes(shards, options);
+  const shard_indexes built = build_indexes(shards, options);
   std::vector<std::string> versions(shards.size());
   if (!at.is_local())
     at_once(shards.size(), 64, [&](std::size_t i) {
       const auto now = at->find(shards[i]);
-      if (!now || now->size_bytes != found.heads[i].shard.size_bytes)
-        throw data_error("the shard has another size than its index tells: got " +
+      if (!now || now->size_bytes != built.heads[i].shard.size_bytes)
+        throw data_error("the shard has another size than in its index: got " +
                              (now ? std::to_string(now->size_bytes) : std::string("none")) + ", expected " +
-                             std::to_string(found.heads[i].shard.size_bytes),
-                         "Remove the index beside it, or write it again", {.stage = "index", .shard = shards[i]});
+                             std::to_string(built.heads[i].shard.size_bytes),
+                         "Remove the index next to it, or write it again", {.stage = "index", .shard = shards[i]});
       versions[i] = now->version;
     });
   const std::size_t folder = common_folder(shards).size();
   std::vector<set_index_shard> all;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const index_summary& head = found.heads[i];
-    if (!head.shard_is_whole) continue;
+    const index_summary& head = built.heads[i];
+    if (!head.shard_is_complete) continue;
     all.push_back({.name = shards[i].substr(folder), .size_bytes = head.shard.size_bytes, .samples = head.samples,
                    .fingerprint = head.fingerprint, .index_bytes = head.index_bytes,
                    .without_end_marker = head.without_end_marker, .version = std::move(versions[i])});
