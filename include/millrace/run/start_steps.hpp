@@ -5,7 +5,7 @@
 //   {
 //     const mr::detail::start_steps::step here(start, "plans the order", [&] { return meter.waits(now); });
 //   }
-//   start.text();     // "start: plans the order, since 31.2 s; 1 read in progress, ..."; empty once the start is over
+//   start.text();     // "start: plans the order, for 31.2 s; 1 read in progress, ..."; empty once the start is over
 //   start.over();
 //
 // Errors: none. Threads: the trainer enters steps; text() from any thread.

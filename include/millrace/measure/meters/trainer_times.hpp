@@ -36,7 +36,7 @@ class trainer_times {
   };
   state now() const noexcept;
 
-  /// Returns a text like "trainer: waits in next() for batch 12 since 31.2 s".
+  /// Returns a text like "trainer: waits in next() for batch 12, for 31.2 s".
   std::string waits(std::uint64_t now_ns) const;
 
   /// The fill levels at a call of next().

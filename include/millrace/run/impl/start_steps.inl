@@ -30,7 +30,7 @@ MILLRACE_INLINE std::string start_steps::text() const {
   const std::lock_guard lock(mutex_);
   if (!name_) return {};
   const std::uint64_t now = steady_now_ns();
-  std::string text = std::string("start: ") + name_ + ", since " + seconds_text(now - std::min(now, since_ns_));
+  std::string text = std::string("start: ") + name_ + ", for " + seconds_text(now - std::min(now, since_ns_));
   if (const std::string reads = reads_ ? reads_() : std::string(); !reads.empty()) text += "; " + reads;
   return text;
 }

@@ -315,7 +315,7 @@ TEST_CASE("a stalled run reports who waits for whom, once for each stall, and co
   CHECK(batches == 100);
   const auto of_step = received();
   std::size_t away = 0;
-  for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since ") != std::string::npos;
+  for (const auto& text : of_step) away += text.find("trainer: processes batch 9, for ") != std::string::npos;
   CHECK(away == 1);
 }
 

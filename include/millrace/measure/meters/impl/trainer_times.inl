@@ -16,8 +16,8 @@ MILLRACE_INLINE trainer_times::state trainer_times::now() const noexcept {
 MILLRACE_INLINE std::string trainer_times::waits(std::uint64_t now_ns) const {
   const state s = now();
   const std::uint64_t number = s.batches - (s.waits || s.batches == 0 ? 0 : 1);
-  return (s.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ") + std::to_string(number) +
-         " since " + seconds_text(now_ns - std::min(now_ns, s.since_ns));
+  return (s.waits ? "trainer: waits in next() for batch " : "trainer: processes batch ") + std::to_string(number) +
+         ", for " + seconds_text(now_ns - std::min(now_ns, s.since_ns));
 }
 
 MILLRACE_INLINE void trainer_times::watch(std::uint64_t now_ns) {
