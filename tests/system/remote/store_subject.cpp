@@ -20,8 +20,8 @@ int main(int count, char** arguments) {
   if (count < 3) return 1;
   const std::string what = arguments[1];
   try {
-    const auto around = mr::detail::process_environment(mr::detail::curl_fetch({}));
-    mr::detail::object_stores stores({.gs = {.endpoint = around.variable("GS_ENDPOINT")}}, around);
+    const auto env = mr::detail::process_environment(mr::detail::curl_fetch({}));
+    mr::detail::object_stores stores({.gs = {.endpoint = env.variable("GS_ENDPOINT")}}, env);
     if (what == "list") {
       for (const std::string& one : stores.list(arguments[2]))
         std::puts(mr::detail::uri_encoded(one, mr::detail::slash::unchanged).c_str());
@@ -32,12 +32,12 @@ int main(int count, char** arguments) {
       try {
         sent = stores.address("GET", arguments[2]);
       } catch (const mr::detail::keys_pending& e) {
-        around.sleep(e.pause_seconds);
+        env.sleep(e.pause_seconds);
         continue;
       }
       mr::detail::small_request request{.url = sent.url, .headers = sent.headers};
       if (count > 3) request.headers.emplace_back("Range", std::string("bytes=") + arguments[3]);
-      const auto answer = around.fetch(request);
+      const auto answer = env.fetch(request);
       const auto said = mr::detail::read_store_answer(answer);
       if (answer.status == 200 || answer.status == 206) {
         std::fwrite(answer.body.data(), 1, answer.body.size(), stdout);
@@ -50,7 +50,7 @@ int main(int count, char** arguments) {
       const auto next = stores.handle_refusal(arguments[2], sent, answer);
       const bool goes_on = next.what != mr::detail::remedy::kind::none || said.is_transient();
       if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.attempted);
-      around.sleep(next.pause_seconds);
+      env.sleep(next.pause_seconds);
     }
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -15,8 +15,8 @@ using mr::detail::signing_keys;
 namespace {
 
 std::optional<provided_keys> find(fake_world& world, const std::string& profile = "", const std::string& region = "") {
-  const auto around = world.around();
-  return credential_sources(around, {.profile = profile, .region = region}).find();
+  const auto env = world.env();
+  return credential_sources(env, {.profile = profile, .region = region}).find();
 }
 
 /// The error of the search for keys, which must contain no secret.
@@ -85,9 +85,9 @@ TEST_CASE("keys of profile files") {
   CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys, but sso_session"));
   CHECK(has(failure(world, "sso"), "aws configure export-credentials"));
   CHECK(!find(world, "elsewhere"));
-  const auto around = world.around();
-  CHECK(credential_sources(around, {.profile = "train"}).profile_value("region") == "eu-west-2");
-  CHECK(credential_sources(around, {}).profile_value("region") == "eu-west-1");
+  const auto env = world.env();
+  CHECK(credential_sources(env, {.profile = "train"}).profile_value("region") == "eu-west-2");
+  CHECK(credential_sources(env, {}).profile_value("region") == "eu-west-1");
 
   SUBCASE("the environment precedes its profile, but follows a profile that the program names") {
     world.variables["AWS_PROFILE"] = "train";
@@ -191,8 +191,8 @@ TEST_CASE("keys of a role that a profile assumes") {
       "[profile lost]\nrole_arn = arn:m\nsource_profile = nobody\n"
       "[profile indirect]\nrole_arn = arn:m\nsource_profile = sso\n[profile sso]\nsso_session = mine\n";
   int calls = 0;
-  auto around = world.around();
-  around.fetch = [&, send = around.fetch](const mr::detail::small_request& request) {
+  auto env = world.env();
+  env.fetch = [&, send = env.fetch](const mr::detail::small_request& request) {
     ++calls;
     world.answers["POST https://sts.eu-west-1.amazonaws.com/"] = {
         .status = 200,
@@ -202,7 +202,7 @@ TEST_CASE("keys of a role that a profile assumes") {
     return send(request);
   };
   const auto of = [&](const char* profile) {
-    return credential_sources(around, {.profile = profile, .region = "eu-west-1"}).find();
+    return credential_sources(env, {.profile = profile, .region = "eu-west-1"}).find();
   };
   const auto header = [&](const char* name) {
     return std::string(mr::detail::header_value(world.sent.back().headers, name));

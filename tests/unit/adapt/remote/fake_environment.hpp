@@ -24,7 +24,7 @@ struct fake_world {
   std::vector<double> slept{};
   std::int64_t now = 1'700'000'000;
 
-  millrace::detail::key_environment around() {
+  millrace::detail::key_environment env() {
     return {.variable = [this](const char* name) {
               const auto variable = variables.find(name);
               return variable == variables.end() ? std::string() : variable->second;

@@ -21,9 +21,9 @@ const mr::detail::small_answer token{
     .status = 200, .body = R"({"access_token": "the-token", "expires_in": 3599, "token_type": "Bearer"})"};
 
 std::string failure(fake_world& world) {
-  const auto around = world.around();
+  const auto env = world.env();
   try {
-    google_key_file(around).token();
+    google_key_file(env).token();
   } catch (const mr::error& e) {
     for (const char* secret : {"SECRET", "PRIVATE KEY", "the-token"})
       CHECK(std::string(e.what()).find(secret) == std::string::npos);
@@ -50,20 +50,20 @@ std::string bytes_of_base64(const std::string& text) {
 
 TEST_CASE("a user's key file is exchanged for a token") {
   fake_world world;
-  const auto around = world.around();
-  CHECK(!google_key_file(around).token());
+  const auto env = world.env();
+  CHECK(!google_key_file(env).token());
   const std::string usual = "/fake/.config/gcloud/application_default_credentials.json";
   world.files[usual] = R"({"account": "", "client_id": "id.apps", "client_secret": "SECRET&1", "quota": {"type": "x"},
                            "refresh_token": "1//SECRET", "type": "authorized_user"})";
   world.answers["POST " + token_url] = token;
-  const auto token = google_key_file(around).token();
+  const auto token = google_key_file(env).token();
   REQUIRE(token);
   CHECK(token->keys.session_token == "the-token");
   CHECK(token->keys.expires_seconds == world.now + 3'599);
   CHECK(token->origin == "the key file " + usual);
   CHECK(world.sent.back().body == "grant_type=refresh_token&client_id=id.apps&client_secret=SECRET%261"
                                   "&refresh_token=1%2F%2FSECRET");
-  mr::detail::gs_access access({}, around);
+  mr::detail::gs_access access({}, env);
   CHECK(mr::detail::header_value(access.address("GET", mr::detail::parse_object_url("gs://abc/k"), "").headers,
                                  "Authorization") == "Bearer the-token");
 
@@ -96,8 +96,8 @@ TEST_CASE("a service account signs for its token") {
   world.files["/etc/key.json"] = R"({"type": "service_account", "client_email": "me@x.iam", "private_key_id": "k1",
       "token_uri": "https://oauth2.googleapis.com/token", "private_key": )" + quoted + "}";
   world.answers["POST " + token_url] = token;
-  const auto around = world.around();
-  CHECK(google_key_file(around).token()->keys.session_token == "the-token");
+  const auto env = world.env();
+  CHECK(google_key_file(env).token()->keys.session_token == "the-token");
   const std::string body = world.sent.back().body, mark = "&assertion=";
   CHECK(body.starts_with("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion="));
   const std::string assertion = body.substr(body.find(mark) + mark.size());

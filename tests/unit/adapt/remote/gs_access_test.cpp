@@ -22,7 +22,7 @@ std::string authorization(gs_access& access) {
 
 std::string failure(fake_world& world, const mr::gs_options& options = {}) {
   try {
-    gs_access access(options, world.around());
+    gs_access access(options, world.env());
     world.address(access, name);
   } catch (const mr::error& e) {
     CHECK(std::string(e.what()).find("hush") == std::string::npos);
@@ -38,7 +38,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("Google's storage accepts a bearer token of the user") {
   fake_world world;
   int requests = 0;
-  gs_access access({.bearer_token = [&] { return "token-" + std::to_string(++requests); }}, world.around());
+  gs_access access({.bearer_token = [&] { return "token-" + std::to_string(++requests); }}, world.env());
   const auto sent = access.address("GET", name, "list-type=2");
   CHECK(sent.url == "https://storage.googleapis.com/photos/a%20b.tar?list-type=2");
   CHECK(sent.headers == mr::detail::header_list{{"Authorization", "Bearer token-1"}});
@@ -59,14 +59,14 @@ TEST_CASE("Google's storage accepts Amazon's signatures with an HMAC key") {
   gs_access access({.hmac_key = [] {
                      return mr::s3_credentials{.access_key_id = "GOOG1E", .secret_access_key = "hush"};
                    }},
-                   world.around());
+                   world.env());
   CHECK(authorization(access).starts_with("AWS4-HMAC-SHA256 Credential=GOOG1E/20231114/auto/s3/aws4_request, "));
   world.variables["GS_ACCESS_KEY_ID"] = "GOOG2E";
   world.variables["GS_SECRET_ACCESS_KEY"] = "hush";
-  gs_access other({}, world.around());
+  gs_access other({}, world.env());
   CHECK(has(authorization(other), "Credential=GOOG2E/"));
   world.variables["GOOGLE_OAUTH_ACCESS_TOKEN"] = "token";
-  gs_access third({}, world.around());
+  gs_access third({}, world.env());
   CHECK(authorization(third) == "Bearer token");
   CHECK(world.sent.empty());
 }
@@ -81,7 +81,7 @@ TEST_CASE("a Google instance issues a token, and a new one before it expires") {
   auto& answer = world.answers[metadata];
   answer = {.status = 200, .headers = {{"metadata-flavor", "Google"}},
             .body = R"({"access_token": "one", "expires_in": 3600, "token_type": "Bearer"})"};
-  gs_access access({}, world.around());
+  gs_access access({}, world.env());
   CHECK(authorization(access) == "Bearer one");
   answer.body = R"({"access_token": "two", "expires_in": 3600, "token_type": "Bearer"})";
   world.now += 3'299;
@@ -101,10 +101,10 @@ TEST_CASE("a Google instance issues a token, and a new one before it expires") {
 TEST_CASE("an emulator and public buckets get no keys") {
   fake_world world;
   world.variables["STORAGE_EMULATOR_HOST"] = "localhost:9023";
-  gs_access emulated({}, world.around());
+  gs_access emulated({}, world.env());
   CHECK(emulated.address("GET", name, "").url == "http://localhost:9023/photos/a%20b.tar");
   CHECK(emulated.address("GET", name, "").headers.empty());
-  gs_access anonymous({.endpoint = "http://127.0.0.1:1/", .anonymous = true}, world.around());
+  gs_access anonymous({.endpoint = "http://127.0.0.1:1/", .anonymous = true}, world.env());
   CHECK(anonymous.address("GET", name, "").url == "http://127.0.0.1:1/photos/a%20b.tar");
   CHECK(anonymous.address("GET", name, "").headers.empty());
   CHECK(world.sent.empty());
@@ -117,7 +117,7 @@ TEST_CASE("Google tokens that expire during a run, and half-written key files, a
                      if (token.empty()) throw std::runtime_error("the token is being renewed");
                      return token;
                    }},
-                   world.around());
+                   world.env());
   const auto first = access.address("GET", name, "");
   access.accepted(first);
   token = "";
@@ -137,7 +137,7 @@ TEST_CASE("Google tokens that expire during a run, and half-written key files, a
   for (std::size_t bytes = 0; bytes < complete.size(); ++bytes) {
     CAPTURE(bytes);
     world.files["/keys.json"] = complete.substr(0, bytes);
-    gs_access by_file({}, world.around());
+    gs_access by_file({}, world.env());
     CHECK_THROWS_AS(by_file.address("GET", name, ""), mr::detail::keys_pending);
     world.files["/keys.json"] = complete;
     world.now += 1;

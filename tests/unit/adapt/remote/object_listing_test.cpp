@@ -33,10 +33,10 @@ const std::string base = "GET http://h/photos/?", query = "encoding-type=url&lis
 /// A store and its listing.
 struct store {
   fake_world world;
-  mr::detail::s3_access access{{.endpoint = "http://h", .anonymous = true}, world.around()};
+  mr::detail::s3_access access{{.endpoint = "http://h", .anonymous = true}, world.env()};
 
   std::vector<std::string> list(const std::string& prefix) {
-    return mr::detail::list_objects(access, world.around(), parse_object_url(prefix));
+    return mr::detail::list_objects(access, world.env(), parse_object_url(prefix));
   }
   std::string failure(const std::string& prefix) {
     try {
@@ -115,19 +115,19 @@ TEST_CASE("a bucket of another region is listed there, and expired keys are rene
   const auto keys = [&] {
     return mr::s3_credentials{.access_key_id = "AKID" + std::to_string(++providers), .secret_access_key = "SECRET"};
   };
-  mr::detail::s3_access access({.credentials = keys}, world.around());
+  mr::detail::s3_access access({.credentials = keys}, world.env());
   const std::string there = "GET https://photos.s3.eu-west-1.amazonaws.com/?" + query;
   world.answers["GET https://photos.s3.us-east-1.amazonaws.com/?" + query] = {
       .status = 301, .headers = {{"x-amz-bucket-region", "eu-west-1"}},
       .body = "<Error><Code>PermanentRedirect</Code></Error>"};
   world.answers[there] = {.status = 403, .body = "<Error><Code>ExpiredToken</Code></Error>"};
-  auto around = world.around();
-  around.fetch = [&, send = around.fetch](const mr::detail::small_request& request) {
+  auto env = world.env();
+  env.fetch = [&, send = env.fetch](const mr::detail::small_request& request) {
     const auto answer = send(request);
     if (answer.status == 403) world.answers[there] = {.status = 200, .body = page("a")};
     return answer;
   };
-  CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) ==
+  CHECK(mr::detail::list_objects(access, env, parse_object_url("s3://photos/")) ==
         names{"s3://photos/a"});
   CHECK(providers == 2);
   CHECK(world.slept.empty());
@@ -137,18 +137,18 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   fake_world world;
   const std::string there = "GET http://s/photos/?" + query;
   world.files["/fake/.aws/credentials"] = "[default]\naws_access_key_id = OLD\naws_secret_access_key = S\n";
-  mr::detail::s3_access access({.endpoint = "http://s"}, world.around());
+  mr::detail::s3_access access({.endpoint = "http://s"}, world.env());
   world.answers[there] = {.status = 200, .body = page("a")};
-  CHECK(mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/")).size() == 1);
+  CHECK(mr::detail::list_objects(access, world.env(), parse_object_url("s3://photos/")).size() == 1);
   world.answers[there] = {.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
-  auto around = world.around();
-  around.sleep = [&](double seconds) {
-    world.around().sleep(seconds);
+  auto env = world.env();
+  env.sleep = [&](double seconds) {
+    world.env().sleep(seconds);
     if (world.now < 1'700'000'020) return;
     world.files["/fake/.aws/credentials"] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
     world.answers[there] = {.status = 200, .body = page("b")};
   };
-  CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) == names{"s3://photos/b"});
+  CHECK(mr::detail::list_objects(access, env, parse_object_url("s3://photos/")) == names{"s3://photos/b"});
   CHECK(world.slept == std::vector<double>{1, 2, 4, 8, 16});
   const auto last = std::string(mr::detail::header_value(world.sent.back().headers, "Authorization"));
   CHECK(has(last, "Credential=NEW/"));
@@ -156,7 +156,7 @@ TEST_CASE("a listing waits for keys that are replaced some seconds late") {
   world.answers[there] = {.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
   world.slept.clear();
   try {
-    mr::detail::list_objects(access, world.around(), parse_object_url("s3://photos/"));
+    mr::detail::list_objects(access, world.env(), parse_object_url("s3://photos/"));
     FAIL("accepted");
   } catch (const mr::io_error& e) {
     CHECK(has(e.what(), "got status 400 ExpiredToken, expected 200; searched for other keys 15 times in 180 s"));
@@ -168,13 +168,13 @@ TEST_CASE("a listing that begins before the keys are complete waits for them") {
   const std::string path = "/fake/.aws/credentials";
   world.files[path] = "[default]\naws_access_key_id = NEW\naws_secr";
   world.answers["GET http://s/photos/?" + query] = {.status = 200, .body = page("a")};
-  auto around = world.around();
-  around.sleep = [&](double seconds) {
-    world.around().sleep(seconds);
+  auto env = world.env();
+  env.sleep = [&](double seconds) {
+    world.env().sleep(seconds);
     world.files[path] = "[default]\naws_access_key_id = NEW\naws_secret_access_key = S\n";
   };
-  mr::detail::s3_access access({.endpoint = "http://s"}, world.around());
-  CHECK(mr::detail::list_objects(access, around, parse_object_url("s3://photos/")) == names{"s3://photos/a"});
+  mr::detail::s3_access access({.endpoint = "http://s"}, world.env());
+  CHECK(mr::detail::list_objects(access, env, parse_object_url("s3://photos/")) == names{"s3://photos/a"});
   CHECK(world.slept == std::vector<double>{1});
 }
 

@@ -14,7 +14,7 @@ TEST_CASE("a name selects its store") {
   fake_world world;
   object_stores stores({.s3 = {.endpoint = "http://s", .anonymous = true},
                         .gs = {.endpoint = "http://g", .anonymous = true}},
-                       world.around());
+                       world.env());
   CHECK(stores.address("GET", "s3://photos/a b").url == "http://s/photos/a%20b");
   CHECK(stores.address("GET", "gs://photos/a b").url == "http://g/photos/a%20b");
   const std::string body = "<ListBucketResult><Contents><Key>a</Key></Contents><IsTruncated>false</IsTruncated>"
@@ -27,7 +27,7 @@ TEST_CASE("a name selects its store") {
 
 TEST_CASE("a bucket without a key cannot be read") {
   fake_world world;
-  object_stores stores({.s3 = {.anonymous = true}}, world.around());
+  object_stores stores({.s3 = {.anonymous = true}}, world.env());
   for (const char* name : {"s3://photos", "s3://photos/"}) {
     CAPTURE(name);
     CHECK_THROWS_AS(stores.address("GET", name), mr::setup_error);
@@ -42,7 +42,7 @@ TEST_CASE("keys are requested with the first object, and by each store separatel
                                                     .secret_access_key = "SECRET"};
                         }},
                         .gs = {.bearer_token = [&] { return "token" + std::to_string(++of_gs); }}},
-                       world.around());
+                       world.env());
   CHECK(of_s3 == 0);
   const auto sent = stores.address("GET", "s3://photos/a");
   CHECK(of_s3 == 1);

@@ -16,7 +16,7 @@ namespace {
 std::string url(fake_world& world, const mr::s3_options& options, const std::string& name, const char* query = "") {
   mr::s3_options anonymous = options;
   anonymous.anonymous = true;
-  s3_access access(anonymous, world.around());
+  s3_access access(anonymous, world.env());
   return access.address("GET", parse_object_url(name), query).url;
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("requests are signed with the keys that exist, or not at all") {
   fake_world world;
   const auto name = parse_object_url("s3://photos/a");
   {
-    s3_access access({.credentials = user_keys}, world.around());
+    s3_access access({.credentials = user_keys}, world.env());
     const auto sent = access.address("GET", name, "");
     CHECK(authorization(sent).starts_with(
         "AWS4-HMAC-SHA256 Credential=AKID-U/20231114/us-east-1/s3/aws4_request, "
@@ -113,17 +113,17 @@ TEST_CASE("requests are signed with the keys that exist, or not at all") {
     CHECK(authorization(access.address("GET", name, "")) != authorization(sent));
   }
   {
-    s3_access access({.anonymous = true, .requester_pays = true, .credentials = user_keys}, world.around());
+    s3_access access({.anonymous = true, .requester_pays = true, .credentials = user_keys}, world.env());
     const auto sent = access.address("GET", name, "");
     CHECK(sent.origin.empty());
     CHECK(sent.headers == mr::detail::header_list{{"x-amz-request-payer", "requester"}});
   }
   {
-    s3_access access({.requester_pays = true, .credentials = user_keys}, world.around());
+    s3_access access({.requester_pays = true, .credentials = user_keys}, world.env());
     CHECK(has(authorization(access.address("GET", name, "")), ";x-amz-request-payer,"));
   }
   world.variables["AWS_NO_SIGN_REQUEST"] = "true";
-  CHECK(s3_access({}, world.around()).address("GET", name, "").headers.empty());
+  CHECK(s3_access({}, world.env()).address("GET", name, "").headers.empty());
   CHECK(world.sent.empty());
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("without keys the error lists the searched places") {
   fake_world world;
   const auto failure = [&](const mr::s3_options& options = {}) {
     try {
-      s3_access access(options, world.around());
+      s3_access access(options, world.env());
       world.address(access, parse_object_url("s3://photos/a"));
     } catch (const mr::setup_error& e) {
       return std::string(e.what());
@@ -150,7 +150,7 @@ TEST_CASE("without keys the error lists the searched places") {
 
 TEST_CASE("a bucket of another region is requested there from then on") {
   fake_world world;
-  s3_access access({.credentials = user_keys}, world.around());
+  s3_access access({.credentials = user_keys}, world.env());
   const auto name = parse_object_url("s3://photos/a"), other = parse_object_url("s3://texts/a");
   auto sent = access.address("GET", name, "");
   mr::detail::store_answer redirect{.status = 301, .region = "eu-west-1"};
@@ -170,7 +170,7 @@ TEST_CASE("a bucket of another region is requested there from then on") {
 
 TEST_CASE("with an endpoint another region changes only the signature") {
   fake_world world;
-  s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.around());
+  s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.env());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
   CHECK(access.handle_refusal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"})
@@ -187,7 +187,7 @@ TEST_CASE("refused keys lead to other keys, refused permissions do not") {
                      return mr::s3_credentials{.access_key_id = "AKID-" + std::to_string(++calls),
                                                .secret_access_key = "SECRET"};
                    }},
-                   world.around());
+                   world.env());
   const auto name = parse_object_url("s3://photos/a");
   const auto sent = access.address("GET", name, "");
   CHECK(access.handle_refusal(name, sent, {.status = 403, .code = "AccessDenied"}).what == remedy::kind::none);
@@ -202,7 +202,7 @@ TEST_CASE("refused keys lead to other keys, refused permissions do not") {
   world.now += 1;
   CHECK(access.handle_refusal(name, next, {.status = 403, .code = "InvalidAccessKeyId"}).what == remedy::kind::at_once);
   CHECK(calls == 3);
-  s3_access nobody({.anonymous = true}, world.around());
+  s3_access nobody({.anonymous = true}, world.env());
   CHECK(nobody.handle_refusal(name, nobody.address("GET", name, ""), {.status = 403}).what == remedy::kind::none);
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("a profile that is half-written at the start is read again") {
     fake_world world;
     std::string& file = world.files["/fake/.aws/credentials"];
     file = complete.substr(0, bytes);
-    s3_access access({}, world.around());
+    s3_access access({}, world.env());
     CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
     file = "[default]\nregion = eu-west-7\n" + complete.substr(10);
     world.now += 1;
@@ -236,7 +236,7 @@ TEST_CASE("a profile that is replaced during a run leads to its keys, and its re
     fake_world world;
     std::string& file = world.files["/fake/.aws/credentials"];
     file = text("OLD");
-    s3_access access({}, world.around());
+    s3_access access({}, world.env());
     const auto old = access.address("GET", name, "");
     access.accepted(old);
     file = text("NEW").substr(0, bytes);
