@@ -1,13 +1,13 @@
-// The weights of an example's model, and Adam, which learns them (Kingma and Ba, ICLR 2015), with decoupled weight
-// decay (Loshchilov and Hutter, ICLR 2019).
+// The weights of an example's model, and the Adam optimizer (Kingma and Ba, ICLR 2015) with decoupled weight decay
+// (Loshchilov and Hutter, ICLR 2019).
 //
 //   adam<float> learned(weight_count);
-//   learned.gradient[i] += ...;  learned.samples += rows;          // over as many batches as one update is for
-//   learned.update({.rate = 1e-3, .weight_decay = 1e-2});          // down the mean; the gradient is 0 again
+//   learned.gradient[i] += ...;  learned.samples += rows;          // for all batches of one update
+//   learned.update({.rate = 1e-3, .weight_decay = 1e-2});          // uses the mean gradient; sets it to 0
 //   learned.save("model.bin", head, note);   std::string note = learned.load("model.bin", head);
 //
-// A file holds all that learning goes on exactly from: weights, both moments, number of updates; `head` says of what
-// model. Errors: those of network_file.hpp; load() changes nothing where it throws. Threads: none.
+// A file contains the exact state: weights, both moments, number of updates. `head` identifies the model.
+// Errors: those of network_file.hpp; load() changes nothing if it throws. Threads: none.
 #pragma once
 
 #include "network_file.hpp"
@@ -19,8 +19,8 @@
 template <class Real>
 class adam {
  public:
-  std::vector<Real> weights, gradient;   ///< the gradient is a sum over ...
-  std::size_t samples = 0;               ///< ... so many samples
+  std::vector<Real> weights, gradient;   ///< the gradient is the sum over ...
+  std::size_t samples = 0;               ///< ... this number of samples
 
   explicit adam(std::size_t count = 0) : weights(count), gradient(count), moment_1_(count), moment_2_(count) {}
 
@@ -62,7 +62,7 @@ class adam {
     for (const auto* part : {&weights, &moment_1_, &moment_2_}) all.insert(all.end(), part->begin(), part->end());
     return all;
   }
-  /// The same, after so many updates.
+  /// The same, after this number of updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) {
     updates_ = updates;
     auto from = state.begin();

@@ -1,7 +1,7 @@
-// What a checkpoint says beside its weights: the best accuracy so far, and where the data stand.
+// The note of a checkpoint, next to its weights: the best accuracy so far, and the position in the data.
 //
 //   model.save("last.bin", checkpoint_note{best, b.resume_text()}.text());
-//   const auto from = checkpoint_note::parse(model.load("last.bin"));      // .position goes to session_options::resume
+//   const auto from = checkpoint_note::parse(model.load("last.bin"));      // .position is for session_options::resume
 #pragma once
 
 #include <cstdio>

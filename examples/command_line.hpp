@@ -3,14 +3,14 @@
 //   int main(int argc, char** argv) { return run_program({argc, argv, "usage: ..."}, program); }
 //
 //   void program(command_line& args) {
-//     const auto epochs = args.number("--epochs", 12);      // in any order; each call takes its argument off the list
+//     const auto epochs = args.number("--epochs", 12);      // in any order; each call removes its argument
 //     const auto folder = args.text("--work", "data");
 //     const bool rotate = args.flag("--rotate-labels");
-//     const auto patterns = args.rest();                    // what is left; setup_error for an option nobody asked for
+//     const auto patterns = args.rest();                    // other arguments; setup_error for an unknown option
 //   }
 //
-// --help prints the usage. run_program prints what the program throws and gives the exit status: 1 for an error, else
-// what the program returns, or 0.
+// --help prints the usage. run_program prints the exceptions of the program. It returns the exit status: 1 after an
+// exception, otherwise the result of the program, or 0.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -35,26 +35,26 @@ class command_line {
   const std::string& usage() const { return usage_; }
 
   bool flag(std::string_view name) {
-    const auto found = std::find(words_.begin(), words_.end(), name);
-    if (found == words_.end()) return false;
-    words_.erase(found);
+    const auto it = std::find(words_.begin(), words_.end(), name);
+    if (it == words_.end()) return false;
+    words_.erase(it);
     return true;
   }
 
   std::string text(std::string_view name, std::string otherwise) {
-    const auto found = std::find(words_.begin(), words_.end(), name);
-    if (found == words_.end()) return otherwise;
-    if (found + 1 == words_.end()) refuse(std::string(name) + " stands without a value");
-    std::string value = *(found + 1);
-    words_.erase(found, found + 2);
+    const auto it = std::find(words_.begin(), words_.end(), name);
+    if (it == words_.end()) return otherwise;
+    if (it + 1 == words_.end()) refuse(std::string(name) + " has no value");
+    std::string value = *(it + 1);
+    words_.erase(it, it + 2);
     return value;
   }
 
-  /// Takes the option off the list if this is its value.
+  /// Removes the option from the list if this is its value.
   bool word(std::string_view name, std::string_view value) {
-    const auto found = std::find(words_.begin(), words_.end(), name);
-    if (found == words_.end() || found + 1 == words_.end() || *(found + 1) != value) return false;
-    words_.erase(found, found + 2);
+    const auto it = std::find(words_.begin(), words_.end(), name);
+    if (it == words_.end() || it + 1 == words_.end() || *(it + 1) != value) return false;
+    words_.erase(it, it + 2);
     return true;
   }
 
@@ -64,7 +64,7 @@ class command_line {
     Number number = 0;
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (problem != std::errc() || end != value.data() + value.size())
-      refuse(std::string(name) + " is '" + millrace::printable(value) + "', expected a whole number in its range");
+      refuse(std::string(name) + " is '" + millrace::printable(value) + "', expected an integer in its range");
     return number;
   }
 

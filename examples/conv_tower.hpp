@@ -1,15 +1,15 @@
-// The convolutions of the examples' networks for masks and views, whose heads are elsewhere.
+// The convolutions of the examples' networks for masks and views. Their other layers are in those networks.
 //
-//   conv_tower<float> tower;                          // no weights of its own: tower.weight_count of somebody's
+//   conv_tower<float> tower;                          // without weights: the caller stores tower.weight_count of them
 //   tower.fill(weights, rng);
-//   conv_tower<float>::picture p;                     // the numbers of one picture; one of these for each at work
+//   conv_tower<float>::activations p;                 // of one image; one object for each concurrent image
 //   tower.forward(weights, p, row, 32);               // row: [32, 32, 3]; p.output[i]: [32 >> i, 32 >> i, widths[i]]
-//   p.grad[i][n] += ...;                              // the head: the slope of the loss by p.output[i][n]
-//   tower.turn(weights);                              // once for these weights, before
-//   tower.backward(p, gradient);                      // ... the way back: adds to the gradient of each weight
+//   p.grad[i][n] += ...;                              // the gradient of the loss by p.output[i][n]
+//   tower.transpose(weights);                              // once for these weights, before backward()
+//   tower.backward(p, gradient);                      // adds to the gradient of each weight
 //
-// Four times 3x3 convolution and ReLU, with a 2x2 maximum between two. So a number of the last output sees 38 x 38
-// pixels. Threads: forward() and backward() of different pictures at once.
+// Four stages of 3x3 convolution and ReLU, with 2x2 maximum pooling between them. An element of the last output depends
+// on 38 x 38 pixels. Threads: forward() and backward() of different images may run concurrently.
 #pragma once
 
 #include "network_kernel.hpp"
@@ -24,7 +24,7 @@
 #include <span>
 #include <vector>
 
-/// He's initialisation (ICCV 2015): normal numbers with variance 2 / fan_in, by Box and Muller.
+/// He initialization (ICCV 2015): normally distributed, with variance 2 / fan_in, by the Box-Muller method.
 template <class Real>
 void fill_normal(std::span<Real> weights, millrace::rng& rng, std::size_t fan_in) {
   const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
@@ -41,17 +41,17 @@ class conv_tower {
   static constexpr std::array<std::size_t, stages> widths{16, 32, 64, 64};   // multiples of the kernel's columns
 
   static constexpr std::size_t inputs(std::size_t i) { return i == 0 ? 3 : widths[i - 1]; }
-  /// Where a stage's numbers lie: 3 x 3 x inputs rows of `widths[i]`, then the bias.
+  /// The first weight of a stage: 3 x 3 x inputs rows of `widths[i]`, then the bias.
   static constexpr std::size_t weights_at(std::size_t i) {
     return i == 0 ? 0 : weights_at(i - 1) + (9 * inputs(i - 1) + 1) * widths[i - 1];
   }
   static constexpr std::size_t bias_at(std::size_t i) { return weights_at(i) + 9 * inputs(i) * widths[i]; }
   static constexpr std::size_t weight_count = weights_at(stages);
 
-  /// What one picture leaves for the way back.
-  struct picture {
+  /// The intermediate results of one image, which the backward pass needs.
+  struct activations {
     std::size_t side = 0;
-    std::vector<Real> input[stages];    // [side + 2, side + 2, inputs]; the border stays zero
+    std::vector<Real> input[stages];    // [side + 2, side + 2, inputs]; the padding stays zero
     std::vector<Real> output[stages];   // [side, side, width], after the ReLU
     std::vector<Real> grad[stages];     // of the output
     std::vector<Real> padded, input_grad;
@@ -63,7 +63,7 @@ class conv_tower {
   }
 
   /// `row` is [side, side, 3]; the side is a multiple of 8. Sets the output of all stages, and all of grad to 0.
-  static void forward(std::span<const Real> weights, picture& p, std::span<const Real> row, std::size_t side) {
+  static void forward(std::span<const Real> weights, activations& p, std::span<const Real> row, std::size_t side) {
     resize(p, side);
     for (std::size_t y = 0; y < side; ++y)
       std::copy_n(&row[y * side * 3], side * 3, &p.input[0][((y + 1) * (side + 2) + 1) * 3]);
@@ -76,21 +76,20 @@ class conv_tower {
     }
   }
 
-  /// For the gradient of a convolution's input, which is a convolution with the weights turned round: the taps in
-  /// reverse, inputs and outputs swapped.
-  void turn(std::span<const Real> weights) {
+  /// Prepares the gradient of the inputs: a convolution with reversed taps, and with inputs and outputs exchanged.
+  void transpose(std::span<const Real> weights) {
     for (std::size_t i = 1; i < stages; ++i) {
-      turned_[i].resize(9 * inputs(i) * widths[i]);
+      transposed_[i].resize(9 * inputs(i) * widths[i]);
       for (std::size_t tap = 0; tap < 9; ++tap)
         for (std::size_t in = 0; in < inputs(i); ++in)
           for (std::size_t out = 0; out < widths[i]; ++out)
-            turned_[i][((8 - tap) * widths[i] + out) * inputs(i) + in] =
+            transposed_[i][((8 - tap) * widths[i] + out) * inputs(i) + in] =
                 weights[weights_at(i) + (tap * inputs(i) + in) * widths[i] + out];
     }
   }
 
-  /// From p.grad, which it changes.
-  void backward(picture& p, std::span<Real> gradient) const {
+  /// Computes the gradient from p.grad, which it modifies.
+  void backward(activations& p, std::span<Real> gradient) const {
     for (std::size_t i = stages; i-- > 0;) {
       const std::size_t side = p.side >> i, width = widths[i], in = inputs(i), padded_row = (side + 2) * width;
       p.padded.assign((side + 2) * padded_row, 0);
@@ -108,13 +107,13 @@ class conv_tower {
                                               .rows = 3 * in, .columns = width, .depth = side, .left_row = 1,
                                               .left_depth = in});
       }
-      if (i == 0) return;   // nobody asks for the gradient of the pixels
+      if (i == 0) return;   // the gradient of the pixels is not used
       p.input_grad.assign(side * side * in, 0);
       for (std::size_t y = 0; y < side; ++y)
         for (std::size_t tap = 0; tap < 3; ++tap)
           network_kernel::multiply_add<Real>({.out = &p.input_grad[y * side * in],
                                               .left = &p.padded[(y + tap) * padded_row],
-                                              .right = &turned_[i][tap * 3 * width * in], .rows = side, .columns = in,
+                                              .right = &transposed_[i][tap * 3 * width * in], .rows = side, .columns = in,
                                               .depth = 3 * width, .left_row = width, .left_depth = 1});
       for_each_maximum(p, i - 1, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
         p.grad[i - 1][best] += p.input_grad[(y * side + x) * in + c];
@@ -123,7 +122,7 @@ class conv_tower {
   }
 
  private:
-  static void resize(picture& p, std::size_t side) {
+  static void resize(activations& p, std::size_t side) {
     for (std::size_t i = 0; i < stages; ++i) {
       const std::size_t s = side >> i;
       if (p.side != side) p.input[i].assign((s + 2) * (s + 2) * inputs(i), 0);
@@ -133,7 +132,7 @@ class conv_tower {
     p.side = side;
   }
 
-  static void convolve(std::span<const Real> weights, picture& p, std::size_t i) {
+  static void convolve(std::span<const Real> weights, activations& p, std::size_t i) {
     const std::size_t side = p.side >> i, width = widths[i], in = inputs(i);
     for (std::size_t y = 0; y < side; ++y) {
       Real* const out = &p.output[i][y * side * width];
@@ -146,9 +145,9 @@ class conv_tower {
     }
   }
 
-  /// Calls f(y, x, channel, index of the maximum in the output of stage i) for every number that the next stage gets.
+  /// Calls f(y, x, channel, index of the maximum in the output of stage i) for each input of stage i + 1.
   template <class F>
-  static void for_each_maximum(const picture& p, std::size_t i, F&& f) {
+  static void for_each_maximum(const activations& p, std::size_t i, F&& f) {
     const std::size_t side = p.side >> i, channels = widths[i];
     const auto& values = p.output[i];
     for (std::size_t y = 0; y < side / 2; ++y)
@@ -163,5 +162,5 @@ class conv_tower {
       }
   }
 
-  std::vector<Real> turned_[stages];
+  std::vector<Real> transposed_[stages];
 };

@@ -1,10 +1,10 @@
-// Several crops of one picture as one column, each with colors of its own.
+// Several crops of one image as one column, each with different colors.
 //
 //   struct example { crops<2> globals; crops<6> locals; };          // columns [B, 2, H, W, 3] and [B, 6, h, w, 3] u8
-//   e.globals.pictures.push_back(whole.random_resized_crop(32, rng));
-//   e.globals.colors.emplace_back().random_grayscale(rng, 0.5);     // one for each picture; may stay empty
+//   e.globals.pictures.push_back(image.random_resized_crop(32, rng));
+//   e.globals.colors.emplace_back().random_grayscale(rng, 0.5);     // one for each crop; may stay empty
 //
-// A column may be of any type with a shape and render(). Threads: a value. Errors: those of the pictures.
+// A column can be of any type with shape() and render(). Threads: a value. Errors: those of the images.
 #pragma once
 
 #include <millrace/pictures.hpp>
@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-/// Crops of one picture, one behind the other in their row.
+/// Crops of one image, consecutive in their row.
 template <std::size_t Count>
 struct crops {
   using element = std::uint8_t;

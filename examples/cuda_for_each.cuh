@@ -1,13 +1,13 @@
-// What the examples' own kernels share: a launch with one thread for each number that is made, memory, blocking copies.
+// Helpers of the examples' kernels: a launch with one thread for each result, memory, blocking copies.
 //
-//   struct twice {                                                  // a kernel: its arguments, and what thread i does
+//   struct twice {                                                  // a kernel: its arguments, the work of thread i
 //     float* values;
 //     __host__ __device__ void operator()(std::size_t i) const { values[i] *= 2; }
 //   };
 //   for_each(count, twice{values}, {.stream = stream, .on_host = false});      // returns at once
 //
-// With `on_host` the same bodies run one after the other on the host, in host memory, and CUDA is not called: slow, but
-// their arithmetic can be looked at where there is no GPU. Errors of CUDA end the program with a message.
+// With `on_host` the host runs the same bodies one after the other, in host memory, without CUDA. That is slow, but
+// checks their arithmetic without a GPU. Errors of CUDA end the program with a message.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -47,7 +47,7 @@ void for_each(std::size_t count, const Body& body, launch_options how) {
   check(cudaGetLastError(), "a kernel's launch");
 }
 
-/// Zeros, in the GPU's memory or the host's.
+/// Returns zeros in memory of the GPU or of the host.
 template <class T>
 T* make(std::size_t count, bool on_host) {
   void* memory = nullptr;
@@ -65,8 +65,8 @@ inline void release(void* memory, bool on_host) {
   else cudaFree(memory);
 }
 
-/// Between pageable memory and the GPU's, whichever way. From pageable memory cudaMemcpy may return while the last
-/// piece is still under way, and streams like the examples' do not wait for the default one.
+/// Copies between pageable memory and that of the GPU, in either direction. From pageable memory cudaMemcpy may return
+/// before the last part has arrived, and the examples' streams do not wait for the default stream.
 template <class T>
 void copy_and_wait(T* to, const T* from, std::size_t count, bool on_host) {
   if (on_host) {

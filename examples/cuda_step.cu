@@ -1,6 +1,6 @@
-// The kernels of cuda_step.hpp. Of Millrace it sees views of tensors, nothing else.
+// The kernels of cuda_step.hpp. They use nothing of Millrace except tensor views.
 //
-// Each kernel is a struct (cuda_for_each.cuh); each thread makes one number, and adds up in a fixed order.
+// Each kernel is a struct (cuda_for_each.cuh). Each thread computes one result, and adds in a fixed order.
 #include "cuda_for_each.cuh"
 #include "cuda_step.hpp"
 
@@ -15,7 +15,7 @@ struct sizes {
 
 __host__ __device__ inline float number_of(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F - 0.5F; }
 
-/// One for each row and hidden unit.
+/// One thread for each row and hidden unit.
 struct forward_hidden {
   sizes n;
   const std::uint8_t* pixels;
@@ -31,7 +31,7 @@ struct forward_hidden {
   }
 };
 
-/// One for each row: logits, softmax, loss.
+/// One thread for each row: logits, softmax, loss.
 struct forward_classes {
   sizes n;
   const float* active;
@@ -57,7 +57,7 @@ struct forward_classes {
   }
 };
 
-/// One for each row and hidden unit.
+/// One thread for each row and hidden unit.
 struct backward_hidden {
   sizes n;
   const float* active;
@@ -73,7 +73,7 @@ struct backward_hidden {
   }
 };
 
-/// One for each weight of the first layer.
+/// One thread for each weight of the first layer.
 struct update_first {
   sizes n;
   const std::uint8_t* pixels;
@@ -90,7 +90,7 @@ struct update_first {
   }
 };
 
-/// One for each weight of the second.
+/// One thread for each weight of the second layer.
 struct update_second {
   sizes n;
   const float* active;
@@ -107,7 +107,7 @@ struct update_second {
   }
 };
 
-/// He's deviation, from a small generator that gives the same numbers everywhere.
+/// He initialization, from a small generator with the same results on every platform.
 void fill_weights(float* to, std::size_t inputs, std::size_t outputs, bool on_host) {
   std::vector<float> values((inputs + 1) * outputs);
   const float reach = std::sqrt(6.0F / static_cast<float>(inputs));

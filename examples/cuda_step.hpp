@@ -1,4 +1,4 @@
-// A small CUDA trainer's own half: a network of two layers, its kernels and its copies, as such trainers write them.
+// The network of a small CUDA trainer: two layers, kernels and copies, as such trainers usually implement them.
 //
 //   two_layers net({.rows = 64, .pixels = 3072, .classes = 10});
 //   net.upload(host_pixels, host_labels);              // blocking copies from pageable memory
@@ -6,9 +6,9 @@
 //   float loss = net.read_loss();                      // of the last step; waits for it
 //
 // Pixels [rows, height, width, channels] u8, labels [rows] i32. One hidden layer with ReLU, softmax, cross-entropy,
-// plain gradient descent, all in f32. No sum depends on the order of threads, so that two runs give the same bits.
-// `on_host` runs the kernels' bodies one after the other on the host, with no call of CUDA: slow, for a check of the
-// arithmetic where there is no GPU. Errors of CUDA end the program with a message. Threads: one.
+// gradient descent, all in f32. No sum depends on the order of threads, so that two runs compute the same bits.
+// `on_host` runs the kernels on the host, one thread after the other and without CUDA: slow, to check the arithmetic
+// without a GPU. Errors of CUDA end the program with a message. Threads: one.
 #pragma once
 
 #include <millrace/device/view.hpp>
@@ -19,7 +19,7 @@ struct two_layers_options {
   bool on_host = false;
 };
 
-/// Whether there is a GPU; if not, `why` points to CUDA's own words.
+/// Returns whether there is a GPU; if not, `why` points to the message of CUDA.
 bool gpu_is_there(const char*& why);
 
 class two_layers {
@@ -44,8 +44,8 @@ class two_layers {
  private:
   const two_layers_options o_;
   CUstream_st* stream_ = nullptr;
-  // In the GPU's memory, all of it made at the start.
-  std::uint8_t* pixels_ = nullptr;    // what upload() fills
+  // In GPU memory, allocated at the start.
+  std::uint8_t* pixels_ = nullptr;    // written by upload()
   std::int32_t* labels_ = nullptr;
   float* first_ = nullptr;            // weights, [pixels + 1, hidden]: the last row is the bias
   float* second_ = nullptr;           // [hidden + 1, classes]

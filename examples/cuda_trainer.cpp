@@ -1,10 +1,10 @@
-// Millrace in a CUDA trainer: the same kernels and the same stream, first fed as small trainers usually do it, then by
-// Millrace. What changes are train_before() and train_after(), in cuda_trainer_loops.hpp.
+// Millrace in a CUDA trainer: the same kernels and stream, first with the usual data loading of small trainers, then
+// with Millrace. The loops are train_before() and train_after() in cuda_trainer_loops.hpp.
 //
-//   cuda_trainer            # prints both losses and both times; exit status 1 if the losses are over 1e-4 apart
-//   cuda_trainer --host     # the same without a GPU: the kernels' bodies one after the other on the host, a check only
+//   cuda_trainer            # prints both losses and both times; exit status 1 if the losses differ by more than 1e-4
+//   cuda_trainer --host     # the same without a GPU: the host runs the kernels, to check their arithmetic
 //
-// Without a GPU it says so in one line and ends with exit status 77. There is no shuffle, so both see the same batches.
+// Without a GPU it prints one line and exits with status 77. There is no shuffle, so both loops use the same batches.
 #include "command_line.hpp"
 #include "cuda_step.hpp"
 #include "cuda_trainer_loops.hpp"
@@ -25,7 +25,7 @@ struct settings {
   std::size_t samples = 1280, epochs = 5;
   bool on_host = false;
 
-  // The GPU that the network's own code uses: whatever is current, and this program never changes that.
+  // The network uses the current GPU, and this program never changes that.
   their_settings loop() const {
     return {.epochs = epochs, .device = on_host ? mr::host_device() : mr::cuda_device(0)};
   }

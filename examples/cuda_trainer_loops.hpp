@@ -1,10 +1,10 @@
-// A training loop as small CUDA trainers have it, and the same loop fed by Millrace. cuda_trainer runs both on its own
-// kernels, `bench overlap` on steps of a chosen length.
+// The training loop of a small CUDA trainer, and the same loop with Millrace. cuda_trainer runs both with its kernels,
+// `bench overlap` with steps of a selected length.
 //
 //   float loss = train_before(net, files, {.epochs = 5});
 //   float loss = train_after(net, files, {.epochs = 5, .device = mr::cuda_device(0)});
 //
-// `net` is what the trainer has: upload() copies and waits, step() only launches, read_loss() waits (cuda_step.hpp).
+// `net` is the trainer's network: upload() copies and waits, step() only launches, read_loss() waits (cuda_step.hpp).
 #pragma once
 
 #include <millrace/millrace.hpp>
@@ -23,7 +23,7 @@ struct their_settings {
   static constexpr std::size_t rows = 64, side = 32, row_pixels = side * side * 3;
 
   std::size_t epochs = 1;
-  millrace::device device = millrace::host_device();   ///< of the loop with Millrace
+  millrace::device device = millrace::host_device();   ///< for the loop with Millrace
 };
 
 inline millrace::image their_decode(const std::vector<std::byte>& file) {
@@ -32,7 +32,7 @@ inline millrace::image their_decode(const std::vector<std::byte>& file) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Before: while a batch is decoded and copied the GPU has nothing to do, and each step is waited for.
+// Before: the GPU is idle while a batch is decoded and copied, and the loop waits for each step.
 
 template <class Network>
 float train_before(Network& net, const std::vector<their_sample>& samples, const their_settings& s) {
@@ -53,8 +53,8 @@ float train_before(Network& net, const std::vector<their_sample>& samples, const
   return loss;
 }
 
-// After: workers decode into pinned slots and copies run in a stream of their own; the loop only launches kernels. The
-// loss is read where it is wanted: at the end.
+// After: workers decode into pinned slots, copies run in a separate stream, and the loop only launches kernels. It
+// reads the loss at the end.
 
 struct prepared {
   millrace::image pixels;

@@ -1,9 +1,9 @@
-// Millrace in a dlib trainer: the same network and dnn_trainer, first fed as dlib's own examples do it, then by
-// Millrace. What changes stands between the two lines of dashes: train_before() and train_after().
+// Millrace in a dlib trainer: the same network and dnn_trainer, first with the data loading of dlib's examples, then
+// with Millrace. The loops train_before() and train_after() are between the two lines of dashes.
 //
-//   dlib_trainer     # prints the average loss of both; exit status 1 if they are over 1e-6 apart
+//   dlib_trainer     # prints the average loss of both; exit status 1 if they differ by more than 1e-6
 //
-// There is no shuffle, so both see the same batches.
+// There is no shuffle, so both loops use the same batches.
 #include "command_line.hpp"
 #include "shapes.hpp"
 
@@ -17,7 +17,7 @@ namespace mr = millrace;
 
 namespace {
 
-// The trainer's own network and decode.
+// The network and the decoder of the trainer.
 
 struct their_sample {
   std::vector<std::byte> file;
@@ -44,10 +44,10 @@ their_picture their_decode(const std::vector<std::byte>& file) {
 template <class Network>
 void set_up(dlib::dnn_trainer<Network>& trainer) {
   trainer.set_learning_rate(0.01);
-  trainer.set_iterations_without_progress_threshold(100'000);   // the rate stays as it is
+  trainer.set_iterations_without_progress_threshold(100'000);   // keeps the learning rate
 }
 
-// What Millrace brings: an input layer that reads rows of a batch. dlib's own takes matrices only.
+// For Millrace: an input layer that reads rows of a batch. That of dlib accepts matrices only.
 
 struct rows_input : dlib::input_rgb_image {
   using dlib::input_rgb_image::to_tensor;
@@ -66,10 +66,10 @@ struct rows_input : dlib::input_rgb_image {
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Before: matrices, decoded one after the other while the trainer waits.
+// Before: the trainer waits while images are decoded to matrices, one after the other.
 
 double train_before(const std::vector<their_sample>& samples) {
-  their_network<rows_input> network;   // of matrices it makes what input_rgb_image makes
+  their_network<rows_input> network;   // converts matrices as input_rgb_image does
   dlib::dnn_trainer trainer(network, dlib::sgd(0, 0.9F));
   set_up(trainer);
   std::vector<their_picture> pixels(their_rows);
@@ -85,7 +85,7 @@ double train_before(const std::vector<their_sample>& samples) {
   return trainer.get_average_loss();
 }
 
-// After: workers decode into the batch, and the input layer takes its rows from there.
+// After: workers decode into the batch, and the input layer reads its rows.
 
 struct prepared {
   mr::image pixels;
@@ -111,13 +111,13 @@ double train_after(const std::vector<their_sample>& samples) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 void run(command_line& args) {
-  if (!args.rest().empty()) args.refuse("there are no arguments");
+  if (!args.rest().empty()) args.refuse("dlib_trainer has no arguments");
   std::vector<their_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
     samples.push_back({.file = std::move(shape.jpeg), .label = static_cast<unsigned long>(shape.label)});
   }
-  std::srand(1);   // dlib draws the first weights from it
+  std::srand(1);   // seeds the initial weights of dlib
   const double before = train_before(samples);
   std::srand(1);
   const double after = train_after(samples);

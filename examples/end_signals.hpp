@@ -1,4 +1,5 @@
-// Ctrl-C, and the SIGTERM of a batch system: the first one asks the program to end, a second one ends it at once.
+// Ctrl-C, and the SIGTERM of a batch system: the first one requests the end of the program, a second one ends it at
+// once.
 //
 //   take_end_signals();
 //   for (auto& b : run) {
@@ -7,16 +8,16 @@
 //   }
 //   if (asked_to_end != 0) return 128 + asked_to_end;     // the exit status that a shell expects
 //
-// Threads: asked_to_end is read by the thread that trains; no other thread of the program needs it.
+// Threads: only the training thread reads asked_to_end.
 #pragma once
 
 #include <csignal>
 #include <initializer_list>
 
-/// The signal that asks the program to end; 0: none. A handler may write nothing else.
+/// The signal that requests the end of the program; 0: none. A signal handler can portably write only this type.
 inline volatile std::sig_atomic_t asked_to_end = 0;
 
-/// Each signal is taken once: the next of its kind ends the program as ever.
+/// Handles each signal once: a second signal of the same kind has its default effect, and ends the program.
 inline void take_end_signals() {
   struct sigaction once {};
   once.sa_handler = [](int signal) { asked_to_end = signal; };

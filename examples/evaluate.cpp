@@ -1,11 +1,11 @@
-// Evaluation over MPI: each sample counts once, and the accuracy is the same whatever the number of ranks.
+// Evaluation with MPI: each sample counts once, and the accuracy does not depend on the number of ranks.
 //
 //   evaluate --model shapes.bin --data 'val-{000..003}.tar'                  # one process, without mpirun
-//   mpirun --oversubscribe -n 4 evaluate --model shapes.bin --data ...       # any number of ranks is possible
+//   mpirun --oversubscribe -n 4 evaluate --model shapes.bin --data ...       # any number of ranks
 //   evaluate --model shapes.bin --data ... --predictions out                 # out-0.txt: key, label and prediction
 //
 // The model is one of train_images or mpi_train; make_shapes writes such data.
-// Errors: what one rank throws it prints, and then ends all. Threads: MPI is called from the main thread alone.
+// Errors: a rank prints its exception, then ends all ranks. Threads: only the main thread calls MPI.
 #include "command_line.hpp"
 #include "network.hpp"
 
@@ -20,7 +20,7 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t side = 32;   // of the network's input, in pixels
+constexpr std::size_t side = 32;   // of the input of the network, in pixels
 
 struct example {
   mr::picture pixels;
@@ -47,7 +47,7 @@ void evaluate(command_line& args) {
   mr::session run{mr::shards(data, {.fields = {"jpg;jpeg", "cls"}}) | mr::map(prepare) |
                       mr::batch<&example::pixels, &example::label>({.size = size, .pad_last = true, .keys = true}),
                   options};
-  std::uint64_t mine[2] = {}, all[2] = {};   // samples, and how many of them the network got right
+  std::uint64_t mine[2] = {}, all[2] = {};   // samples, and correctly classified samples
   for (auto& b : run) {
     const auto [pixels, labels] = b.columns();
     net.evaluate(pixels, labels);
@@ -59,12 +59,12 @@ void evaluate(command_line& args) {
       mine[1] += predicted == labels[i] ? 1 : 0;
       if (list.is_open()) list << b.keys()[i] << ' ' << labels[i] << ' ' << predicted << '\n';
     }
-    // All ranks have the same number of batches, so they may wait for each other behind each.
+    // All ranks have the same number of batches, so a collective operation may follow each of them.
     MPI_Allreduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (world.rank == 0) std::fprintf(stderr, "\r%llu samples", static_cast<unsigned long long>(all[0]));
   }
   if (!predictions.empty() && !list.flush())
-    throw mr::io_error("the predictions cannot be written", "Look at --predictions and the disk");
+    throw mr::io_error("the predictions cannot be written", "Check --predictions and the disk");
   if (world.rank == 0)
     std::printf("\naccuracy: %.4f of %llu samples\n", static_cast<double>(all[1]) / static_cast<double>(all[0]),
                 static_cast<unsigned long long>(all[0]));
@@ -77,6 +77,6 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   const int status = run_program({argc, argv, "usage: [mpirun -n RANKS] evaluate --model FILE --data SHARDS "
                                               "[--batch N] [--classes N] [--predictions NAME]"}, evaluate);
-  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the others may be waiting for this one
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the other ranks may be waiting for this one
   return MPI_Finalize();
 }

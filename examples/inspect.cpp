@@ -185,7 +185,7 @@ void list_damage(const std::vector<std::string>& patterns, const damage_listing&
   std::vector<std::string> shards;
   for (const auto& pattern : patterns)
     for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
-  const damage_found found = damage_search(std::move(shards), o.list, o.reading).run(o.threads);
+  const damage_totals found = damage_search(std::move(shards), o.list, o.reading).run(o.threads);
   if (found.damaged + found.cut > 0)
     throw mr::data_error(std::to_string(found.damaged) + " of " + std::to_string(found.samples) +
                              " samples are damaged, and " + std::to_string(found.cut) + " of " +

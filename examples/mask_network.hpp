@@ -76,7 +76,7 @@ class basic_mask_network {
 
   /// Forward and backward; the gradients are added to those that wait for the next update().
   mask_outcome backward(pixels_view pixels, masks_view masks) {
-    tower_.turn(learned_.weights);
+    tower_.transpose(learned_.weights);
     for (std::size_t i = 0; i <= tower::stages; ++i) {
       turned_[i].resize(columns * head_width(i));
       for (std::size_t in = 0; in < head_width(i); ++in)
@@ -116,7 +116,7 @@ class basic_mask_network {
   static constexpr std::size_t bias_at = head_at(tower::stages + 1), weight_count = bias_at + columns;
 
   struct workspace {
-    typename tower::picture picture;
+    typename tower::activations activations;
     std::vector<Real> row, part[tower::stages];   // part: what each stage says, [side, side, columns]
     std::vector<Real> mean, gradient;
     mask_outcome seen;
@@ -155,14 +155,14 @@ class basic_mask_network {
   void forward(workspace& w, std::span<const std::uint8_t> pixels) const {
     w.row.resize(pixels.size());
     for (std::size_t i = 0; i < pixels.size(); ++i) w.row[i] = static_cast<Real>(pixels[i]) * Real(4.0 / 255) - Real(2);
-    tower::forward(learned_.weights, w.picture, w.row, options_.side);
+    tower::forward(learned_.weights, w.activations, w.row, options_.side);
     for (std::size_t i = 0; i < tower::stages; ++i) {
       const std::size_t places = (options_.side >> i) * (options_.side >> i);
       w.part[i].assign(places * columns, 0);
-      multiply(w.part[i].data(), w.picture.output[i].data(), &learned_.weights[head_at(i)], places, columns,
+      multiply(w.part[i].data(), w.activations.output[i].data(), &learned_.weights[head_at(i)], places, columns,
                head_width(i));
     }
-    const auto& features = w.picture.output[last];
+    const auto& features = w.activations.output[last];
     w.mean.assign(head_width(last), 0);
     for (std::size_t i = 0; i < features.size(); ++i) w.mean[i % w.mean.size()] += features[i];
     for (Real& m : w.mean) m *= static_cast<Real>(w.mean.size()) / static_cast<Real>(features.size());
@@ -211,10 +211,10 @@ class basic_mask_network {
   void head_backward(workspace& w) const {
     for (std::size_t i = 0; i < tower::stages; ++i) {
       const std::size_t places = w.part[i].size() / columns, width = head_width(i);
-      network_kernel::multiply_add<Real>({.out = &w.gradient[head_at(i)], .left = w.picture.output[i].data(),
+      network_kernel::multiply_add<Real>({.out = &w.gradient[head_at(i)], .left = w.activations.output[i].data(),
                                           .right = w.part[i].data(), .rows = width, .columns = columns,
                                           .depth = places, .left_row = 1, .left_depth = width});
-      multiply(w.picture.grad[i].data(), w.part[i].data(), turned_[i].data(), places, width, columns);
+      multiply(w.activations.grad[i].data(), w.part[i].data(), turned_[i].data(), places, width, columns);
     }
     std::array<Real, columns> everywhere{};
     for (std::size_t i = 0; i < w.part[last].size(); ++i) everywhere[i % columns] += w.part[last][i];
@@ -222,10 +222,10 @@ class basic_mask_network {
     multiply(&w.gradient[head_at(tower::stages)], w.mean.data(), everywhere.data(), w.mean.size(), columns, 1);
     std::vector<Real> mean_grad(w.mean.size(), 0);
     multiply(mean_grad.data(), everywhere.data(), turned_[tower::stages].data(), 1, mean_grad.size(), columns);
-    auto& grad = w.picture.grad[last];
+    auto& grad = w.activations.grad[last];
     for (std::size_t i = 0; i < grad.size(); ++i)
       grad[i] += mean_grad[i % mean_grad.size()] * static_cast<Real>(mean_grad.size()) / static_cast<Real>(grad.size());
-    tower_.backward(w.picture, w.gradient);
+    tower_.backward(w.activations, w.gradient);
   }
 
   /// The place in stage i of a pixel.

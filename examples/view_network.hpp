@@ -63,7 +63,7 @@ class basic_view_network {
       }
     });
     const double loss = compare(samples, crops);
-    tower_.turn(learned_.weights);
+    tower_.transpose(learned_.weights);
     turned_.resize(outputs * feature_count);
     for (std::size_t f = 0; f < feature_count; ++f)
       for (std::size_t o = 0; o < outputs; ++o)
@@ -110,7 +110,7 @@ class basic_view_network {
 
   /// What a crop leaves for the way back.
   struct crop_seen {
-    typename tower::picture picture;
+    typename tower::activations activations;
     std::vector<Real> row, features;
   };
 
@@ -138,8 +138,8 @@ class basic_view_network {
     }
     const Real contrast = std::sqrt(squares / (3 * places)) + 1;
     for (Real& value : seen.row) value /= contrast;
-    tower::forward(learned_.weights, seen.picture, seen.row, pixels.shape[0]);
-    const auto& last_output = seen.picture.output[last];
+    tower::forward(learned_.weights, seen.activations, seen.row, pixels.shape[0]);
+    const auto& last_output = seen.activations.output[last];
     seen.features.assign(feature_count, 0);
     for (std::size_t i = 0; i < last_output.size(); ++i) seen.features[i % feature_count] += last_output[i];
     for (Real& f : seen.features) f *= static_cast<Real>(feature_count) / static_cast<Real>(last_output.size());
@@ -150,10 +150,10 @@ class basic_view_network {
       multiply(&gradient[head_at + f * outputs], &seen.features[f], slope, 1, outputs);
     std::vector<Real> back(feature_count, 0);
     multiply(back.data(), slope, turned_.data(), outputs, feature_count);
-    auto& grad = seen.picture.grad[last];
+    auto& grad = seen.activations.grad[last];
     for (std::size_t i = 0; i < grad.size(); ++i)
       grad[i] += back[i % feature_count] * static_cast<Real>(feature_count) / static_cast<Real>(grad.size());
-    tower_.backward(seen.picture, gradient);
+    tower_.backward(seen.activations, gradient);
   }
 
   /// The loss of what is in compared_, [samples, crops, outputs]; its slope goes to slopes_.

@@ -73,7 +73,7 @@ TEST_CASE("what a search lists, a training leaves out, and is clean") {
   const std::string list = f / "q.jsonl";
   CHECK_THROWS_AS(train(shards, {}), mr::data_error);
 
-  const damage_found found = damage_search(shards, list).run(2);
+  const damage_totals found = damage_search(shards, list).run(2);
   CHECK(found.shards == 3);
   CHECK(found.samples == 90);
   CHECK(found.damaged == 3);
@@ -90,7 +90,7 @@ TEST_CASE("what a search lists, a training leaves out, and is clean") {
   change(shards[2], "label 77");
   change(shards[2], "label 88");
   CHECK_THROWS_AS(train(shards, damaged), mr::data_error);
-  const damage_found later = damage_search(shards, list).run(3);
+  const damage_totals later = damage_search(shards, list).run(3);
   CHECK(later.damaged == 5);
   CHECK(later.added == 2);
   const mr::key_list all = mr::keys_from(list);
@@ -105,7 +105,7 @@ TEST_CASE("a shard that is cut gets a note, and its samples before that are look
   std::filesystem::resize_file(shards[1], std::filesystem::file_size(shards[1]) - 4096);
   std::filesystem::remove(shards[2]);
   const std::string list = f / "q.jsonl";
-  const damage_found found = damage_search(shards, list).run(8);
+  const damage_totals found = damage_search(shards, list).run(8);
   CHECK(found.damaged == 3);
   CHECK(found.cut == 2);
   CHECK(found.added == 5);
