@@ -1,8 +1,8 @@
-// The sums behind train_images' metrics, on a GPU.
+// The accumulators of train_images' metrics on a GPU.
 //
 //   mr::metrics metrics({.every = 20, .device = make_gpu_sums(device.ordinal())});
 //
-// Also makes that GPU the calling thread's current one, which is what the step's kernels go by.
+// Also makes that GPU current for the calling thread, because the kernels of the step use the current GPU.
 #pragma once
 
 #include <millrace/train/device_sums.hpp>

@@ -1,7 +1,7 @@
-// The kernels of gpu_network.hpp, one struct each (cuda_for_each.cuh), and the order that they are launched in.
+// The kernels of gpu_network.hpp, one struct each (cuda_for_each.cuh), and the order of their launches.
 //
-// Tensors are [rows, y, x, channel], weights [3, 3, inputs, outputs]. Each sum runs in the order that the loops show,
-// on every machine.
+// Tensors are [rows, y, x, channel], weights [3, 3, inputs, outputs]. Each sum has the order of its loops, on every
+// machine.
 #include "cuda_for_each.cuh"
 #include "gpu_network.hpp"
 
@@ -23,7 +23,7 @@ struct map_sizes {
   }
 };
 
-/// Where an index lies in a tensor of so many channels and that side.
+/// The coordinates of an index in a tensor of that side and number of channels.
 struct map_pixel {
   std::size_t row, y, x, c;
 
@@ -31,7 +31,7 @@ struct map_pixel {
       : row(i / channels / side / side), y(i / channels / side % side), x(i / channels % side), c(i % channels) {}
 };
 
-/// Pixels around zero.
+/// Centers pixels around zero.
 struct take_pixels {
   const std::uint8_t* pixels;
   float* to;
@@ -40,7 +40,7 @@ struct take_pixels {
   }
 };
 
-/// One for each output, ReLU included. Coordinates wrap below zero, so one comparison finds both borders.
+/// One thread for each output, ReLU included. Coordinates wrap below zero, so that one comparison checks both edges.
 struct convolve {
   map_sizes n;
   const float* in;
@@ -62,7 +62,7 @@ struct convolve {
   }
 };
 
-/// The largest of four, the first of equals: its index in the tensor [rows, side, side, channels].
+/// The index of the largest of four elements in the tensor [rows, side, side, channels]; of equal ones the first.
 __host__ __device__ inline std::size_t largest_of_four(const map_sizes& n, const float* active,
                                                        const map_pixel& pooled) {
   const std::size_t corner = n.out(pooled.row, 2 * pooled.y, 2 * pooled.x, pooled.c);
@@ -73,7 +73,7 @@ __host__ __device__ inline std::size_t largest_of_four(const map_sizes& n, const
   return best;
 }
 
-/// One for each pooled value.
+/// One thread for each pooled value.
 struct pool {
   map_sizes n;
   const float* active;
@@ -83,7 +83,7 @@ struct pool {
   }
 };
 
-/// One for each row: dense layer, softmax, loss.
+/// One thread for each row: dense layer, softmax, loss.
 struct classify {
   std::size_t features, classes;
   const float* values;
@@ -108,15 +108,15 @@ struct classify {
     float sum = 0;
     for (std::size_t c = 0; c < classes; ++c) sum += error[c] = std::exp(out[c] - out[best]);
     const std::int32_t label = labels[row];
-    const bool known = label >= 0 && static_cast<std::size_t>(label) < classes;
-    losses[row] = known ? std::log(sum) - (out[label] - out[best]) : NAN;
-    right[row] = known && best == static_cast<std::size_t>(label);
+    const bool is_class = label >= 0 && static_cast<std::size_t>(label) < classes;
+    losses[row] = is_class ? std::log(sum) - (out[label] - out[best]) : NAN;
+    right[row] = is_class && best == static_cast<std::size_t>(label);
     for (std::size_t c = 0; c < classes; ++c)
-      error[c] = error[c] / sum - (known && c == static_cast<std::size_t>(label) ? 1.0F : 0.0F);
+      error[c] = error[c] / sum - (is_class && c == static_cast<std::size_t>(label) ? 1.0F : 0.0F);
   }
 };
 
-/// One alone, so that the sum has an order.
+/// A single thread, so that the order of the sum is fixed.
 struct add_to_totals {
   std::size_t rows;
   const float* losses;
@@ -131,7 +131,7 @@ struct add_to_totals {
   }
 };
 
-/// One for each weight of the dense layer, then one for each bias.
+/// One thread for each weight of the dense layer, then one for each bias.
 struct dense_gradient {
   std::size_t rows, features, classes;
   const float* values;
@@ -146,7 +146,7 @@ struct dense_gradient {
   }
 };
 
-/// One for each feature of each row.
+/// One thread for each feature of each row.
 struct dense_input_gradient {
   std::size_t features, classes;
   const float* weights;
@@ -160,7 +160,7 @@ struct dense_input_gradient {
   }
 };
 
-/// One for each pooled value: back through maximum and ReLU, to all four that it was made of.
+/// One thread for each pooled value: backward through maximum and ReLU, to its four inputs.
 struct unpool {
   map_sizes n;
   const float* active;
@@ -176,7 +176,7 @@ struct unpool {
   }
 };
 
-/// One for each weight of a convolution, then one for each bias.
+/// One thread for each weight of a convolution, then one for each bias.
 struct convolution_gradient {
   map_sizes n;
   const float* in;
@@ -197,7 +197,7 @@ struct convolution_gradient {
   }
 };
 
-/// One for each input of a convolution.
+/// One thread for each input of a convolution.
 struct convolution_input_gradient {
   map_sizes n;
   const float* weights;
@@ -217,7 +217,7 @@ struct convolution_input_gradient {
   }
 };
 
-/// One for each weight; the gradient starts anew.
+/// One thread for each weight; resets the gradient.
 struct adam {
   float scale, rate, unbias_2, decay;
   float* gradient;
@@ -261,7 +261,7 @@ gpu_network::gpu_network(gpu_network_options options) : o_(options) {
   losses_ = make<float>(o_.max_rows, o_.on_host);
   right_ = make<std::uint8_t>(o_.max_rows, o_.on_host);
   totals_ = make<gpu_network_totals>(1, o_.on_host);
-  // The zeros are there before any stream begins.
+  // Waits for the zeros, before any stream uses them.
   if (!o_.on_host) check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
@@ -363,7 +363,7 @@ void gpu_network::restart_totals(millrace::stream_view stream) {
 
 gpu_network_totals gpu_network::read_totals(millrace::stream_view stream) const {
   if (!o_.on_host) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  gpu_network_totals seen;
-  copy_and_wait(&seen, totals_, 1, o_.on_host);
-  return seen;
+  gpu_network_totals totals;
+  copy_and_wait(&totals, totals_, 1, o_.on_host);
+  return totals;
 }

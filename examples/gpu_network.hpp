@@ -1,4 +1,5 @@
-// The network of network.hpp as kernels: same layers, weights and optimizer, so that losses agree but for rounding.
+// The network of network.hpp as CUDA kernels: same layers, weights and optimizer, so that losses agree except for
+// rounding.
 //
 //   gpu_network net({.side = 32, .classes = 10, .max_rows = 96});
 //   net.set_weights(network({.side = 32, .classes = 10, .seed = 1}).weights().data());
@@ -6,10 +7,12 @@
 //   loss.add(net.losses(), {.stream = stream});  top.add(net.logits(), labels, {.stream = stream});
 //   net.restart_totals(stream);  net.evaluate(...);  net.read_totals(stream);      // the last one waits
 //
-// Pixels [B, side, side, 3] u8 and labels [B] i32 in the GPU's memory, B up to max_rows. losses() and logits() are
-// those of the last call, [B] and [B, classes], good until the next one. A label that is no class makes its loss NaN.
-// No sum depends on the order of threads. `on_host`: see cuda_for_each.cuh. One thread makes one number: written to be
-// read, not to be fast. Errors of CUDA end the program with a message. Threads: one at a time.
+// Pixels [B, side, side, 3] u8 and labels [B] i32 in GPU memory, B up to max_rows. losses() and logits() are those of
+// the last call, [B] and [B, classes], valid until the next call. An invalid label makes its loss NaN. No sum depends
+// on the order of threads. `on_host`: see cuda_for_each.cuh. One thread computes one result: the code is written for
+// readability, not for speed.
+// Errors: errors of CUDA end the program with a message.
+// Threads: one at a time.
 #pragma once
 
 #include <millrace/device/view.hpp>
@@ -22,7 +25,7 @@ struct gpu_network_options {
   bool on_host = false;
 };
 
-/// What the passes since restart_totals() have seen.
+/// The totals of all passes since restart_totals().
 struct gpu_network_totals {
   double loss_sum = 0;
   std::uint64_t correct = 0, samples = 0;
@@ -41,13 +44,13 @@ class gpu_network {
   /// Weights and biases together, in the order of network::weights().
   std::size_t weight_count() const { return weight_count_; }
   void set_weights(const float* from);
-  /// Three times weight_count(), as read_state() gives it, after so many updates.
+  /// Sets the result of read_state(), 3 * weight_count() values, and the number of updates.
   void set_state(const float* from, std::uint64_t updates);
-  /// Waits for what is queued in that stream. Three times weight_count(): weights, first and second moments.
+  /// Waits for the stream, and reads 3 * weight_count() values: weights, first and second moments.
   void read_state(float* to, millrace::stream_view stream) const;
   std::uint64_t updates() const { return updates_; }
 
-  /// Forward and backward; gradients add up until the next update().
+  /// Forward and backward pass; accumulates gradients until the next update().
   void backward(pixels_view pixels, labels_view labels, millrace::stream_view stream);
   void update(double rate, millrace::stream_view stream);
   void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream);
@@ -60,7 +63,7 @@ class gpu_network {
  private:
   static constexpr std::size_t blocks = 3;
 
-  /// A 3x3 convolution with ReLU and 2x2 maximum.
+  /// A 3x3 convolution with ReLU and 2x2 maximum pooling.
   struct block {
     std::size_t side, inputs, outputs, weights_at, bias_at;
     float* active;          // [rows, side, side, outputs], after the ReLU
@@ -78,11 +81,11 @@ class gpu_network {
   std::uint64_t updates_ = 0;
   float* state_ = nullptr;            // weights, first moments, second moments
   float* gradient_ = nullptr;
-  float* inputs_[blocks + 1];         // of each block, [rows, side, side, inputs]; the last are the dense layer's
+  float* inputs_[blocks + 1];         // of each block, [rows, side, side, inputs]; last: of the dense layer
   float* features_grad_ = nullptr;    // [rows, features]
   float* logits_ = nullptr;           // [rows, classes]
   float* errors_ = nullptr;           // [rows, classes]: softmax less target
   float* losses_ = nullptr;           // [rows]
-  std::uint8_t* right_ = nullptr;     // [rows]: 1 where the likeliest class is the label
+  std::uint8_t* right_ = nullptr;     // [rows]: 1 if the most probable class is the label
   gpu_network_totals* totals_ = nullptr;
 };

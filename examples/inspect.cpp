@@ -1,5 +1,5 @@
-// What is in these shards: a line for each, and a total. Reads the headers of JPEG files, decodes nothing; or, with
-// --quarantine, decodes them all and lists what is damaged; or, with --entries, makes crops of them faster.
+// Prints the content of shards: a line for each, and a total. By default it reads the headers of JPEG files and decodes
+// nothing. With --quarantine it decodes all images and lists damaged samples; with --entries it adds entry points.
 //
 //   inspect 'train-{000..007}.tar' val/
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg (jpg in 273 of 300 samples); images 80x91 .. 138x140 .. 200x200,
@@ -8,23 +8,27 @@
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //   inspect --entries 'train-{000..007}.tar'                       # then train as before, on the same shards
 //   entry points: 8 of 8 shards made now, 2400 samples: 2400 fields, 0.5 MB (3.1 % of the shards), 2.1 s
-//   inspect --cache /scratch/mr                                    # what a cache keeps, and whether it is as written
-//   inspect --set-index set.millrace-index 'train-{000..146}.tar'  # tells of all shards in one file
+//   inspect --cache /scratch/mr                                    # lists a cache, and verifies its checksums
+//   inspect --set-index set.millrace-index 'train-{000..146}.tar'  # writes one file that describes all shards
 //
-// Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
-// long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
-// read, then the next one is looked at; the exit status is 1 if anything was damaged. One that ended without a marker
-// (two blocks of zeros) is whole as far as anybody can tell, and said to be so. A key that came back later in its shard
-// is counted, as the pieces of a sample are samples of their own: `tar --sort=name` writes them next to each other.
-// --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
-// file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
+// Image sizes are those with the smallest, the median and the largest number of pixels. libjpeg decodes an image
+// several times slower than the built-in decoder, and damage may increase its share. A damaged shard is counted up to
+// its damage, then the next one is read; the exit status is 1 if anything was damaged. A shard without an end marker
+// (two blocks of zeros) counts as complete, and its line says so. A key that returns later in its shard is counted,
+// because the parts of its sample are separate samples: `tar --sort=name` writes them next to each other.
+//
+// --quarantine reads on all cores, or with --threads N threads, one shard each (damage_search.hpp). It adds a line to
+// the file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there are any.
+//
 // --max-expansion 5000 reads compressed shards that expand to up to 5,000 times their size (default 1,100).
-// --set-index makes missing indexes beside the shards, too. The file belongs beside the shards, wherever they are
-// copied. The shards may also be names such as s3://photos/train-{000..146}.tar, where this was built with libcurl. The
-// file then knows their versions, which spares a start more questions.
-// --entries reads all payloads on all cores, or on so many --threads, and writes the entry points of JPEGs into the
-// indexes beside the shards, or into those in --indexes FOLDER: one every 4 MCUs, or every so many --mcus. The decoder
-// then leaves out what a crop does not show. Shards that have entry points are left alone, and their lines say so.
+//
+// --set-index also writes missing indexes next to the shards. Keep the file next to the shards, also in copies. The
+// shards may have names such as s3://photos/train-{000..146}.tar if the program was built with libcurl. The file then
+// contains their versions, which saves requests at the start of a run.
+//
+// --entries reads all payloads on all cores, or on --threads N threads. It writes the entry points of JPEGs into the
+// indexes next to the shards, or into those in --indexes FOLDER: one every 4 MCUs, or every --mcus N. The decoder then
+// skips data outside of a crop. Shards with entry points do not change, and their lines say so.
 #include "command_line.hpp"
 #include "damage_search.hpp"
 
@@ -48,24 +52,24 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t max_fields_shown = 100;
+constexpr std::size_t max_printed_fields = 100;
 
 struct contents {
   std::uint64_t samples = 0, bytes = 0, bad_images = 0, bad_samples = 0;
-  std::uint64_t returning_keys = 0;                         // samples with the key of an earlier one in their shard
-  std::map<std::string, std::uint64_t, std::less<>> fields{};   // and how many samples have each
+  std::uint64_t returning_keys = 0;                         // samples whose key occurred earlier in the shard
+  std::map<std::string, std::uint64_t, std::less<>> fields{};   // samples that have each field
   std::vector<mr::jpeg_header> images{};
   std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the built-in decoder
-  std::string damage{};   // the first
+  std::string damage{};   // the first damage
   bool without_marker = false;
   mr::entry_points entries{};
 
-  /// Remembers one more name than is shown: damaged or hostile shards may have any number.
+  /// Stores one more name than is printed: damaged or hostile shards may have any number.
   void add_field(std::string_view name, std::uint64_t times = 1) {
     if (const auto it = fields.find(name); it != fields.end()) it->second += times;
-    else if (fields.size() <= max_fields_shown) fields.emplace(name, times);
+    else if (fields.size() <= max_printed_fields) fields.emplace(name, times);
   }
-  void note(const mr::error& problem) {
+  void record(const mr::error& problem) {
     if (damage.empty()) damage = problem.what();
   }
   void add(const contents& other) {
@@ -83,28 +87,28 @@ struct contents {
 
 bool is_jpeg(std::string_view field) { return field.ends_with("jpg") || field.ends_with("jpeg"); }
 
-void look_at(const mr::record& sample, contents& found) {
-  ++found.samples;
+void inspect_sample(const mr::record& sample, contents& shard) {
+  ++shard.samples;
   for (const mr::bytes& field : sample.fields()) {
-    found.bytes += field.size();
-    found.add_field(field.name());
+    shard.bytes += field.size();
+    shard.add_field(field.name());
     if (!is_jpeg(field.name())) continue;
     try {
-      found.images.push_back(mr::read_jpeg_header(field));
-      if (const auto why = mr::refusal_of_header(field); why != mr::jpeg_refusal::none) ++found.refused[why];
+      shard.images.push_back(mr::read_jpeg_header(field));
+      if (const auto why = mr::refusal_of_header(field); why != mr::jpeg_refusal::none) ++shard.refused[why];
     } catch (mr::error& problem) {
-      ++found.bad_images;
+      ++shard.bad_images;
       problem.locate(sample.where());
-      found.note(problem);
+      shard.record(problem);
     }
   }
 }
 
-contents look_into(const std::string& shard, const std::string& indexes, const mr::shard_reader_options& reading) {
-  contents found;
+contents inspect_shard(const std::string& shard, const std::string& indexes, const mr::shard_reader_options& reading) {
+  contents result;
   try {
-    found.entries = mr::entry_points_of(shard, indexes);
-  } catch (const mr::error&) {   // training makes an index that cannot be read again
+    result.entries = mr::entry_points_of(shard, indexes);
+  } catch (const mr::error&) {   // training replaces an unreadable index
   }
   mr::block_pool pool;
   try {
@@ -113,20 +117,20 @@ contents look_into(const std::string& shard, const std::string& indexes, const m
       try {
         const auto sample = reader.next();
         more = sample.has_value();
-        if (sample) look_at(*sample, found);
+        if (sample) inspect_sample(*sample, result);
       } catch (const mr::error& problem) {
         if (!reader.goes_on()) throw;
-        ++found.samples;
-        ++found.bad_samples;
-        found.note(problem);
+        ++result.samples;
+        ++result.bad_samples;
+        result.record(problem);
       }
     }
-    found.without_marker = reader.counters().missing_end_markers > 0;
-    found.returning_keys = reader.counters().returning_keys;
+    result.without_marker = reader.counters().missing_end_markers > 0;
+    result.returning_keys = reader.counters().returning_keys;
   } catch (const mr::error& problem) {
-    found.note(problem);
+    result.record(problem);
   }
-  return found;
+  return result;
 }
 
 std::string describe_entries(const mr::entry_points& e) {
@@ -140,19 +144,19 @@ std::string describe(contents& c) {
   char text[64];
   std::snprintf(text, sizeof text, " samples, %.1f MB", static_cast<double>(c.bytes) * 1e-6);
   std::string line = std::to_string(c.samples) + text + ", fields", some;
-  std::size_t shown = 0;
+  std::size_t printed = 0;
   for (const auto& [field, times] : c.fields) {
-    if (++shown > max_fields_shown) break;
+    if (++printed > max_printed_fields) break;
     line += " " + mr::printable(field, 200);
     if (times != c.samples)
       some += (some.empty() ? " (" : ", ") + mr::printable(field, 200) + " in " + std::to_string(times) + " of " +
               std::to_string(c.samples) + " samples";
   }
-  if (shown > max_fields_shown) line += " and more";
+  if (printed > max_printed_fields) line += " and more";
   if (!some.empty()) line += some + ")";
   if (c.bad_samples > 0) line += "; " + std::to_string(c.bad_samples) + " samples bad";
   if (c.returning_keys > 0)
-    line += "; " + std::to_string(c.returning_keys) + " keys came back later in their shard (tar --sort=name)";
+    line += "; " + std::to_string(c.returning_keys) + " keys returned later in their shard (tar --sort=name)";
   if (!c.images.empty()) {
     std::sort(c.images.begin(), c.images.end(),
               [](const auto& a, const auto& b) { return a.width * a.height < b.width * b.height; });
@@ -185,13 +189,13 @@ void list_damage(const std::vector<std::string>& patterns, const damage_listing&
   std::vector<std::string> shards;
   for (const auto& pattern : patterns)
     for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
-  const damage_totals found = damage_search(std::move(shards), o.list, o.reading).run(o.threads);
-  if (found.damaged + found.cut > 0)
-    throw mr::data_error(std::to_string(found.damaged) + " of " + std::to_string(found.samples) +
-                             " samples are damaged, and " + std::to_string(found.cut) + " of " +
-                             std::to_string(found.shards) + " shards end early: " + std::to_string(found.added) +
+  const damage_totals totals = damage_search(std::move(shards), o.list, o.reading).run(o.threads);
+  if (totals.damaged + totals.cut > 0)
+    throw mr::data_error(std::to_string(totals.damaged) + " of " + std::to_string(totals.samples) +
+                             " samples are damaged, and " + std::to_string(totals.cut) + " of " +
+                             std::to_string(totals.shards) + " shards end early: " + std::to_string(totals.added) +
                              " new lines in '" + mr::printable(o.list) + "'",
-                         "Leave the samples out by .without = mr::keys_from() of that file; copy such shards again");
+                         "Exclude the samples with .without = mr::keys_from() of that file; copy these shards again");
 }
 
 void make_entries(const std::vector<std::string>& patterns, const mr::entry_points_options& o,
@@ -215,10 +219,10 @@ void make_entries(const std::vector<std::string>& patterns, const mr::entry_poin
     std::printf("%llu samples are damaged and have none\n", static_cast<unsigned long long>(all.damaged_samples));
 }
 
-/// A line for each file that a cache keeps; blocks with wrong checksums are an error.
+/// Prints a line for each file of a cache; blocks with wrong checksums are an error.
 void list_cache(const std::string& folder) {
-  const mr::cache_contents found = mr::contents_of_cache(folder);
-  for (const mr::cache_contents_file& file : found.files) {
+  const mr::cache_contents contents = mr::contents_of_cache(folder);
+  for (const mr::cache_contents_file& file : contents.files) {
     std::printf("%s: %.1f %% of %.1f MB", mr::printable(file.name).c_str(), 100 * file.share(),
                 static_cast<double>(file.size_bytes) * 1e-6);
     if (file.damaged_blocks > 0)
@@ -226,17 +230,17 @@ void list_cache(const std::string& folder) {
     std::printf("\n");
   }
   std::printf("total: %zu files, %llu blocks, %.1f MB on the disk; %llu damaged, %llu being written\n",
-              found.files.size(), static_cast<unsigned long long>(found.blocks),
-              static_cast<double>(found.disk_bytes) * 1e-6, static_cast<unsigned long long>(found.damaged_blocks),
-              static_cast<unsigned long long>(found.parts));
-  if (found.damaged_blocks > 0)
-    throw mr::data_error(std::to_string(found.damaged_blocks) + " of " + std::to_string(found.blocks) +
+              contents.files.size(), static_cast<unsigned long long>(contents.blocks),
+              static_cast<double>(contents.disk_bytes) * 1e-6, static_cast<unsigned long long>(contents.damaged_blocks),
+              static_cast<unsigned long long>(contents.parts));
+  if (contents.damaged_blocks > 0)
+    throw mr::data_error(std::to_string(contents.damaged_blocks) + " of " + std::to_string(contents.blocks) +
                              " blocks are damaged",
-                         "Runs fetch them again; if it comes again, look at the disk");
+                         "Runs fetch them again; if this occurs again, check the disk");
 }
 
-/// Returns where the shards of a pattern are.
-mr::storage place_of(const std::string& pattern) {
+/// Returns the storage of the shards of a pattern.
+mr::storage storage_of(const std::string& pattern) {
   if (pattern.find("://") == std::string::npos || pattern.starts_with("file:")) return {};
 #ifdef MILLRACE_EXAMPLE_REMOTE
   return mr::remote();
@@ -249,16 +253,16 @@ mr::storage place_of(const std::string& pattern) {
 void write_set(const std::vector<std::string>& patterns, const std::string& path) {
   std::string all;
   for (const std::string& pattern : patterns) all += (all.empty() ? "" : "::") + pattern;
-  const mr::set_index_totals told = mr::write_set_index(all, path, {.storage = place_of(all)});
-  std::printf("%s: %zu shards, %llu samples, %.1f MB; %zu left out\n", mr::printable(path).c_str(), told.shards,
-              static_cast<unsigned long long>(told.samples), static_cast<double>(told.bytes) * 1e-6, told.left_out);
+  const mr::set_index_totals totals = mr::write_set_index(all, path, {.storage = storage_of(all)});
+  std::printf("%s: %zu shards, %llu samples, %.1f MB; %zu left out\n", mr::printable(path).c_str(), totals.shards,
+              static_cast<unsigned long long>(totals.samples), static_cast<double>(totals.bytes) * 1e-6, totals.left_out);
 }
 
 bool is_text(std::string_view key) {
   return std::none_of(key.begin(), key.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
 }
 
-/// Prints one key in each line, as lists for .only and .without have them.
+/// Prints one key in each line: the format of the lists for .only and .without.
 void print_keys(const std::vector<std::string>& patterns, const mr::shard_reader_options& reading) {
   mr::block_pool pool;
   for (const auto& pattern : patterns)
@@ -296,23 +300,23 @@ void inspect(command_line& args) {
   std::size_t shards = 0, damaged = 0, unsorted = 0;
   for (const auto& pattern : patterns)
     for (const auto& shard : mr::list_shards(pattern)) {
-      contents found = look_into(shard, indexes, reading);
-      std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(found).c_str(),
-                  !found.damage.empty()   ? ("DAMAGED: " + found.damage).c_str()
-                  : found.without_marker ? "ok, but ended without a marker" : "ok");
+      contents result = inspect_shard(shard, indexes, reading);
+      std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(result).c_str(),
+                  !result.damage.empty()   ? ("DAMAGED: " + found.damage).c_str()
+                  : result.without_marker ? "ok, but ended without a marker" : "ok");
       std::fflush(stdout);
-      all.add(found);
+      all.add(result);
       ++shards;
-      damaged += !found.damage.empty();
-      unsorted += found.returning_keys > 0;
+      damaged += !result.damage.empty();
+      unsorted += result.returning_keys > 0;
     }
   std::printf("total: %zu shards, %s; %zu damaged\n", shards, describe(all).c_str(), damaged);
   if (unsorted > 0)
-    std::printf("%zu of %zu shards have members of one sample in several places, and each piece counts as a sample: "
+    std::printf("%zu of %zu shards have members of one sample in several places, and each part counts as a sample: "
                 "write them again with `tar --sort=name`\n", unsorted, shards);
   if (damaged > 0)
     throw mr::data_error(std::to_string(damaged) + " of " + std::to_string(shards) + " shards are damaged",
-                         "The first damage of each is in its line");
+                         "The line of each shard states its first damage");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// How many samples shards have, and of how many classes: one pass over the labels alone.
+// The number of samples and classes of shards, in one pass over the labels.
 //
-//   const label_survey found = survey_labels("my-{000..009}.tar");
-//   found.samples;     // 2400
-//   found.classes;     // 10: the largest label of the field cls, and one more
+//   const label_survey survey = survey_labels("my-{000..009}.tar");
+//   survey.samples;     // 2400
+//   survey.classes;     // 10: the largest label of the field cls, plus one
 //
-// Errors: those of reading, and data_error where a cls is not a whole number.
+// Errors: those of reading, and data_error if a cls is not an integer.
 #pragma once
 
 #include <millrace/millrace.hpp>
@@ -34,12 +34,12 @@ inline label_survey survey_labels(const std::string& pattern) {
   auto flow = mr::shards(pattern, {.fields = {"cls"}})
             | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
             | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
-  label_survey found;
+  label_survey survey;
   // Each rank of a launcher counts all samples.
   for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet, .world = mr::single_process}})
     for (const std::int32_t label : b.get<&labelled::label>()) {
-      ++found.samples;
-      found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
+      ++survey.samples;
+      survey.classes = std::max(survey.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
     }
-  return found;
+  return survey;
 }

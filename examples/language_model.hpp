@@ -1,10 +1,10 @@
-// A small language model in plain C++: the next token from the four before it (Bengio et al. 2003, "A Neural
-// Probabilistic Language Model"): embeddings, one hidden layer, softmax; Adagrad.
+// A small language model in plain C++, which predicts the next token from the four before it (Bengio et al. 2003, "A
+// Neural Probabilistic Language Model"): embeddings, one hidden layer, softmax; Adagrad.
 //
 //   language_model model({.vocabulary = 512});
-//   double loss = model.learn(rows, length, 1, step);    // of one batch: rows of tokens; nats a token, before the step
+//   double loss = model.learn(rows, length, 1, step);    // of one batch, in nats per token, before the step
 //
-// Threads: one. Everything that it draws follows from the seed.
+// Threads: one. All random numbers follow from the seed.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -38,8 +38,8 @@ class language_model {
         hidden_slope_(o.hidden),
         chance_(o.vocabulary) {}
 
-  /// Learns each `every`-th token of rows of `length`, as a device so many times as fast would all of them; which ones
-  /// changes from step to step.
+  /// Learns each `every`-th token of rows of `length`, to emulate a device that is `every` times as fast. The
+  /// selection changes with the step.
   double learn(std::span<const std::uint32_t> tokens, std::size_t length, std::size_t every, std::uint64_t step) {
     double loss = 0;
     std::size_t learnt = 0;
@@ -88,7 +88,7 @@ class language_model {
     for (float& c : chance_) c /= sum;
     const double loss = -std::log(std::max(1e-30F, chance_[next % vocabulary]));
 
-    chance_[next % vocabulary] -= 1;   // now the slope
+    chance_[next % vocabulary] -= 1;   // now the gradient
     for (std::size_t v = 0; v < vocabulary; ++v) outer_bias_.slope[v] += chance_[v];
     for (std::size_t h = 0; h < hidden; ++h) {
       float slope = 0;

@@ -1,12 +1,13 @@
-// What train_images trains: its network on the host, or the same one as kernels on a GPU.
+// The model that train_images trains: a network on the host, or the same network as kernels on a GPU.
 //
 //   auto net = make_learner(place, {.side = 32, .classes = 10, .seed = 1}, max_rows);
 //   net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
 //   net->update(rate, stream);
-//   net->evaluate(pixels, labels, stream);   network_outcome seen = net->take_outcome(stream);     // that one waits
+//   net->evaluate(pixels, labels, stream);   network_outcome outcome = net->take_outcome(stream);  // this one waits
 //
-// Views lie where the learner works; on a GPU every call but take_outcome(), save() and load() returns at once. Kernels
-// are there where the build has nvcc (MILLRACE_EXAMPLE_KERNELS). Errors: as network.hpp and gpu_network.hpp.
+// Views point to memory of the learner's device. On a GPU every call except take_outcome(), save() and load() returns
+// at once. Builds with nvcc have kernels (MILLRACE_EXAMPLE_KERNELS).
+// Errors: as network.hpp and gpu_network.hpp.
 #pragma once
 
 #include "learner_place.hpp"
@@ -35,14 +36,14 @@ class learner {
   };
 
   virtual ~learner() = default;
-  /// `others`: of mixed rows, which the host's learner alone takes.
+  /// `others`: the second labels of mixed rows; on the host only.
   virtual void backward(pixels_view pixels, labels_view labels, step_sums into, const mixed_labels& others = {}) = 0;
   virtual void update(double rate, millrace::stream_view stream) = 0;
   virtual void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) = 0;
-  /// Of the evaluations since the last call.
+  /// Returns the outcome of all evaluations since the last call.
   virtual network_outcome take_outcome(millrace::stream_view stream) = 0;
   virtual void save(const std::string& path, std::string_view note, millrace::stream_view stream) = 0;
-  /// Goes on exactly from there; gives the note. Before the first batch.
+  /// Restores the exact state, and returns the note. Call it before the first batch.
   virtual std::string load(const std::string& path) = 0;
   virtual std::uint64_t updates() const = 0;
 };
@@ -52,22 +53,22 @@ class host_learner final : public learner {
   explicit host_learner(const network_options& options) : net_(options) {}
 
   void backward(pixels_view pixels, labels_view labels, step_sums into, const mixed_labels& others) override {
-    const network_outcome seen = net_.backward(pixels, labels, others);
-    into.loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
+    const network_outcome outcome = net_.backward(pixels, labels, others);
+    into.loss.add(outcome.mean_loss(), static_cast<double>(outcome.samples));
     into.accuracy.add(net_.logits(), labels);
   }
   void update(double rate, millrace::stream_view) override { net_.update(rate); }
   void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view) override {
-    seen_.add(net_.evaluate(pixels, labels));
+    outcome_.add(net_.evaluate(pixels, labels));
   }
-  network_outcome take_outcome(millrace::stream_view) override { return std::exchange(seen_, {}); }
+  network_outcome take_outcome(millrace::stream_view) override { return std::exchange(outcome_, {}); }
   void save(const std::string& path, std::string_view note, millrace::stream_view) override { net_.save(path, note); }
   std::string load(const std::string& path) override { return net_.load(path); }
   std::uint64_t updates() const override { return net_.updates(); }
 
  private:
   network net_;
-  network_outcome seen_;
+  network_outcome outcome_;
 };
 
 #ifdef MILLRACE_EXAMPLE_KERNELS
@@ -88,12 +89,12 @@ class kernel_learner final : public learner {
     net_.evaluate(pixels, labels, stream);
   }
   network_outcome take_outcome(millrace::stream_view stream) override {
-    const gpu_network_totals seen = net_.read_totals(stream);
+    const gpu_network_totals totals = net_.read_totals(stream);
     net_.restart_totals(stream);
-    return {.loss_sum = seen.loss_sum, .correct = static_cast<std::size_t>(seen.correct),
-            .samples = static_cast<std::size_t>(seen.samples)};
+    return {.loss_sum = totals.loss_sum, .correct = static_cast<std::size_t>(totals.correct),
+            .samples = static_cast<std::size_t>(totals.samples)};
   }
-  /// In the host network's format: either can go on from there.
+  /// Saves in the format of the host network, so that either can resume.
   void save(const std::string& path, std::string_view note, millrace::stream_view stream) override {
     std::vector<float> state(3 * net_.weight_count());
     net_.read_state(state.data(), stream);
@@ -108,13 +109,13 @@ class kernel_learner final : public learner {
   std::uint64_t updates() const override { return net_.updates(); }
 
  private:
-  network host_;   // draws the first weights, and knows the file's format
+  network host_;   // initializes the weights, and reads and writes files
   gpu_network net_;
 };
 
 #endif
 
-/// `max_rows`: of a batch, which kernels need to know before the first one.
+/// `max_rows`: limit for the rows of a batch; kernels allocate memory for it.
 inline std::unique_ptr<learner> make_learner([[maybe_unused]] const learner_place& place,
                                              const network_options& options,
                                              [[maybe_unused]] std::size_t max_rows) {

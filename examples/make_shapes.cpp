@@ -1,7 +1,7 @@
-// Writes a small labelled data set, pictures of ten shapes, as tar shards: train-*.tar and val-*.tar.
+// Writes a small labelled data set, images of ten shapes, as tar shards: train-*.tar and val-*.tar.
 //
 //   make_shapes data             # fields jpg and cls
-//   make_shapes data --masks     # also pgm, a label map, and json, the shape's box: see shape_shards.hpp
+//   make_shapes data --masks     # also pgm, a label map, and json, the box of the shape: see shape_shards.hpp
 //   make_shapes data --restarts-per-row auto      # restart markers: see restart_choice.hpp
 #include "command_line.hpp"
 #include "shape_shards.hpp"
@@ -18,9 +18,9 @@ void make(command_line& args) {
   const auto folders = args.rest();
   if (folders.size() != 1) args.refuse("expected one folder to write to");
   options.folder = folders[0];
-  const shape_shards made = make_shape_shards(options);
-  std::printf("train: %s\nvalidation: %s\n", millrace::printable(made.train).c_str(),
-              millrace::printable(made.validation).c_str());
+  const shape_shards shapes = make_shape_shards(options);
+  std::printf("train: %s\nvalidation: %s\n", millrace::printable(shapes.train).c_str(),
+              millrace::printable(shapes.validation).c_str());
 }
 
 }  // namespace
