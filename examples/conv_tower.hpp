@@ -113,8 +113,9 @@ class conv_tower {
         for (std::size_t tap = 0; tap < 3; ++tap)
           network_kernel::multiply_add<Real>({.out = &p.input_grad[y * side * in],
                                               .left = &p.padded[(y + tap) * padded_row],
-                                              .right = &transposed_[i][tap * 3 * width * in], .rows = side, .columns = in,
-                                              .depth = 3 * width, .left_row = width, .left_depth = 1});
+                                              .right = &transposed_[i][tap * 3 * width * in], .rows = side,
+                                              .columns = in, .depth = 3 * width, .left_row = width,
+                                              .left_depth = 1});
       for_each_maximum(p, i - 1, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
         p.grad[i - 1][best] += p.input_grad[(y * side + x) * in + c];
       });

@@ -255,7 +255,8 @@ void write_set(const std::vector<std::string>& patterns, const std::string& path
   for (const std::string& pattern : patterns) all += (all.empty() ? "" : "::") + pattern;
   const mr::set_index_totals totals = mr::write_set_index(all, path, {.storage = storage_of(all)});
   std::printf("%s: %zu shards, %llu samples, %.1f MB; %zu left out\n", mr::printable(path).c_str(), totals.shards,
-              static_cast<unsigned long long>(totals.samples), static_cast<double>(totals.bytes) * 1e-6, totals.left_out);
+              static_cast<unsigned long long>(totals.samples), static_cast<double>(totals.bytes) * 1e-6,
+              totals.left_out);
 }
 
 bool is_text(std::string_view key) {

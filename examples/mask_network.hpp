@@ -1,13 +1,13 @@
-// A small network that gives each pixel its class, in plain C++.
+// A small network that predicts the class of each pixel, in plain C++.
 //
 //   mask_network net({.side = 32, .classes = 11, .seed = 1});
-//   mask_outcome seen = net.step(pixels, masks, 4e-3);      // [B, side, side, 3] u8 and [B, side, side] u8
-//   seen.mean_iou();  seen.mean_loss();  net.predicted();   // [B, side, side] u8 of the last call
+//   mask_outcome outcome = net.step(pixels, masks, 4e-3);         // [B, side, side, 3] u8 and [B, side, side] u8
+//   outcome.mean_iou();  outcome.mean_loss();  net.predicted();   // [B, side, side] u8 of the last call
 //
-// The classes of a pixel are a sum over what all stages of conv_tower.hpp say of it, each at its own resolution, and of
-// what the whole picture looks like; then softmax, cross-entropy, Adam. Pixels of class 255 count for nothing. A batch
-// is cut into chunks of four samples, which run in parallel; their gradients are added in order. So a seed gives the
-// same weights whatever the number of threads.
+// The scores of a pixel are the sum of a linear map of each stage of conv_tower.hpp, at its resolution, and of a linear
+// map of the mean over the image; then softmax, cross-entropy, Adam. Pixels of class 255 are ignored. A batch is
+// divided into chunks of four samples, which run in parallel; their gradients are added in order. Therefore a seed
+// leads to the same weights with any number of threads.
 // Errors: setup_error for shapes and classes. Threads: one caller at a time; the work runs in its oneTBB arena.
 #pragma once
 
@@ -28,14 +28,14 @@ struct mask_network_options {
   double weight_decay = 1e-2;
 };
 
-/// What a pass over a batch has seen.
+/// The result of a pass over a batch.
 struct mask_outcome {
   double loss_sum = 0;
   std::uint64_t pixels = 0;
-  std::array<std::array<std::uint64_t, 16>, 16> counts{};   ///< [class][what it was taken for], in pixels
+  std::array<std::array<std::uint64_t, 16>, 16> counts{};   ///< [class][predicted class], in pixels
 
   double mean_loss() const { return loss_sum / static_cast<double>(pixels); }
-  /// Intersection over union, as a mean over the classes that were there or were predicted.
+  /// Intersection over union, as a mean over all classes that occurred or were predicted.
   double mean_iou() const {
     double sum = 0, classes = 0;
     for (std::size_t c = 0; c < 16; ++c) {
@@ -55,7 +55,7 @@ struct mask_outcome {
   }
 };
 
-/// `Real` is float for work, double for checking the gradients.
+/// `Real` is float for training, double to check the gradients.
 template <class Real>
 class basic_mask_network {
  public:
@@ -65,43 +65,44 @@ class basic_mask_network {
 
   explicit basic_mask_network(const mask_network_options& options) : options_(options), learned_(weight_count) {
     if (options.side == 0 || options.side % 8 != 0 || options.classes < 2 || options.classes > columns)
-      throw millrace::setup_error("a network for masks of " + std::to_string(options.side) + " pixels and " +
-                                      std::to_string(options.classes) + " classes cannot be made",
-                                  "The side is a multiple of 8, and there are 2 to 16 classes");
+      throw millrace::setup_error("the options of a mask network are wrong: got a side of " +
+                                      std::to_string(options.side) + " pixels and " +
+                                      std::to_string(options.classes) + " classes",
+                                  "Use a side that is a multiple of 8, and 2 to 16 classes");
     millrace::rng rng({.seed = options.seed});
     tower::fill(learned_.weights, rng);
     for (std::size_t i = 0; i <= tower::stages; ++i)
       fill_normal(std::span(learned_.weights).subspan(head_at(i), head_width(i) * columns), rng, 8 * head_width(i));
   }
 
-  /// Forward and backward; the gradients are added to those that wait for the next update().
+  /// Forward and backward pass; accumulates gradients until the next update().
   mask_outcome backward(pixels_view pixels, masks_view masks) {
     tower_.transpose(learned_.weights);
     for (std::size_t i = 0; i <= tower::stages; ++i) {
-      turned_[i].resize(columns * head_width(i));
+      transposed_[i].resize(columns * head_width(i));
       for (std::size_t in = 0; in < head_width(i); ++in)
         for (std::size_t c = 0; c < columns; ++c)
-          turned_[i][c * head_width(i) + in] = learned_.weights[head_at(i) + in * columns + c];
+          transposed_[i][c * head_width(i) + in] = learned_.weights[head_at(i) + in * columns + c];
     }
-    const mask_outcome seen = run(pixels, masks, true);
+    const mask_outcome outcome = run(pixels, masks, true);
     for (std::size_t c = 0; c < chunks_of(pixels.shape[0]); ++c)
       for (std::size_t i = 0; i < weight_count; ++i) learned_.gradient[i] += chunks_[c].gradient[i];
-    learned_.samples += seen.pixels;
-    return seen;
+    learned_.samples += outcome.pixels;
+    return outcome;
   }
-  /// One step of the optimizer, down the mean gradient of all pixels since the last one.
+  /// One step of the optimizer, with the mean gradient of all pixels since the last step.
   void update(double rate) { learned_.update({.rate = rate, .weight_decay = options_.weight_decay}); }
   mask_outcome step(pixels_view pixels, masks_view masks, double rate) {
-    const mask_outcome seen = backward(pixels, masks);
+    const mask_outcome outcome = backward(pixels, masks);
     update(rate);
-    return seen;
+    return outcome;
   }
   mask_outcome evaluate(pixels_view pixels, masks_view masks) { return run(pixels, masks, false); }
 
-  /// [B, side, side] of the last call; valid until the next.
+  /// [B, side, side] of the last call; valid until the next call.
   masks_view predicted() const { return predicted_.view(); }
   std::vector<Real>& weights() { return learned_.weights; }
-  /// Summed over the pixels since the last update().
+  /// The sum over the pixels since the last update().
   const std::vector<Real>& gradient() const { return learned_.gradient; }
 
  private:
@@ -117,9 +118,9 @@ class basic_mask_network {
 
   struct workspace {
     typename tower::activations activations;
-    std::vector<Real> row, part[tower::stages];   // part: what each stage says, [side, side, columns]
+    std::vector<Real> row, part[tower::stages];   // part: the scores of each stage, [side, side, columns]
     std::vector<Real> mean, gradient;
-    mask_outcome seen;
+    mask_outcome outcome;
   };
 
   static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
@@ -129,18 +130,19 @@ class basic_mask_network {
     const std::array expected{samples, side, side};
     if (pixels.shape != std::array{samples, side, side, std::size_t{3}} || masks.shape != expected)
       throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + " and masks " +
-                                      millrace::to_string(masks.shape) + ", and is for " + std::to_string(side) +
-                                      " pixels a side", "Render both by one geometry of the network's size");
+                                      millrace::to_string(masks.shape) + ", expected a side of " + std::to_string(side),
+                                  "Render both with one geometry of this size");
     for (const std::uint8_t label : masks.span())
       if (label >= options_.classes && label != ignored)
-        throw millrace::setup_error("a mask has class " + std::to_string(label) + ", which is none of the network's " +
-                                        std::to_string(options_.classes), "Classes are 0 .. classes - 1, or 255");
+        throw millrace::setup_error("a mask has class " + std::to_string(label) + ", and the network has " +
+                                        std::to_string(options_.classes) + " classes",
+                                    "Use classes below this number, or 255 for ignored pixels");
     if (chunks_.size() < chunks_of(samples)) chunks_.resize(chunks_of(samples));
     predicted_ = millrace::tensor<std::uint8_t, 3>({samples, side, side});
     tbb::parallel_for(std::size_t{0}, chunks_of(samples), [&](std::size_t c) {
       workspace& w = chunks_[c];
       w.gradient.assign(learn ? weight_count : 0, 0);
-      w.seen = {};
+      w.outcome = {};
       for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) {
         forward(w, pixels[s].span());
         finish(w, masks[s].span(), predicted_[s].span(), learn);
@@ -148,7 +150,7 @@ class basic_mask_network {
       }
     });
     mask_outcome all;
-    for (std::size_t c = 0; c < chunks_of(samples); ++c) all.add(chunks_[c].seen);
+    for (std::size_t c = 0; c < chunks_of(samples); ++c) all.add(chunks_[c].outcome);
     return all;
   }
 
@@ -166,14 +168,14 @@ class basic_mask_network {
     w.mean.assign(head_width(last), 0);
     for (std::size_t i = 0; i < features.size(); ++i) w.mean[i % w.mean.size()] += features[i];
     for (Real& m : w.mean) m *= static_cast<Real>(w.mean.size()) / static_cast<Real>(features.size());
-    // What the whole picture says, and the bias, belong to every place of the coarsest part.
+    // The scores of the image and the bias are added at every place of the coarsest stage.
     std::array<Real, columns> everywhere;
     std::copy_n(&learned_.weights[bias_at], columns, everywhere.begin());
     multiply(everywhere.data(), w.mean.data(), &learned_.weights[head_at(tower::stages)], 1, columns, w.mean.size());
     for (std::size_t i = 0; i < w.part[last].size(); ++i) w.part[last][i] += everywhere[i % columns];
   }
 
-  /// Softmax and loss of each pixel. Where the network learns, the parts become their gradients.
+  /// Softmax and loss of each pixel. With `learn`, the gradients replace the parts.
   void finish(workspace& w, std::span<const std::uint8_t> mask, std::span<std::uint8_t> predicted, bool learn) const {
     const std::size_t side = options_.side, classes = options_.classes;
     std::vector<Real> error(side * side * columns, 0);
@@ -196,9 +198,9 @@ class basic_mask_network {
       for (std::size_t c = 0; c < classes; ++c) z[c] /= sum;
       std::fill(z + classes, z + columns, Real{0});
       z[label] -= 1;
-      w.seen.loss_sum += static_cast<double>(std::log(sum) - (own - highest));
-      ++w.seen.pixels;
-      ++w.seen.counts[label][best];
+      w.outcome.loss_sum += static_cast<double>(std::log(sum) - (own - highest));
+      ++w.outcome.pixels;
+      ++w.outcome.counts[label][best];
     }
     if (!learn) return;
     for (std::size_t i = 0; i < tower::stages; ++i) {
@@ -214,21 +216,21 @@ class basic_mask_network {
       network_kernel::multiply_add<Real>({.out = &w.gradient[head_at(i)], .left = w.activations.output[i].data(),
                                           .right = w.part[i].data(), .rows = width, .columns = columns,
                                           .depth = places, .left_row = 1, .left_depth = width});
-      multiply(w.activations.grad[i].data(), w.part[i].data(), turned_[i].data(), places, width, columns);
+      multiply(w.activations.grad[i].data(), w.part[i].data(), transposed_[i].data(), places, width, columns);
     }
     std::array<Real, columns> everywhere{};
     for (std::size_t i = 0; i < w.part[last].size(); ++i) everywhere[i % columns] += w.part[last][i];
     for (std::size_t c = 0; c < columns; ++c) w.gradient[bias_at + c] += everywhere[c];
     multiply(&w.gradient[head_at(tower::stages)], w.mean.data(), everywhere.data(), w.mean.size(), columns, 1);
     std::vector<Real> mean_grad(w.mean.size(), 0);
-    multiply(mean_grad.data(), everywhere.data(), turned_[tower::stages].data(), 1, mean_grad.size(), columns);
+    multiply(mean_grad.data(), everywhere.data(), transposed_[tower::stages].data(), 1, mean_grad.size(), columns);
     auto& grad = w.activations.grad[last];
     for (std::size_t i = 0; i < grad.size(); ++i)
       grad[i] += mean_grad[i % mean_grad.size()] * static_cast<Real>(mean_grad.size()) / static_cast<Real>(grad.size());
     tower_.backward(w.activations, w.gradient);
   }
 
-  /// The place in stage i of a pixel.
+  /// Returns the place of a pixel in stage i.
   std::size_t place(std::size_t at, std::size_t i) const {
     const std::size_t side = options_.side;
     return (at / side >> i) * (side >> i) + (at % side >> i);
@@ -243,7 +245,7 @@ class basic_mask_network {
   mask_network_options options_;
   adam<Real> learned_;
   tower tower_;
-  std::vector<Real> turned_[tower::stages + 1];
+  std::vector<Real> transposed_[tower::stages + 1];
   std::vector<workspace> chunks_;
   millrace::tensor<std::uint8_t, 3> predicted_;
 };

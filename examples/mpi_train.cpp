@@ -1,18 +1,18 @@
-// Data-parallel training over MPI that ends with the same bytes whatever the number of ranks, and however often it was
-// killed on the way.
+// Data-parallel training with MPI. The model has the same bytes for any number of ranks, and after any number of
+// interruptions.
 //
 //   mpi_train --model shapes.bin                                               # one process, without mpirun
 //   mpirun --oversubscribe -n 4 mpi_train --model shapes.bin                   # four; 1, 2, 3, 4, 6, 12 are possible
-//   mpirun -n 2 mpi_train --model shapes.bin --data 'my-{000..009}.tar'        # your own shards: fields jpg and cls
+//   mpirun -n 2 mpi_train --model shapes.bin --data 'my-{000..009}.tar'        # your shards: fields jpg and cls
 //
-// As root, mpirun wants --allow-run-as-root, or OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
+// For root, mpirun needs --allow-run-as-root, or OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 //
-// The model's file is the checkpoint too: it holds the resume point, and a later start with the same arguments goes on
-// from it, with any of those numbers of ranks. Why no bit depends on that number: the order of samples does not
-// (sources/shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
-// `blocks` by position, position p into block p mod blocks. Rank r of R gets the positions p = r mod R, thus whole
-// blocks, and every rank adds up the blocks' gradients in the blocks' order.
-// Errors: what one rank throws it prints, and then ends all. Threads: MPI is called from the main thread alone.
+// The file of the model is also the checkpoint: it contains the resume point. A later start with the same arguments
+// resumes from it, with any of these numbers of ranks. Two facts make the result independent of that number: the order
+// of samples does not depend on it (sources/shards.hpp), and floating-point sums depend on the order of additions only.
+// The global batch is divided into `blocks` by position: position p belongs to block p mod blocks. Rank r of R gets the
+// positions p = r mod R, which are complete blocks, and every rank adds the gradients of the blocks in their order.
+// Errors: a rank prints its exception, then ends all ranks. Threads: only the main thread calls MPI.
 #include "command_line.hpp"
 #include "network.hpp"
 #include "shape_shards.hpp"
@@ -26,8 +26,8 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t side = 32;     // of the network's input, in pixels
-constexpr std::size_t blocks = 12;   // of the global batch: every number of ranks divides it
+constexpr std::size_t side = 32;     // of the input of the network, in pixels
+constexpr std::size_t blocks = 12;   // of the global batch: a multiple of every number of ranks
 
 struct example {
   mr::picture pixels;
@@ -47,22 +47,22 @@ struct settings {
   mr::world world{};
 };
 
-/// What MPI and its launcher say has to be the same.
+/// Returns the rank of this process. MPI and its launcher must agree.
 mr::world find_ranks(const command_line& args) {
   int rank = 0, world_size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  const mr::world found = mr::world_from_launcher();
-  if (found.rank != static_cast<std::size_t>(rank) || found.size != static_cast<std::size_t>(world_size))
-    args.refuse("the environment says " + found.describe() + ", and MPI rank " + std::to_string(rank) + " of " +
-                std::to_string(world_size) + ": start it by the mpirun of the MPI that it was built with");
-  if (blocks % found.size != 0)
+  const mr::world world = mr::world_from_launcher();
+  if (world.rank != static_cast<std::size_t>(rank) || world.size != static_cast<std::size_t>(world_size))
+    args.refuse("the environment says " + world.describe() + ", and MPI rank " + std::to_string(rank) + " of " +
+                std::to_string(world_size) + ": start the program with the mpirun of the MPI that it was built with");
+  if (blocks % world.size != 0)
     args.refuse("the " + std::to_string(blocks) + " blocks of a batch cannot be shared by " +
-                std::to_string(found.size) + " ranks");
-  return found;
+                std::to_string(world.size) + " ranks");
+  return world;
 }
 
-/// Gradients of the blocks that a rank has: of every `count`-th row each.
+/// The gradients of the blocks of a rank. A block is every `count`-th row.
 class block_gradients {
  public:
   explicit block_gradients(const mr::world& r)
@@ -71,28 +71,28 @@ class block_gradients {
   void compute(network& net, const mr::tensor_view<std::uint8_t, 4>& pixels,
                const mr::tensor_view<std::int32_t, 1>& labels) {
     const std::size_t weights = net.gradient().size(), rows = labels.size() / count_;
-    const std::vector<float> nothing(weights, 0);
-    mine_.clear();
+    const std::vector<float> zeros(weights, 0);
+    own_.clear();
     for (std::size_t block = 0; block < count_; ++block) {
       block_pixels_.clear();
       block_labels_.clear();
       for (std::size_t row = block; row < labels.size(); row += count_) {
-        const auto picture = pixels[row].span();
-        block_pixels_.insert(block_pixels_.end(), picture.begin(), picture.end());
+        const auto image = pixels[row].span();
+        block_pixels_.insert(block_pixels_.end(), image.begin(), image.end());
         block_labels_.push_back(labels[row]);
       }
-      net.set_gradient(nothing, 0);
+      net.set_gradient(zeros, 0);
       net.backward(mr::tensor_view<const std::uint8_t, 4>{.data = block_pixels_.data(), .shape = {rows, side, side, 3}},
                    mr::tensor_view<const std::int32_t, 1>{.data = block_labels_.data(), .shape = {rows}});
-      mine_.insert(mine_.end(), net.gradient().begin(), net.gradient().end());
+      own_.insert(own_.end(), net.gradient().begin(), net.gradient().end());
     }
   }
 
-  /// Over all ranks, the same bits on each: block b is the (b div ranks)-th of rank b mod ranks.
+  /// Returns the sum over all ranks, with the same bits on each. Block b is number b div ranks of rank b mod ranks.
   std::vector<float> sum_in_order() {
-    const std::size_t weights = mine_.size() / count_;
-    all_.resize(mine_.size() * world_size_);
-    MPI_Allgather(mine_.data(), static_cast<int>(mine_.size()), MPI_FLOAT, all_.data(), static_cast<int>(mine_.size()),
+    const std::size_t weights = own_.size() / count_;
+    all_.resize(own_.size() * world_size_);
+    MPI_Allgather(own_.data(), static_cast<int>(own_.size()), MPI_FLOAT, all_.data(), static_cast<int>(own_.size()),
                   MPI_FLOAT, MPI_COMM_WORLD);
     std::vector<float> sum(weights, 0);
     for (std::size_t block = 0; block < blocks; ++block) {
@@ -104,7 +104,7 @@ class block_gradients {
 
  private:
   std::size_t world_size_, count_;
-  std::vector<float> mine_, all_;
+  std::vector<float> own_, all_;
   std::vector<std::uint8_t> block_pixels_;
   std::vector<std::int32_t> block_labels_;
 };
@@ -128,7 +128,7 @@ settings read_settings(command_line& args) {
   if (s.data.empty()) {
     if (s.world.rank == 0) make_shape_shards({.folder = s.work});
     MPI_Barrier(MPI_COMM_WORLD);
-    s.data = make_shape_shards({.folder = s.work}).train;   // they are there
+    s.data = make_shape_shards({.folder = s.work}).train;   // they exist now
   }
   return s;
 }
@@ -142,13 +142,13 @@ void train(command_line& args) {
     if (first_rank) std::printf("%s has all %llu epochs\n", s.model.c_str(), static_cast<unsigned long long>(s.epochs));
     return;
   }
-  // All ranks have to continue at one step: a node may have an older copy of the checkpoint.
+  // All ranks must resume at one step: a node may have an older copy of the checkpoint.
   std::uint32_t places[2] = {};
   places[0] = places[1] = resume.empty() ? 0 : mr::parse_position(resume).place();
   MPI_Allreduce(MPI_IN_PLACE, &places[0], 1, MPI_UINT32_T, MPI_MIN, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, &places[1], 1, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD);
   if (places[0] != places[1])
-    throw mr::setup_error("the ranks have different checkpoints in " + s.model, "Give all of them the same file");
+    throw mr::setup_error("the ranks have different checkpoints in " + s.model, "Copy the same file to all of them");
   MPI_Barrier(MPI_COMM_WORLD);   // all have read the checkpoint before the first rank replaces it
 
   mr::session_options options{.epochs = s.epochs, .threads = s.threads, .world = s.world, .resume = resume};
@@ -165,11 +165,11 @@ void train(command_line& args) {
     net.set_gradient(gradients.sum_in_order(), s.batch);
     net.update(rate);
 
-    mr::position behind = b.position();
-    if ((b.step() + 1) % s.save_every != 0 && behind.epoch < s.epochs) continue;
-    // Each rank has the digest of what it delivered itself.
-    MPI_Allreduce(MPI_IN_PLACE, &behind.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-    if (first_rank) net.save(s.model, mr::to_text(behind));
+    mr::position position = b.position();
+    if ((b.step() + 1) % s.save_every != 0 && position.epoch < s.epochs) continue;
+    // The digest of a rank covers the samples that this rank delivered.
+    MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (first_rank) net.save(s.model, mr::to_text(position));
   }
   if (first_rank) std::printf("model: %s, by %zu ranks\n", s.model.c_str(), s.world.size);
 }
@@ -184,6 +184,6 @@ int main(int argc, char** argv) {
                                   "[--work FOLDER] [--epochs N] [--batch N] [--seed N] [--save-every STEPS] "
                                   "[--threads N]"},
                                  train);
-  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the others may be waiting for this one
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the other ranks may be waiting for this one
   return MPI_Finalize();
 }

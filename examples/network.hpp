@@ -1,15 +1,16 @@
-// A small convolutional network in plain C++, so that the example programs can train something real on any machine.
+// A small convolutional network in plain C++, so that the example programs can train a real model on any machine.
 //
 //   network net({.side = 32, .classes = 10, .seed = 1});
-//   auto seen = net.step(pixels, labels, 1e-3);        // [B, side, side, 3] u8 or f32 in 0..1; [B] i32
-//   seen.mean_loss();  seen.accuracy();  net.logits(); // [B, classes] f32 of the last call
-//   net.backward(...); net.backward(...); net.update(rate);   // one update for the mean over both
-//   net.save("model.bin");                             // and load(): weights and optimizer, to go on exactly
+//   auto outcome = net.step(pixels, labels, 1e-3);        // [B, side, side, 3] u8 or f32 in 0..1; [B] i32
+//   outcome.mean_loss();  outcome.accuracy();  net.logits();  // [B, classes] f32 of the last call
+//   net.backward(...); net.backward(...); net.update(rate);   // one update with the mean over both
+//   net.save("model.bin");                             // and load(): weights and optimizer, to resume exactly
 //
-// Three times 3x3 convolution, ReLU and 2x2 maximum; then one dense layer, softmax and cross-entropy; Adam with
-// decoupled weight decay (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019). A batch is cut into chunks of
-// four samples, which run in parallel; their gradients are added in order. So a seed gives the same weights whatever
-// the number of threads. Errors: setup_error for shapes and labels, io_error and data_error from save and load.
+// Three blocks of 3x3 convolution, ReLU and 2x2 maximum pooling; then one dense layer, softmax and cross-entropy; Adam
+// with decoupled weight decay (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019). A batch is divided into
+// chunks of four samples, which run in parallel; their gradients are added in order. Therefore a seed leads to the same
+// weights with any number of threads.
+// Errors: setup_error for shapes and labels, io_error and data_error from save and load.
 // Threads: one caller at a time; the work runs in the caller's oneTBB arena.
 #pragma once
 
@@ -39,7 +40,7 @@ struct network_options {
   double weight_decay = 1e-2;
 };
 
-/// What a pass over a batch has seen.
+/// The result of a pass over a batch.
 struct network_outcome {
   double loss_sum = 0;
   std::size_t correct = 0;
@@ -54,7 +55,7 @@ struct network_outcome {
   }
 };
 
-/// `Real` is float for work, double for checking the gradients.
+/// `Real` is float for training, double to check the gradients.
 template <class Real>
 class basic_network {
  public:
@@ -64,9 +65,10 @@ class basic_network {
 
   explicit basic_network(network_options options) : options_(options) {
     if (options.side == 0 || options.side % 8 != 0 || options.classes == 0)
-      throw millrace::setup_error("a network for " + std::to_string(options.side) + " pixels and " +
-                                      std::to_string(options.classes) + " classes cannot be made",
-                                  "The side is a multiple of 8, and there is at least one class");
+      throw millrace::setup_error("the options of a network are wrong: got a side of " +
+                                      std::to_string(options.side) + " pixels and " +
+                                      std::to_string(options.classes) + " classes",
+                                  "Use a side that is a multiple of 8, and at least one class");
     std::size_t side = options.side, inputs = 3, at = 0;
     for (std::size_t i = 0; i < blocks; ++i) {
       auto& b = shape_[i];
@@ -86,31 +88,31 @@ class basic_network {
     fill(rng, dense_at_, features_ * options.classes, features_);
   }
 
-  /// The other label of each row, and the weight of the first one, where rows are mixed.
+  /// For mixed rows: the second label of each row, and the weight of the first.
   struct mixed_labels {
     labels_view label_b{};
     millrace::tensor_view<const float, 1> lambda{};
   };
 
-  /// Forward and backward; the gradients are added to those that wait for the next update().
+  /// Forward and backward pass; accumulates gradients until the next update().
   template <class Pixel>
   network_outcome backward(pixels_view<Pixel> pixels, labels_view labels, const mixed_labels& others = {}) {
     prepare_backward();
-    const auto seen = run(pixels, labels, true, others);
-    for (std::size_t c = 0; c < chunks_of(seen.samples); ++c)
+    const auto outcome = run(pixels, labels, true, others);
+    for (std::size_t c = 0; c < chunks_of(outcome.samples); ++c)
       for (std::size_t i = 0; i < learned_.gradient.size(); ++i) learned_.gradient[i] += chunks_[c]->gradient[i];
-    learned_.samples += seen.samples;
-    return seen;
+    learned_.samples += outcome.samples;
+    return outcome;
   }
 
-  /// One step of the optimizer, down the mean gradient of all samples since the last one.
+  /// One step of the optimizer, with the mean gradient of all samples since the last step.
   void update(double rate) { learned_.update({.rate = rate, .weight_decay = options_.weight_decay}); }
 
   template <class Pixel>
   network_outcome step(pixels_view<Pixel> pixels, labels_view labels, double rate) {
-    const auto seen = backward(pixels, labels);
+    const auto outcome = backward(pixels, labels);
     update(rate);
-    return seen;
+    return outcome;
   }
 
   template <class Pixel>
@@ -118,53 +120,53 @@ class basic_network {
     return run(pixels, labels, false);
   }
 
-  /// [B, classes] of the last call; valid until the next.
+  /// [B, classes] of the last call; valid until the next call.
   millrace::tensor_view<const Real, 2> logits() const {
     return {.data = logits_.data(), .shape = {logits_.size() / options_.classes, options_.classes}, .name = "logits"};
   }
   std::vector<Real>& weights() { return learned_.weights; }
-  /// Summed over the samples since the last update().
+  /// The sum over the samples since the last update().
   const std::vector<Real>& gradient() const { return learned_.gradient; }
-  /// In its place: a sum over that many samples, some of which other processes have seen.
+  /// Replaces the gradient by a sum over this number of samples, which may include those of other processes.
   void set_gradient(std::span<const Real> sum, std::size_t samples) {
     std::copy(sum.begin(), sum.end(), learned_.gradient.begin());
     learned_.samples = samples;
   }
 
-  /// Weights, optimizer and number of updates; load() goes on exactly from there, changes nothing where it throws, and
-  /// gives back the note.
+  /// Weights, optimizer and number of updates. load() restores the exact state and returns the note; if it throws, it
+  /// changes nothing.
   void save(const std::string& path, std::string_view note = {}) const { learned_.save(path, file_head(), note); }
   std::string load(const std::string& path) { return learned_.load(path, file_head()); }
   std::uint64_t updates() const { return learned_.updates(); }
   std::vector<Real> state() const { return learned_.state(); }
-  /// Weights and the optimizer's first and second moments, one after the other, after so many updates.
+  /// Sets weights, first and second moments (consecutive), and the number of updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) { learned_.set_state(state, updates); }
 
  private:
   static constexpr std::size_t blocks = 3, chunk_samples = 4;
   static constexpr std::size_t widths[blocks] = {16, 32, 64};   // multiples of network_kernel::columns
 
-  /// Where a block's numbers lie among all weights: 3 x 3 x inputs rows of `outputs`, then the bias.
+  /// The position of a block in the weights: 3 x 3 x inputs rows of `outputs`, then the bias.
   struct block_shape {
     std::size_t side = 0, inputs = 0, outputs = 0, weights_at = 0, bias_at = 0;
 
-    std::size_t padded_row() const { return (side + 2) * inputs; }   // numbers in a row of the input, with its border
+    std::size_t padded_row() const { return (side + 2) * inputs; }   // elements in a row of the padded input
   };
 
-  /// What one chunk works with. Borders stay zero.
+  /// Memory of one chunk. Padding stays zero.
   struct workspace {
     std::vector<Real> input[blocks];         // [side + 2, side + 2, inputs]
     std::vector<Real> output[blocks];        // [side, side, outputs], after the ReLU
     std::vector<Real> output_grad[blocks];   // [side + 2, side + 2, outputs]
     std::vector<Real> features, features_grad;
-    std::vector<Real> input_grad;            // [side, side, inputs] of the block at hand
+    std::vector<Real> input_grad;            // [side, side, inputs] of the current block
     std::vector<Real> gradient;
-    network_outcome seen;
+    network_outcome outcome;
   };
 
   static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
 
-  /// He's initialisation (ICCV 2015): normal numbers with variance 2 / fan_in, by Box and Muller.
+  /// He initialization (ICCV 2015): normally distributed, with variance 2 / fan_in, by the Box-Muller method.
   void fill(millrace::rng& rng, std::size_t at, std::size_t count, std::size_t fan_in) {
     const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
     for (std::size_t i = 0; i < count; ++i) {
@@ -189,16 +191,15 @@ class basic_network {
     return w;
   }
 
-  /// For the gradient of a convolution's input, which is a convolution with the weights turned round: the taps in
-  /// reverse, inputs and outputs swapped.
+  /// Prepares the gradient of the inputs: a convolution with reversed taps, and with inputs and outputs exchanged.
   void prepare_backward() {
     for (std::size_t i = 1; i < blocks; ++i) {
       const auto& b = shape_[i];
-      turned_[i].resize(9 * b.inputs * b.outputs);
+      transposed_[i].resize(9 * b.inputs * b.outputs);
       for (std::size_t tap = 0; tap < 9; ++tap)
         for (std::size_t in = 0; in < b.inputs; ++in)
           for (std::size_t out = 0; out < b.outputs; ++out)
-            turned_[i][((8 - tap) * b.outputs + out) * b.inputs + in] =
+            transposed_[i][((8 - tap) * b.outputs + out) * b.inputs + in] =
                 learned_.weights[b.weights_at + (tap * b.inputs + in) * b.outputs + out];
     }
   }
@@ -209,21 +210,22 @@ class basic_network {
     if (pixels.shape != expected)
       throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + ", expected " +
                                       millrace::to_string(expected),
-                                  "Resize to the network's side, and cut pixels and labels to the same batch");
+                                  "Resize images to the side of the network, and pass pixels and labels of one batch");
     for (const labels_view& all : {labels, others.label_b})
       for (const std::int32_t label : all.span())
         if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
-          throw millrace::setup_error("label " + std::to_string(label) + " is none of the network's " +
-                                          std::to_string(options_.classes) + " classes", "Labels are 0 .. classes - 1");
+          throw millrace::setup_error("label " + std::to_string(label) + " is out of range: the network has " +
+                                          std::to_string(options_.classes) + " classes",
+                                      "Use labels below this number");
     const std::size_t samples = labels.shape[0], chunks = chunks_of(samples);
     while (chunks_.size() < chunks) chunks_.push_back(new_workspace());
     logits_.assign(samples * options_.classes, 0);
     tbb::parallel_for(std::size_t{0}, chunks, [&](std::size_t c) {
       workspace& w = *chunks_[c];
-      w.seen = {};
+      w.outcome = {};
       if (learn) std::fill(w.gradient.begin(), w.gradient.end(), Real{0});
       for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) {
-        take_pixels(pixels[s], w.input[0]);
+        copy_pixels(pixels[s], w.input[0]);
         forward(w, s);
         const bool mixed = others.label_b.data != nullptr;
         finish(w, s, {.a = static_cast<std::size_t>(labels[s]),
@@ -231,14 +233,14 @@ class basic_network {
                       .lambda = static_cast<Real>(mixed ? others.lambda[s] : 1)}, learn);
       }
     });
-    network_outcome seen;
-    for (std::size_t c = 0; c < chunks; ++c) seen.add(chunks_[c]->seen);
-    return seen;
+    network_outcome outcome;
+    for (std::size_t c = 0; c < chunks; ++c) outcome.add(chunks_[c]->outcome);
+    return outcome;
   }
 
-  /// Pixels around zero, into the first block's input.
+  /// Centers pixels around zero, and copies them to the input of the first block.
   template <class Pixel>
-  void take_pixels(millrace::tensor_view<Pixel, 3> pixels, std::vector<Real>& input) const {
+  void copy_pixels(millrace::tensor_view<Pixel, 3> pixels, std::vector<Real>& input) const {
     const Real scale = std::is_integral_v<Pixel> ? Real(4.0 / 255) : Real(4);
     const std::size_t row = options_.side * 3;
     for (std::size_t y = 0; y < options_.side; ++y)
@@ -249,8 +251,8 @@ class basic_network {
   void forward(workspace& w, std::size_t sample) {
     for (std::size_t i = 0; i < blocks; ++i) {
       const auto& b = shape_[i];
-      // A row of outputs is a product of matrices: with channels innermost, what one output sees of an input row is one
-      // run of 3 x inputs numbers, and the next output's run begins `inputs` further.
+      // A row of outputs is a product of matrices: with channels innermost, an output depends on 3 x inputs consecutive
+      // elements of an input row, and the next output on those that begin `inputs` later.
       for (std::size_t y = 0; y < b.side; ++y) {
         Real* const out = &w.output[i][y * b.side * b.outputs];
         for (std::size_t x = 0; x < b.side; ++x)
@@ -292,9 +294,9 @@ class basic_network {
     const std::size_t half = shape_[i].side / 2, channels = shape_[i].outputs;
     const bool last = i + 1 == blocks;
     auto& to = last ? w.features : w.input[i + 1];
-    const std::size_t row = last ? half : half + 2, border = last ? 0 : 1;
+    const std::size_t row = last ? half : half + 2, padding = last ? 0 : 1;
     for_each_maximum(w, i, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
-      to[((y + border) * row + x + border) * channels + c] = w.output[i][best];
+      to[((y + padding) * row + x + padding) * channels + c] = w.output[i][best];
     });
   }
 
@@ -303,7 +305,7 @@ class basic_network {
     Real lambda;   // the weight of a
   };
 
-  /// Softmax and loss of one sample, and where the network learns, the way back.
+  /// Softmax and loss of one sample; with `learn`, also the backward pass.
   void finish(workspace& w, std::size_t sample, const target& of, bool learn) {
     const Real* const out = &logits_[sample * options_.classes];
     const Real highest = *std::max_element(out, out + options_.classes);
@@ -311,10 +313,10 @@ class basic_network {
     Real sum = 0;
     for (std::size_t c = 0; c < options_.classes; ++c) sum += error[c] = std::exp(out[c] - highest);
     for (Real& e : error) e /= sum;
-    const Real wanted = of.lambda == 1 ? out[of.a] : of.lambda * out[of.a] + (1 - of.lambda) * out[of.b];
-    w.seen.loss_sum += static_cast<double>(std::log(sum) - (wanted - highest));
-    w.seen.correct += static_cast<std::size_t>(std::max_element(out, out + options_.classes) - out) == of.a;
-    ++w.seen.samples;
+    const Real expected_logit = of.lambda == 1 ? out[of.a] : of.lambda * out[of.a] + (1 - of.lambda) * out[of.b];
+    w.outcome.loss_sum += static_cast<double>(std::log(sum) - (expected_logit - highest));
+    w.outcome.correct += static_cast<std::size_t>(std::max_element(out, out + options_.classes) - out) == of.a;
+    ++w.outcome.samples;
     if (!learn) return;
     error[of.a] -= of.lambda;
     error[of.b] -= 1 - of.lambda;
@@ -351,13 +353,13 @@ class basic_network {
                                             .rows = 3 * b.inputs, .columns = b.outputs, .depth = b.side,
                                             .left_row = 1, .left_depth = b.inputs});
     }
-    if (i == 0) return;   // nobody asks for the gradient of the pixels
+    if (i == 0) return;   // the gradient of the pixels is not used
     std::fill_n(w.input_grad.begin(), b.side * b.side * b.inputs, Real{0});
     for (std::size_t y = 0; y < b.side; ++y)
       for (std::size_t tap = 0; tap < 3; ++tap)
         network_kernel::multiply_add<Real>({.out = &w.input_grad[y * b.side * b.inputs],
                                             .left = &grad[(y + tap) * padded],
-                                            .right = &turned_[i][tap * 3 * b.outputs * b.inputs], .rows = b.side,
+                                            .right = &transposed_[i][tap * 3 * b.outputs * b.inputs], .rows = b.side,
                                             .columns = b.inputs, .depth = 3 * b.outputs, .left_row = b.outputs,
                                             .left_depth = 1});
   }
@@ -371,7 +373,7 @@ class basic_network {
   std::size_t features_ = 0, dense_at_ = 0, dense_bias_at_ = 0;
   adam<Real> learned_;
   std::vector<Real> logits_;
-  std::vector<Real> turned_[blocks];
+  std::vector<Real> transposed_[blocks];
   std::vector<std::unique_ptr<workspace>> chunks_;
 };
 

@@ -1,10 +1,10 @@
-// The file that the example network is kept in: a head, then its numbers, then what else belongs to them.
+// The file of the example network: a head, its values, and a note.
 //
-//   network_file::write("model.bin", head, {.values = bytes, .note = text});    // beside it first, then renamed
-//   auto [updates, note] = network_file::read("model.bin", head, bytes);        // head: the sizes that it has to have
+//   network_file::write("model.bin", head, {.values = bytes, .note = text});    // a temporary file first, then renamed
+//   auto [updates, note] = network_file::read("model.bin", head, bytes);        // head: the expected sizes
 //
-// A checkpoint keeps its resume point in the note: so both are of one moment, whenever the process is killed.
-// Errors: io_error; data_error if the file is not whole, or of a network of another size. Threads: none shared.
+// A checkpoint stores its resume point in the note. Both are therefore from one moment, whenever the process is killed.
+// Errors: io_error; data_error if the file is incomplete, or of a network of another size. Threads: none shared.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
@@ -26,7 +26,7 @@ namespace network_file {
 struct head {
   std::uint64_t mark = 0x326b726f7774656eU;   ///< "network2"
   std::uint64_t side = 0, classes = 0, values_bytes = 0;
-  std::uint64_t updates = 0, note_bytes = 0, checksum = 0;   ///< these are read, not compared
+  std::uint64_t updates = 0, note_bytes = 0, checksum = 0;   ///< not compared by same_size()
 
   bool same_size(const head& o) const {
     return mark == o.mark && side == o.side && classes == o.classes && values_bytes == o.values_bytes;
@@ -38,7 +38,7 @@ struct contents {
   std::string_view note{};
 };
 
-struct remembered {
+struct restored {
   std::uint64_t updates = 0;
   std::string note{};
 };
@@ -47,7 +47,7 @@ inline std::uint32_t checksum_of(const contents& c) {
   return millrace::crc32c(std::as_bytes(std::span(c.note)), millrace::crc32c(c.values));
 }
 
-/// The file is always a whole one: the old or the new.
+/// The file is always complete: either the old or the new one.
 inline void write(const std::string& path, head h, const contents& c) {
   const std::string part = path + ".part";
   h.note_bytes = c.note.size();
@@ -63,31 +63,31 @@ inline void write(const std::string& path, head h, const contents& c) {
   if (good) failure = errno;
   std::remove(part.c_str());
   throw millrace::io_error("cannot write '" + millrace::printable(path) + "': " + std::strerror(failure),
-                           "Check the folder and the room on the disk");
+                           "Check the folder and the free space of the disk");
 }
 
-/// Fills `values` and gives the rest. Where it throws, `values` may be half filled.
-inline remembered read(const std::string& path, const head& expected, std::span<std::byte> values) {
+/// Fills `values` and returns the other contents. If it throws, `values` may be partly filled.
+inline restored read(const std::string& path, const head& expected, std::span<std::byte> values) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file)
     throw millrace::io_error("cannot open '" + millrace::printable(path) + "': " + std::strerror(errno),
                              "Check the path");
   constexpr std::uint64_t max_note_bytes = 1 << 20;
-  head found;
+  head stored;
   std::string note;
-  const auto whole = [&] {
-    if (std::fread(&found, sizeof found, 1, file.get()) != 1 || !found.same_size(expected) ||
-        found.note_bytes > max_note_bytes)
+  const auto read_all = [&] {
+    if (std::fread(&stored, sizeof stored, 1, file.get()) != 1 || !stored.same_size(expected) ||
+        stored.note_bytes > max_note_bytes)
       return false;
-    note.resize(static_cast<std::size_t>(found.note_bytes));
+    note.resize(static_cast<std::size_t>(stored.note_bytes));
     return std::fread(values.data(), 1, values.size(), file.get()) == values.size() &&
            std::fread(note.data(), 1, note.size(), file.get()) == note.size() && std::fgetc(file.get()) == EOF &&
-           found.checksum == checksum_of({.values = values, .note = note});
+           stored.checksum == checksum_of({.values = values, .note = note});
   };
-  if (!whole())
-    throw millrace::data_error("'" + millrace::printable(path) + "' does not hold a whole network of this size",
-                               "Load with the side and the classes that it was saved with");
-  return {.updates = found.updates, .note = std::move(note)};
+  if (!read_all())
+    throw millrace::data_error("'" + millrace::printable(path) + "' is not a complete network of this size",
+                               "Load it with the side and the classes of the saved network");
+  return {.updates = stored.updates, .note = std::move(note)};
 }
 
 }  // namespace network_file

@@ -1,11 +1,12 @@
-// The one inner loop of the example network: out += left x right, for small dense matrices.
+// The inner loop of the example networks: out += left x right, for small dense matrices.
 //
 //   network_kernel::multiply_add<float>({.out = c, .left = a, .right = b, .rows = 32, .columns = 16, .depth = 27,
 //                                        .left_row = 27, .left_depth = 1});
 //
-// `out` is [rows, columns] and `right` [depth, columns], both contiguous; left(r, d) lies at r * left_row + d *
-// left_depth, so that overlapping and transposed matrices need no copy. `columns` is a multiple of 16. Built twice: for
-// every processor, and for those with AVX2 and FMA, chosen when the program runs. Threads: pure.
+// `out` is [rows, columns] and `right` [depth, columns], both contiguous. left(r, d) is at r * left_row + d *
+// left_depth, so that overlapping and transposed matrices need no copy. `columns` is a multiple of 16. Compiled twice,
+// for all processors and for those with AVX2 and FMA, and selected at run time.
+// Threads: pure.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ struct product {
   std::size_t left_row = 0, left_depth = 0;
 };
 
-/// `Rows` rows by two vectors of `out`, which stay in registers while `depth` goes by. g++ needs the loops over rows
-/// unrolled by name for that.
+/// Computes `Rows` rows by two vectors of `out`, which stay in registers during the loop over `depth`. For that, g++
+/// needs explicit unrolling of the loops over rows.
 template <class Real, std::size_t Rows>
 [[gnu::always_inline]] inline void tile(const product<Real>& p, std::size_t row, std::size_t column) {
   typedef Real vector __attribute__((vector_size(32)));
