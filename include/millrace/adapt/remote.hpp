@@ -1,10 +1,10 @@
 // Shards, lines, token files and lists from web servers and object stores: https://, http://, s3:// and gs://.
 //
 //   #include <millrace/adapt/remote.hpp>                       // link with -lcurl -lcrypto
-//   auto place = mr::remote();
-//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = place});
+//   auto storage = mr::remote();
+//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = storage});
 //   ...
-//   std::puts(mr::to_text(place.figures()).c_str());
+//   std::puts(mr::to_text(storage.figures()).c_str());
 //
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
 // Fetches large ranges ahead of the sources, over persistent connections. A response that breaks off is resumed at its
@@ -44,9 +44,9 @@ class remote_storage : public storage {
 
  private:
   friend remote_storage remote(remote_options options);
-  remote_storage(std::shared_ptr<detail::remote_interface> place, std::shared_ptr<detail::cached_storage> cached);
+  remote_storage(std::shared_ptr<detail::remote_interface> remote, std::shared_ptr<detail::cached_storage> cached);
 
-  std::shared_ptr<detail::remote_interface> place_;
+  std::shared_ptr<detail::remote_interface> remote_;
   std::shared_ptr<detail::cached_storage> cached_;   // null: there is no cache
 };
 

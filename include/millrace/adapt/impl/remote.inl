@@ -46,59 +46,59 @@ class remote_interface final : public storage_interface {
   /// Requests the front of an object. An object that was opened before is opened again without a request, in the same
   /// version.
   std::unique_ptr<stored_file> open(const std::string& name) override {
-    auto at = place();
+    auto at = context();
     if (auto object = at->objects.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(object));
     return remote_file::open(std::move(at), name);
   }
   std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) override {
-    auto at = place();
+    auto at = context();
     const std::size_t most = std::max(options_.part_bytes, remote_file::usual_front_bytes);
     return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
   }
   void assume(const std::string& name, const file_identity& identity) override {
-    place()->objects.put(name, std::make_shared<remote_object>(
+    context()->objects.put(name, std::make_shared<remote_object>(
                                    remote_object{.name = name, .identity = identity, .is_assumed = true}));
   }
   std::optional<file_identity> find(const std::string& name) override {
-    const auto at = place();
+    const auto at = context();
     if (const auto assumed = at->objects.get(name); assumed && assumed->is_assumed) return assumed->identity;
     const auto object = remote_file::find(*at, name);
     at->objects.put(name, object);
     return object ? object->identity : std::nullopt;
   }
-  std::vector<std::string> list(const std::string& prefix) override { return place()->engine.list(prefix); }
+  std::vector<std::string> list(const std::string& prefix) override { return context()->engine.list(prefix); }
   std::size_t request_bytes() const override { return options_.part_bytes; }
 
   remote_figures figures() const {
     const std::lock_guard lock(mutex_);
-    if (!place_) return {};
-    remote_figures f = place_->engine.figures();
-    const auto memory = place_->memory.now();
+    if (!context_) return {};
+    remote_figures f = context_->engine.figures();
+    const auto memory = context_->memory.now();
     f.held_bytes = memory.held_bytes;
     f.max_held_bytes = memory.max_bytes;
     return f;
   }
 
  private:
-  std::shared_ptr<remote_place> place() {
+  std::shared_ptr<remote_context> context() {
     const std::lock_guard lock(mutex_);
-    if (!place_) place_ = std::make_shared<remote_place>(options_);
-    return place_;
+    if (!context_) context_ = std::make_shared<remote_context>(options_);
+    return context_;
   }
 
   const remote_options options_;
   mutable std::mutex mutex_;
-  std::shared_ptr<remote_place> place_;
+  std::shared_ptr<remote_context> context_;
 };
 
 }  // namespace detail
 
-MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_interface> place,
+MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_interface> remote,
                                                std::shared_ptr<detail::cached_storage> cached)
-    : storage(cached ? std::shared_ptr<storage_interface>(cached) : place), place_(std::move(place)),
+    : storage(cached ? std::shared_ptr<storage_interface>(cached) : remote), remote_(std::move(remote)),
       cached_(std::move(cached)) {}
 
-MILLRACE_INLINE remote_figures remote_storage::figures() const { return place_->figures(); }
+MILLRACE_INLINE remote_figures remote_storage::figures() const { return remote_->figures(); }
 
 MILLRACE_INLINE cache_figures remote_storage::cache_figures() const {
   return cached_ ? cached_->figures() : millrace::cache_figures();
@@ -107,9 +107,9 @@ MILLRACE_INLINE cache_figures remote_storage::cache_figures() const {
 MILLRACE_INLINE remote_storage remote(remote_options options) {
   detail::check_options(options);
   const cache_options cache = options.cache;
-  auto place = std::make_shared<detail::remote_interface>(std::move(options));
-  auto cached = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(place, cache);
-  return {std::move(place), std::move(cached)};
+  auto remote = std::make_shared<detail::remote_interface>(std::move(options));
+  auto cached = cache.folder.empty() ? nullptr : std::make_shared<detail::cached_storage>(remote, cache);
+  return {std::move(remote), std::move(cached)};
 }
 
 }}  // namespace millrace

@@ -1,6 +1,6 @@
 // An object of a remote storage as a file: reads wait for the network, and announced ranges are fetched ahead.
 //
-//   mr::detail::remote_file file(place, object, front);
+//   mr::detail::remote_file file(context, object, front);
 //   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its beginning
 //   const std::size_t got = file.read_at(0, buffer);
 //
@@ -51,8 +51,8 @@ class last_window {
 };
 
 /// The state that all files of a remote storage share.
-struct remote_place {
-  explicit remote_place(const remote_options& o)
+struct remote_context {
+  explicit remote_context(const remote_options& o)
       : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
   /// Returns the size of a part, which is smaller if many files are read concurrently.
@@ -72,12 +72,12 @@ class remote_file final : public stored_file {
   static constexpr std::size_t usual_front_bytes = std::size_t{64} << 10;
 
   /// Requests the front of an object. Returns null if there is none.
-  static std::unique_ptr<remote_file> open(std::shared_ptr<remote_place> place, const std::string& name,
+  static std::unique_ptr<remote_file> open(std::shared_ptr<remote_context> context, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
   /// Requests one byte to check whether an object exists. Signed addresses and some stores reject HEAD.
-  static std::shared_ptr<remote_object> find(remote_place& place, const std::string& name);
-  remote_file(std::shared_ptr<remote_place> place, std::shared_ptr<remote_object> object)
-      : place_(std::move(place)), object_(std::move(object)), name_(object_->name) {}
+  static std::shared_ptr<remote_object> find(remote_context& context, const std::string& name);
+  remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<remote_object> object)
+      : context_(std::move(context)), object_(std::move(object)), name_(object_->name) {}
   ~remote_file() override;
 
   std::string_view name() const noexcept override { return name_; }
@@ -94,12 +94,12 @@ class remote_file final : public stored_file {
   /// Abandons the part in its destructor unless its owner has claimed it.
   struct abandon_guard {
     part& one;
-    remote_place& place;
+    remote_context& context;
     ~abandon_guard();
   };
 
-  static part make_part(remote_place& place, const std::shared_ptr<remote_object>& object, const byte_interval& range,
-                        part_memory::need how);
+  static part make_part(remote_context& context, const std::shared_ptr<remote_object>& object,
+                        const byte_interval& range, part_memory::need how);
 
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
@@ -117,12 +117,12 @@ class remote_file final : public stored_file {
   void drop_all() noexcept;
   void set_reading(bool reading) noexcept;
 
-  const std::shared_ptr<remote_place> place_;
+  const std::shared_ptr<remote_context> context_;
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
   std::deque<part> parts_;          // requested or complete, in the order in which they will be read
   std::deque<byte_interval> announced_;   // ranges of which no part has been requested yet
-  fetch_window window_{place_->windows.of_next_file()};
+  fetch_window window_{context_->windows.of_next_file()};
   bool reading_ = false;
 };
 

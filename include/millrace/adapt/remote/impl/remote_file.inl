@@ -31,24 +31,24 @@ MILLRACE_INLINE fetch_window last_window::of_next_file() const noexcept {
   return last_.of_next_file();
 }
 
-MILLRACE_INLINE std::size_t remote_place::part_size() const noexcept {
+MILLRACE_INLINE std::size_t remote_context::part_size() const noexcept {
   const std::size_t each = memory.bound_bytes() / (2 * std::max<std::size_t>(readers.load(), 1));
   return std::clamp(each, std::min(part_bytes, std::size_t{256} << 10), part_bytes);
 }
 
-MILLRACE_INLINE std::unique_ptr<remote_file> remote_file::open(std::shared_ptr<remote_place> place,
+MILLRACE_INLINE std::unique_ptr<remote_file> remote_file::open(std::shared_ptr<remote_context> context,
                                                                const std::string& name, std::size_t front_bytes) {
   auto object = std::make_shared<remote_object>(remote_object{.name = name});
-  part front = make_part(*place, object, {0, front_bytes}, part_memory::need::required);
-  const abandon_guard guard{front, *place};
-  place->engine.submit(front.fetch);
+  part front = make_part(*context, object, {0, front_bytes}, part_memory::need::required);
+  const abandon_guard guard{front, *context};
+  context->engine.submit(front.fetch);
   if (!front.fetch->wait_for_identity()) return nullptr;
-  auto file = std::make_unique<remote_file>(place, std::move(object));
+  auto file = std::make_unique<remote_file>(context, std::move(object));
   file->parts_.push_back(std::move(front));
   return file;
 }
 
-MILLRACE_INLINE std::shared_ptr<remote_object> remote_file::find(remote_place& place, const std::string& name) {
+MILLRACE_INLINE std::shared_ptr<remote_object> remote_file::find(remote_context& context, const std::string& name) {
   auto object = std::make_shared<remote_object>(remote_object{.name = name});
   std::byte one{};
   const auto fetch = std::make_shared<range_fetch>(object, 0, std::span(&one, 1));
@@ -56,12 +56,12 @@ MILLRACE_INLINE std::shared_ptr<remote_object> remote_file::find(remote_place& p
     range_fetch& fetch;
     ~abandon_guard() { fetch.abandon(); }
   } const guard{*fetch};
-  place.engine.submit(fetch);
+  context.engine.submit(fetch);
   return fetch->wait_for_identity() ? object : nullptr;
 }
 
 MILLRACE_INLINE remote_file::~remote_file() {
-  place_->windows.keep(window_);
+  context_->windows.keep(window_);
   drop_all();
 }
 
@@ -85,9 +85,9 @@ MILLRACE_INLINE std::size_t remote_file::read_at(std::uint64_t offset_bytes, std
   if (at == parts_.end()) return read_now(offset_bytes, buffer.first(bytes));
   const auto from = static_cast<std::size_t>(offset_bytes - at->fetch->offset_bytes());
   const std::size_t end = std::min(from + bytes, at->fetch->size_bytes());
-  if (at->fetch->arrived() < end) window_.adapt(place_->memory.bound_bytes() / 2);
+  if (at->fetch->arrived() < end) window_.adapt(context_->memory.bound_bytes() / 2);
   at->fetch->wait_into(from, buffer.first(end - from));
-  window_.record_consumed(end - from, place_->engine.now());
+  window_.record_consumed(end - from, context_->engine.now());
   if (end == at->fetch->size_bytes()) parts_.erase(at);
   request_ahead();
   return end - from;
@@ -96,13 +96,13 @@ MILLRACE_INLINE std::size_t remote_file::read_at(std::uint64_t offset_bytes, std
 MILLRACE_INLINE remote_file::abandon_guard::~abandon_guard() {
   if (!one.fetch) return;
   one.fetch->abandon();
-  place.engine.sweep();
+  context.engine.sweep();
 }
 
-MILLRACE_INLINE remote_file::part remote_file::make_part(remote_place& place,
+MILLRACE_INLINE remote_file::part remote_file::make_part(remote_context& context,
                                                          const std::shared_ptr<remote_object>& object,
                                                          const byte_interval& range, part_memory::need how) {
-  auto memory = place.memory.take(static_cast<std::size_t>(range.end_byte - range.first_byte), how);
+  auto memory = context.memory.take(static_cast<std::size_t>(range.end_byte - range.first_byte), how);
   if (!memory) throw std::bad_alloc();
   auto fetch = std::make_shared<range_fetch>(object, range.first_byte, memory->bytes());
   return {std::move(fetch), std::move(*memory)};
@@ -122,7 +122,7 @@ MILLRACE_INLINE void remote_file::reach(std::uint64_t offset_bytes) {
   announced_.erase(announced_.begin(), match);
   // A reader that only inspects headers skips the bytes between them.
   const std::uint64_t skipped = offset_bytes - announced_.front().first_byte;
-  if (skipped >= place_->part_size()) announced_.front().first_byte = offset_bytes;
+  if (skipped >= context_->part_size()) announced_.front().first_byte = offset_bytes;
   drop_parts_before(announced_.front().first_byte);
   while (find(offset_bytes) == parts_.end() && request_next(part_memory::need::required)) {
   }
@@ -152,15 +152,15 @@ MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
     }
     const std::uint64_t left = next.end_byte - next.first_byte;
     // A remainder below half a part is added to the last part.
-    const std::size_t size = place_->part_size();
+    const std::size_t size = context_->part_size();
     const std::uint64_t bytes = left <= size + size / 2 ? left : size;
-    auto memory = place_->memory.take(static_cast<std::size_t>(bytes), how);
+    auto memory = context_->memory.take(static_cast<std::size_t>(bytes), how);
     if (!memory) return false;
     auto fetch = std::make_shared<range_fetch>(object_, next.first_byte, memory->bytes());
     parts_.push_back({fetch, std::move(*memory)});
     next.first_byte += bytes;
     if (next.first_byte == next.end_byte) announced_.pop_front();
-    place_->engine.submit(std::move(fetch));
+    context_->engine.submit(std::move(fetch));
     return true;
   }
   return false;
@@ -169,17 +169,17 @@ MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
 MILLRACE_INLINE std::size_t remote_file::read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   struct fetch_list {
     std::vector<std::shared_ptr<range_fetch>> all{};
-    remote_place& place;
+    remote_context& context;
     ~fetch_list() {
       for (const auto& one : all) one->abandon();
-      place.engine.sweep();
+      context.engine.sweep();
     }
-  } fetches{.place = *place_};
-  const std::size_t size = place_->part_bytes;
+  } fetches{.context = *context_};
+  const std::size_t size = context_->part_bytes;
   for (std::size_t at = 0; at < buffer.size();) {
     const std::size_t left = buffer.size() - at, bytes = left <= size + size / 2 ? left : size;
     fetches.all.push_back(std::make_shared<range_fetch>(object_, offset_bytes + at, buffer.subspan(at, bytes)));
-    place_->engine.submit(fetches.all.back());
+    context_->engine.submit(fetches.all.back());
     at += bytes;
   }
   for (const auto& one : fetches.all) one->wait_for(one->size_bytes());
@@ -198,7 +198,7 @@ MILLRACE_INLINE void remote_file::drop_parts_before(std::uint64_t offset_bytes) 
     it = parts_.erase(it);
     any = true;
   }
-  if (any) place_->engine.sweep();
+  if (any) context_->engine.sweep();
 }
 
 MILLRACE_INLINE void remote_file::drop_unannounced_parts() {
@@ -215,7 +215,7 @@ MILLRACE_INLINE void remote_file::drop_unannounced_parts() {
     it = parts_.erase(it);
     any = true;
   }
-  if (any) place_->engine.sweep();
+  if (any) context_->engine.sweep();
 }
 
 MILLRACE_INLINE void remote_file::drop_all() noexcept {
@@ -223,13 +223,13 @@ MILLRACE_INLINE void remote_file::drop_all() noexcept {
   if (parts_.empty()) return;
   for (const part& p : parts_) p.fetch->abandon();
   parts_.clear();
-  place_->engine.sweep();
+  context_->engine.sweep();
 }
 
 MILLRACE_INLINE void remote_file::set_reading(bool reading) noexcept {
   if (std::exchange(reading_, reading) == reading) return;
-  if (reading) ++place_->readers;
-  else --place_->readers;
+  if (reading) ++context_->readers;
+  else --context_->readers;
 }
 
 }}}  // namespace millrace::detail

@@ -63,7 +63,8 @@ class credential_sources {
   std::optional<provided_keys> from_profile(const std::string& profile, int depth);
   std::optional<provided_keys> static_keys(const std::string& profile, const std::string& origin) const;
   /// Returns keys from the credential_source of a profile.
-  std::optional<provided_keys> from_place(const std::string& place, const std::string& origin) const;
+  std::optional<provided_keys> from_credential_source(const std::string& credential_source,
+                                                      const std::string& origin) const;
   /// Returns whether a token may be sent to this URL: it cannot be intercepted.
   static bool may_receive_token(std::string_view url);
 

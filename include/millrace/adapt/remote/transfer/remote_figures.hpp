@@ -1,8 +1,8 @@
 // Statistics of a remote storage: requests, bytes, and reasons of retries.
 //
-//   auto place = mr::remote();
+//   auto storage = mr::remote();
 //   ...                                                    // a run that reads from it
-//   std::puts(mr::to_text(place.figures()).c_str());
+//   std::puts(mr::to_text(storage.figures()).c_str());
 //
 // Errors: none. Threads and lifetime: values.
 #pragma once

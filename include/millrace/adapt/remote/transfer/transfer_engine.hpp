@@ -59,7 +59,7 @@ class transfer_engine {
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);
   void finish(CURL* handle, CURLcode code);
-  attempt_pointer remove_attempt(std::unordered_map<CURL*, attempt_pointer>::iterator place);
+  attempt_pointer remove_attempt(std::unordered_map<CURL*, attempt_pointer>::iterator entry);
   /// Decides how to continue a fetch after an attempt has ended.
   void conclude(const fetch_attempt& attempt, CURLcode code);
   void refused(const fetch_attempt& attempt);

@@ -183,19 +183,20 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   constexpr int max_depth = 5;
   const std::string origin = "the profile " + printable('"' + profile + '"');
   const auto value = [&](const char* name) { return value_in(profile, name); };
-  const std::string role = value("role_arn"), source = value("source_profile"), place = value("credential_source");
+  const std::string role = value("role_arn"), source = value("source_profile"),
+                    credential_source = value("credential_source");
   if (depth > max_depth)
     throw setup_error("the profiles form a cycle: " + origin + " is the sixth that source_profile leads to",
                       "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
-  if (!role.empty() && (!source.empty() || !place.empty())) {
+  if (!role.empty() && (!source.empty() || !credential_source.empty())) {
     if (!value("mfa_serial").empty())
       throw setup_error(origin + " requires an MFA code (mfa_serial), which Millrace does not support", export_hint,
                         {.stage = "remote"});
-    const auto keys = !place.empty() ? from_place(place, origin)
+    const auto keys = !credential_source.empty() ? from_credential_source(credential_source, origin)
                       : source == profile ? static_keys(profile, origin) : from_profile(source, depth + 1);
     if (!keys)
       throw setup_error(origin + " assumes a role, but its source keys are missing: expected keys from " +
-                            printable(place.empty() ? "the profile \"" + source + '"' : place),
+                            printable(credential_source.empty() ? "the profile \"" + source + '"' : credential_source),
                         "Correct source_profile or credential_source", {.stage = "remote"});
     return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
                          .origin = origin}, keys->keys);
@@ -221,12 +222,12 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::static_keys(con
   return checked({.keys = std::move(keys), .origin = origin});
 }
 
-MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_place(const std::string& place,
-                                                                         const std::string& origin) const {
-  if (place == "Environment") return from_environment();
-  if (place == "EcsContainer") return from_container();
-  if (place == "Ec2InstanceMetadata") return from_instance();
-  throw setup_error("the credential_source of " + origin + " is wrong: got " + printable(place) +
+MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_credential_source(
+    const std::string& credential_source, const std::string& origin) const {
+  if (credential_source == "Environment") return from_environment();
+  if (credential_source == "EcsContainer") return from_container();
+  if (credential_source == "Ec2InstanceMetadata") return from_instance();
+  throw setup_error("the credential_source of " + origin + " is wrong: got " + printable(credential_source) +
                         ", expected Environment, EcsContainer or Ec2InstanceMetadata",
                     "Correct " + printable(config_path_), {.stage = "remote"});
 }

@@ -131,9 +131,9 @@ MILLRACE_INLINE void transfer_engine::start(const job_pointer& job, fetch_attemp
     auto attempt = std::make_unique<fetch_attempt>(job, options_, kind, std::move(handle));
     CURL* const key = attempt->handle();
     const byte_interval range = job->missing();
-    const auto [place, added] = running_.emplace(key, std::move(attempt));
+    const auto [entry, added] = running_.emplace(key, std::move(attempt));
     if (curl_multi_add_handle(multi_.get(), key) != CURLM_OK) {
-      running_.erase(place);
+      running_.erase(entry);
       throw std::bad_alloc();
     }
     ++job->running;
@@ -159,17 +159,17 @@ MILLRACE_INLINE void transfer_engine::ended(const fetch_attempt& attempt) {
 }
 
 MILLRACE_INLINE void transfer_engine::finish(CURL* handle, CURLcode code) {
-  const auto place = running_.find(handle);
-  if (place == running_.end()) return;
-  const attempt_pointer attempt = remove_attempt(place);
+  const auto entry = running_.find(handle);
+  if (entry == running_.end()) return;
+  const attempt_pointer attempt = remove_attempt(entry);
   conclude(*attempt, code);
   idle_.push_back(attempt->take_handle());
 }
 
 MILLRACE_INLINE transfer_engine::attempt_pointer transfer_engine::remove_attempt(
-    std::unordered_map<CURL*, attempt_pointer>::iterator place) {
-  attempt_pointer attempt = std::move(place->second);
-  running_.erase(place);
+    std::unordered_map<CURL*, attempt_pointer>::iterator entry) {
+  attempt_pointer attempt = std::move(entry->second);
+  running_.erase(entry);
   curl_multi_remove_handle(multi_.get(), attempt->handle());
   --attempt->job()->running;
   ended(*attempt);
@@ -275,8 +275,8 @@ MILLRACE_INLINE void transfer_engine::fail(const job_pointer& job, std::exceptio
 MILLRACE_INLINE void transfer_engine::stop(const job_pointer& job) {
   if (job->running == 0) return;
   for (auto it = running_.begin(); it != running_.end();) {
-    const auto place = it++;
-    if (place->second->job() == job) remove_attempt(place);
+    const auto entry = it++;
+    if (entry->second->job() == job) remove_attempt(entry);
   }
 }
 
@@ -307,9 +307,9 @@ MILLRACE_INLINE void transfer_engine::handle_late_requests(std::int64_t now_ns) 
 }
 
 MILLRACE_INLINE void transfer_engine::end_stalled(CURL* handle) {
-  const auto place = running_.find(handle);
-  if (place == running_.end()) return;
-  const attempt_pointer attempt = remove_attempt(place);
+  const auto entry = running_.find(handle);
+  if (entry == running_.end()) return;
+  const attempt_pointer attempt = remove_attempt(entry);
   const job_pointer job = attempt->job();
   if (job->running > 0 || job->fetch->is_over()) return;
   job->retry.record_progress(attempt->accepted_bytes(), attempt->requested_bytes(), steady_ns());
