@@ -152,7 +152,7 @@ EXAMPLE
 }
 
 // ---- entries_build.hpp
-void example(mr::detail::shard_index& index, const mr::detail::entry_maker& make, const std::string& shard,
+void example(mr::detail::shard_index& index, const mr::detail::entry_maker& build, const std::string& shard,
              const std::string& path) {
 EXAMPLE
 }
@@ -167,7 +167,7 @@ EXAMPLE
 // ---- entry_files.hpp
 void example(const mr::detail::index_file_options& options, const std::string& name,
              const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::event_counts& counts,
-             const mr::detail::indexed_reader& reader, mr::detail::reported_entries& told) {
+             const mr::detail::indexed_reader& reader, mr::detail::reported_entries& reported) {
 EXAMPLE
 }
 
@@ -252,7 +252,7 @@ EXAMPLE
 }
 
 // ---- shard_data.hpp
-void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> wanted,
+void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,
              std::span<mr::record> records, std::exception_ptr& failure) {
 EXAMPLE
 }

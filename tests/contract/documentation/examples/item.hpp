@@ -40,7 +40,7 @@ EXAMPLE
 }
 
 // ---- batch_origin.hpp
-void show(const mr::position& behind_it) {
+void show(const mr::position& position) {
 EXAMPLE
 }
 

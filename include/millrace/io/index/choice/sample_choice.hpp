@@ -4,8 +4,7 @@
 //   mr::detail::choice_search search(choice);
 //   const mr::detail::chosen_samples of_shard = search.choose(index, "train-003.tar");    // for each shard in order
 //   of_shard.size();                          // positions that the shard has in a pass
-//   of_shard.number(0);   of_shard.repeat(0);    // the first one: its number in the shard, and how often it occurred
-//   before
+//   of_shard.number(0);   of_shard.repeat(0);    // the first position: number in the shard, earlier uses
 //
 // The chosen samples are in rounds: first all of them in the order of the shard, then those with two or more uses, and
 // so on. This separates the repeats of a sample.

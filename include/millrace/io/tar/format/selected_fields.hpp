@@ -1,7 +1,6 @@
 // The set of fields that the user selects from each sample.
 //
-//   mr::detail::selected_fields selected({"jpg;png", "cls"});   // names or alternatives; an empty list means all
-//   fields
+//   mr::detail::selected_fields selected({"jpg;png", "cls"});   // names or alternatives; empty: all fields
 //   selected.contains("png");                                   // true
 //
 // Errors: setup_error for a name with upper-case letters, which no field has. Threads: any number of readers.

@@ -1,8 +1,7 @@
 // Decompresses gzip streams (RFC 1952), member by member, and checks their checksums.
 //
 //   mr::detail::gzip_inflater gzip;
-//   auto step = gzip.inflate(input, buffer);   // removes the bytes that it read from `input`; buffer has step.size
-//   bytes
+//   auto step = gzip.inflate(input, buffer);   // consumes `input`; buffer has step.size bytes
 //   if (step.outcome == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
 //   if (step.outcome == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
