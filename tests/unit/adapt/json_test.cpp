@@ -169,7 +169,7 @@ TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an e
   CHECK(got_instead<mr::tensor<std::uint8_t, 2>>("[[1, 2], [3, 256]]") ==
         "got 256 at [1][1], expected an integer from 0 to 255");
   CHECK_THROWS_WITH_AS(value_of<mr::ragged<std::uint32_t>>("[7, 8]", {.max_length = 1}),
-                       doctest::Contains("a ragged row has length 2"), mr::data_error);
+                       doctest::Contains("a ragged row is too long: got length 2"), mr::data_error);
 }
 
 TEST_CASE("several fields of one document, and of the next one, by the same worker") {

@@ -119,7 +119,7 @@ TEST_CASE("a named set index serves shards that are stored elsewhere, and local 
   CHECK(run(data.local, {.source = local}).positions == run(data.local, {}).positions);
   std::ofstream(data.folder / "s40-0.tar", std::ios::app) << std::string(512, '\0');
   CHECK(message_of([&] { load_indexes(data.local, local); })
-            .find("the shard is not the one of the set index") != std::string::npos);
+            .find("the shard does not match the set index") != std::string::npos);
 }
 
 TEST_CASE("a set index that is out of date is an error that names the shard, and returns no wrong byte") {
@@ -132,7 +132,7 @@ TEST_CASE("a set index that is out of date is an error that names the shard, and
   const auto is_wrong = [&] {
     const std::string message = first();
     CAPTURE(message);
-    CHECK(message.find("the shard is not the one of the set index") != std::string::npos);
+    CHECK(message.find("the shard does not match the set index") != std::string::npos);
     CHECK(message.find("cellar://box/s41-0.tar") != std::string::npos);
     CHECK(message.find("inspect --set-index") != std::string::npos);
   };

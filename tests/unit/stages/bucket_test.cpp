@@ -286,7 +286,7 @@ TEST_CASE("errors name the sample, follow all batches before them, and no run st
         if (batches == 11) std::this_thread::sleep_for(std::chrono::milliseconds(threads * 100));
       }
     };
-    CHECK_THROWS_WITH_AS(train(), doctest::Contains("has length 65, more than its max_length of 64"), mr::data_error);
+    CHECK_THROWS_WITH_AS(train(), doctest::Contains("got length 65, expected at most max_length 64"), mr::data_error);
     CHECK(batches == 15);
   }
   s.buckets = {.boundaries = {32}, .tokens = 3200, .flush_every = 1'000'000};

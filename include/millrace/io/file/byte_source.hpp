@@ -156,8 +156,8 @@ class basic_file_source final : public byte_source {
     struct ::stat now {};
     remember_status(now);
     if (now.st_size != opened_.st_size || now.st_mtime != opened_.st_mtime)
-      throw io_error("the file was replaced while it was being read: it had " + std::to_string(opened_.st_size) +
-                         " bytes and now has " + std::to_string(now.st_size),
+      throw io_error("the file was replaced while it was being read: got " + std::to_string(now.st_size) +
+                         " bytes, expected " + std::to_string(opened_.st_size),
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 

@@ -116,7 +116,7 @@ MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_v
   const bool negative = skip_sign(digits);
   std::string_view rest = digits;
   if (skip_digits(rest) == 0 || !rest.empty())
-    throw_no_scalar(text, field, " is not a valid integer", "Expected decimal digits, such as 7 or -12");
+    throw_no_scalar(text, field, " is not a valid integer", "Use decimal digits, such as 7 or -12");
   const std::uint64_t limit = negative ? 0 - static_cast<std::uint64_t>(lowest) : largest;
   std::uint64_t value = 0;
   for (const char c : digits) {
@@ -124,7 +124,7 @@ MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_v
     const auto digit = static_cast<std::uint64_t>(c - '0');
     if (value > limit / 10 || value * 10 > limit - digit || digit > limit)
       throw_no_scalar(text, field, " does not fit into the requested type",
-                      "Expected a value from " + std::to_string(lowest) + " to " + std::to_string(largest));
+                      "Use a value from " + std::to_string(lowest) + " to " + std::to_string(largest));
     value = value * 10 + digit;
   }
   return negative ? 0 - value : value;
@@ -142,7 +142,7 @@ void parse_real_number(std::string_view text, std::string_view field, T& value) 
   if (!equal_ignoring_case(number, "inf") && !equal_ignoring_case(number, "infinity")) {
     const decimal scanned = scan_decimal(number);
     if (!scanned.valid)
-      throw_no_scalar(text, field, " is not a valid real number", "Expected a decimal number, such as 0.5, -3 or 1e-4");
+      throw_no_scalar(text, field, " is not a valid real number", "Use a decimal number, such as 0.5, -3 or 1e-4");
     std::string cleaned;
     if (number.find('_') != std::string_view::npos) {
       std::copy_if(number.begin(), number.end(), std::back_inserter(cleaned), [](char c) { return c != '_'; });
@@ -152,7 +152,7 @@ void parse_real_number(std::string_view text, std::string_view field, T& value) 
     if (std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc::result_out_of_range) {
       if (!scanned.below_one)
         throw_no_scalar(text, field, " is too large for the requested type",
-                        "The largest number is " + std::to_string(std::numeric_limits<T>::max()));
+                        "Use a number up to " + std::to_string(std::numeric_limits<T>::max()));
       value = 0;
     }
   }

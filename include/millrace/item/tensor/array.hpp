@@ -144,8 +144,8 @@ tensor<T, N> array(const bytes& field) {
   const auto layout = detail::layout_of<T>(field);
   if (layout.shape.size() != N)
     detail::throw_no_array(field,
-                           "contains an array of " + std::to_string(layout.shape.size()) +
-                               " dimensions (expected: " + std::to_string(N) + ")",
+                           "has the wrong number of dimensions: got " + std::to_string(layout.shape.size()) +
+                               ", expected " + std::to_string(N),
                            "Request the number of dimensions in the file");
   std::array<std::size_t, N> shape{};
   std::copy(layout.shape.begin(), layout.shape.end(), shape.begin());

@@ -101,13 +101,14 @@ class ragged {
     const ragged_options<T>& o = options_;
     if (o.max_length == 0 || o.multiple_of == 0 ||
         o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-      throw setup_error("a ragged column has max_length " + std::to_string(o.max_length) + " and multiple_of " +
-                            std::to_string(o.multiple_of) + " (expected: 1 to 2147483647, and at least 1)",
+      throw setup_error("the options of a ragged column are out of range: got max_length " +
+                            std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
+                            ", expected 1 to 2147483647 and at least 1",
                         "Set ragged_options::max_length to the length that no row exceeds");
     if (length() <= o.max_length) return;
     if (!o.truncate)
-      throw data_error("a ragged row has length " + std::to_string(length()) + ", more than its max_length of " +
-                           std::to_string(o.max_length),
+      throw data_error("a ragged row is too long: got length " + std::to_string(length()) +
+                           ", expected at most max_length " + std::to_string(o.max_length),
                        "Raise ragged_options::max_length, or set truncate to cut longer rows");
     data_.resize(data_.size() / length() * o.max_length);
     shape_[0] = o.max_length;

@@ -233,7 +233,7 @@ TEST_CASE("a file that was replaced while its handle was stale is an error, not 
     (void)read_all(source);
     FAIL("no error");
   } catch (const mr::io_error& e) {
-    CHECK(e.message() == "the file was replaced while it was being read: it had 1000 bytes and now has 999");
+    CHECK(e.message() == "the file was replaced while it was being read: got 999 bytes, expected 1000");
     CHECK(e.where().offset_bytes == 10);
   }
 }

@@ -197,11 +197,12 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
   if (o.folder.empty())
     throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
   if (!(o.keep_free_share >= 0 && o.keep_free_share <= 1))
-    throw setup_error("keep_free_share is " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
-                      "0.05 keeps 5 % of the file system free");
+    throw setup_error("keep_free_share is out of range: got " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
+                      "Use for example 0.05, which keeps 5 % of the file system free");
   if (o.wait_limit.count() < 0)
-    throw setup_error("wait_limit is " + std::to_string(o.wait_limit.count()) + " ns, expected at least 0",
-                      "30 s suffice for 8 MiB over most networks");
+    throw setup_error("wait_limit is out of range: got " + std::to_string(o.wait_limit.count()) +
+                          " ns, expected at least 0",
+                      "Use for example 30 s, which suffice for 8 MiB over most networks");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 

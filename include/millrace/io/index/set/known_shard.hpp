@@ -64,12 +64,12 @@ struct known_shard {
                               std::to_string(head.shard.size_bytes) + " bytes of ";
     const error_location where{.stage = "index", .shard = name};
     if (head.of_set_index)
-      throw data_error("the shard is not the one of the set index: it has " + sizes + "that",
+      throw data_error("the shard does not match the set index: got " + sizes + "that",
                        "Write the set index again with inspect --set-index", where);
     if (!head.identified)
-      throw data_error("the index next to the shard describes another one: the shard has " + sizes + "its index",
+      throw data_error("the index next to the shard does not match it: got " + sizes + "its index",
                        "Remove the index, or write it again", where);
-    throw data_error("the shard was replaced since this program started: it has " + sizes + "its index",
+    throw data_error("the shard was replaced since this program started: got " + sizes + "its index",
                      "Write new shards under another name, and start again", where);
   }
 

@@ -71,7 +71,7 @@ class basic_shard_writer {
   explicit basic_shard_writer(shard_writer_options options, Files files = {})
       : options_(std::move(options)), files_(std::move(files)) {
     if (options_.max_samples == 0 || options_.max_bytes == 0)
-      throw setup_error("max_samples and max_bytes must be at least 1", "Leave them out for the defaults");
+      throw setup_error("max_samples or max_bytes is 0: expected at least 1", "Omit them for the defaults");
     parse_pattern();
   }
 

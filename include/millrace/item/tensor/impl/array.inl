@@ -120,7 +120,8 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   if (major < 1 || major > 2 || minor != 0)
     throw_no_array(
         field,
-        "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) + " (expected: 1.0 or 2.0)",
+        "is a .npy file of an unsupported version: got " + std::to_string(major) + "." + std::to_string(minor) +
+            ", expected 1.0 or 2.0",
         "Write it with numpy.save() from a plain array");
   std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
@@ -139,15 +140,15 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
 MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header, const npy_element& element) {
   if (!element.is(header.type))
     throw_no_array(field,
-                   "contains elements of type '" + printable(header.type) + "' (expected: '" + element.type +
-                       "', which is " + std::string(element.name) + ")",
+                   "contains elements of another type: got '" + printable(header.type) + "', expected '" +
+                       element.type + "' (" + std::string(element.name) + ")",
                    header.type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
                    : header.type.find('O') < 2  ? "Python objects are never read: save a plain array"
                    : header.type == "|b1"       ? "Read bools as std::uint8_t, with values 0 and 1"
                    : header.type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
                                                 : "Request the type of the file, or save astype()");
   if (header.fortran_order)
-    throw_no_array(field, "contains an array in Fortran order (expected: C order)",
+    throw_no_array(field, "has the wrong order: got Fortran order, expected C order",
                    "Use numpy.ascontiguousarray() before saving");
 }
 
@@ -172,8 +173,8 @@ MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& el
   const std::span<const std::byte> payload = std::span<const std::byte>(field).subspan(elements_at);
   if (count * element.size_bytes != payload.size())
     throw_no_array(field,
-                   "has " + std::to_string(payload.size()) + " bytes of elements (expected by its shape: " +
-                       std::to_string(count * element.size_bytes) + ")",
+                   "has the wrong size: got " + std::to_string(payload.size()) + " bytes of elements, expected " +
+                       std::to_string(count * element.size_bytes) + " according to its shape",
                    "The file is damaged: write it again");
   return {.shape = std::move(header.shape), .count = count, .payload = payload};
 }

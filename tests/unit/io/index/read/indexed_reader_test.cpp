@@ -195,8 +195,8 @@ TEST_CASE("the first failure in the order of the list is the one that is reporte
   try {
     std::rethrow_exception(reader.failure());
   } catch (const mr::data_error& e) {
-    CHECK(e.message().find("'k10.bin' has 70000 bytes (expected: at most 60000), after the last good key 'k9'") !=
-          std::string::npos);
+    CHECK(e.message().find("'k10.bin' is too large: got 70000 bytes, expected at most 60000, after the last good key "
+                           "'k9'") != std::string::npos);
   }
   CHECK_THROWS_AS((void)reader.read_one(3), mr::data_error);
   CHECK(reader.read_one(4).key() == "k4");

@@ -255,7 +255,7 @@ TEST_CASE("shards without an end marker are counted and one is reported, or are 
       mr::detail::shard_data strict(names, {.strict = true});
       FAIL("no error");
     } catch (const mr::data_error& e) {
-      CHECK(e.message() == "the shard ends without an end marker (expected: two blocks of 512 zeros), after the last "
+      CHECK(e.message() == "the shard ends without an end marker: expected two blocks of 512 zeros, after the last "
                            "good key 'b'");
       CHECK(e.where().shard == names[1]);
       CHECK(e.where().offset_bytes == members.size());

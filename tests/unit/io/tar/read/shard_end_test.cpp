@@ -39,7 +39,7 @@ TEST_CASE("a shard that ends on a member's boundary is complete without its end 
       CHECK(o.counters.missing_end_markers == 1);
       CHECK(strict.error == "data");
       CHECK(strict.samples == samples{all_samples[0], all_samples[1]});
-      CHECK(strict.message == "the shard ends without an end marker (expected: two blocks of 512 zeros), after the "
+      CHECK(strict.message == "the shard ends without an end marker: expected two blocks of 512 zeros, after the "
                               "last good key 'b'");
       CHECK(strict.where.offset_bytes == members.size());
     }

@@ -345,7 +345,7 @@ TEST_CASE("a member larger than the limit is an error before memory is allocated
   const outcome o = read_tar(tar, {.limits = {.max_member_bytes = 8}});
   CHECK(o.samples == samples{"a: txt=12345678"});
   CHECK(o.error == "data");
-  CHECK(o.message.starts_with("the member 'b.txt' has 9 bytes (expected: at most 8)"));
+  CHECK(o.message.starts_with("the member 'b.txt' is too large: got 9 bytes, expected at most 8"));
   CHECK(o.where.offset_bytes == 1024);
   // The sample would declare 16 EiB of zeros.
   std::string size(12, '\0');

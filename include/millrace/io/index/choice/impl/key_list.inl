@@ -25,7 +25,8 @@ MILLRACE_INLINE void key_table::add(std::string_view key, std::string_view shard
     shard_number = entry->second;
   }
   if (key.size() > std::numeric_limits<std::uint32_t>::max())
-    throw setup_error("a key of a list has " + std::to_string(key.size()) + " bytes",
+    throw setup_error("a key of a list is too long: got " + std::to_string(key.size()) +
+                      " bytes, expected less than 4 GiB",
                       "Check the program that wrote the list");
   entries_.push_back({digest_bytes(bytes_of(key)), text_.size(), static_cast<std::uint32_t>(key.size()), shard_number});
   text_ += key;

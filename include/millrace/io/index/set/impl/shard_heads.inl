@@ -21,7 +21,7 @@ MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, 
   if (!file) return std::nullopt;
   const std::uint64_t bytes = size_of_open(at, *file);
   if (bytes > set_index::max_bytes)
-    throw data_error("the set index has " + std::to_string(bytes) + " bytes, expected at most 256 MiB",
+    throw data_error("the set index is too large: got " + std::to_string(bytes) + " bytes, expected at most 256 MiB",
                      "Check that the file is a set index", {.stage = "index", .shard = name});
   std::string text(static_cast<std::size_t>(bytes), '\0');
   text.resize(read_fully(*file, 0, std::as_writable_bytes(std::span(text))));
@@ -65,7 +65,7 @@ MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& hea
     return false;
   }
   if (now.size_bytes != head.shard.size_bytes)
-    throw data_error("the shard is not the one of the set index: it has " + std::to_string(now.size_bytes) +
+    throw data_error("the shard does not match the set index: got " + std::to_string(now.size_bytes) +
                          " bytes, expected " + std::to_string(head.shard.size_bytes),
                      "Write the set index again with inspect --set-index", {.stage = "index", .shard = shard});
   head.shard = now;
@@ -120,7 +120,7 @@ MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards
     at_once(shards.size(), 64, [&](std::size_t i) {
       const auto now = at->find(shards[i]);
       if (!now || now->size_bytes != built.heads[i].shard.size_bytes)
-        throw data_error("the shard has another size than in its index: got " +
+        throw data_error("the shard does not match its index: got the size " +
                              (now ? std::to_string(now->size_bytes) : std::string("none")) + ", expected " +
                              std::to_string(built.heads[i].shard.size_bytes),
                          "Remove the index next to it, or write it again", {.stage = "index", .shard = shards[i]});

@@ -185,7 +185,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
   bad_sample_ = true;
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
-                         "' twice (expected: every field once; upper and lower case are the same)",
+                         "' twice: expected each field once (upper and lower case are the same)",
                      "Give each sample its own key, and write the shard again", where());
   check_limits();
   bad_sample_ = false;
@@ -197,19 +197,20 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
 
 MILLRACE_INLINE void shard_reader::check_limits() const {
   const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
-    throw data_error(problem + " (expected: at most " + std::to_string(limit) + ")",
-                     std::string("Raise ") + option + " if that size is right; else the shard is damaged", where());
+    throw data_error(problem + ", expected at most " + std::to_string(limit),
+                     std::string("Raise ") + option + " if that value is right; else the shard is damaged", where());
   };
-  const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' has "; };
+  const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' "; };
   const std::uint64_t size_bytes = waiting_->size_bytes;
   if (size_bytes > limits_.max_member_bytes)
-    refuse("the member '" + printable(waiting_->name) + "' has " + std::to_string(size_bytes) + " bytes",
+    refuse("the member '" + printable(waiting_->name) + "' is too large: got " + std::to_string(size_bytes) + " bytes",
            limits_.max_member_bytes, "max_member_bytes");
   const std::uint64_t more = size_bytes + field_.size();
   if (more < size_bytes || sample_bytes_ > limits_.max_sample_bytes || more > limits_.max_sample_bytes - sample_bytes_)
-    refuse(sample() + std::to_string(sample_bytes_ + more) + " bytes or more", limits_.max_sample_bytes,
-           "max_sample_bytes");
-  if (builder_.field_count() >= limits_.max_fields) refuse(sample() + "more fields", limits_.max_fields, "max_fields");
+    refuse(sample() + "is too large: got " + std::to_string(sample_bytes_ + more) + " bytes or more",
+           limits_.max_sample_bytes, "max_sample_bytes");
+  if (builder_.field_count() >= limits_.max_fields)
+    refuse(sample() + "has too many fields: got more", limits_.max_fields, "max_fields");
 }
 
 MILLRACE_INLINE void shard_reader::count_skipped(const detail::member_name& name) noexcept {

@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool, content c)
     : source_(&source), pool_(&pool), content_(c), block_(pool.take(chunk_bytes)) {
   if (c.max_expansion == 0)
-    throw setup_error("max_expansion is 0 (expected: at least 1)", "Leave it out for the default");
+    throw setup_error("max_expansion is out of range: got 0, expected at least 1", "Omit it for the default");
   auto start = read_source();
   if (start.empty() && !c.may_be_empty)
     throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",

@@ -106,8 +106,8 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     filled = static_cast<std::size_t>(at) + size_bytes;
   }
   if (filled < buffer.size() && !member_has_holes_)
-    throw_damage(damage("has a payload of " + std::to_string(filled) + " bytes, but the header states " +
-                       std::to_string(buffer.size()),
+    throw_damage(damage("has a payload of the wrong size: got " + std::to_string(filled) + " bytes, expected " +
+                            std::to_string(buffer.size()) + " according to its header",
                    member_.offset_bytes));
   std::memset(buffer.data() + filled, 0, buffer.size() - filled);
 }
@@ -192,7 +192,7 @@ MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
     if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
       throw_damage(damage("has the extended header of a member here, and no member after it", end_marker_at_));
     if (stream_.zeros_from_bytes() > marker_at)
-      throw_damage(damage("has data after an end marker (expected: zeros up to its end)", end_marker_at_,
+      throw_damage(damage("has data after an end marker: expected zeros up to its end", end_marker_at_,
                      "If archives were joined, store them as separate shards; else the shard is damaged: copy, "
                      "download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
@@ -201,9 +201,9 @@ MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
   } while (!stream_.next_chunk().empty());
   ended_without_marker_ = stream_.end_bytes() < marker_at + end_marker_bytes;
   if (ended_without_marker_ && strict_)
-    throw damage("ends without an end marker (expected: two blocks of 512 zeros)", end_marker_at_,
-                 "The program that wrote or copied it was interrupted, or leaves the marker out: write, copy or "
-                 "download it again, or do without `.strict`");
+    throw damage("ends without an end marker: expected two blocks of 512 zeros", end_marker_at_,
+                 "The program that wrote or copied it was interrupted, or omits the marker: write, copy or "
+                 "download it again, or remove `.strict`");
 }
 
 MILLRACE_INLINE bool tar_reader::begins_with_header() const noexcept {
